@@ -1,0 +1,58 @@
+//! Gives the parameters for a target: the shapes that keep a promised rate.
+//!
+//! Where the papers round `m` and `k` up each on their own and overshoot the target by
+//! up to 3 %, these designs keep it: the rate by formula is never above what was asked.
+//!
+//! Not here: the closed forms themselves (`model`); the filters (`filter`).
+
+use crate::params::{DigestBits, Hashes, ParamError, Rate, Shape};
+
+/// The shortest standard filter that holds `items` keys at a false positive rate of at
+/// most `rate`: the smallest `m = ceil(-k·n / ln(1 - ε^(1/k)))` over all `k`.
+///
+/// ```
+/// let shape = umbel::design::standard(1000, umbel::Rate::new(0.01)?)?;
+/// assert_eq!((shape.bits(), shape.hashes()), (9593, 7));
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
+///
+/// # Errors
+/// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
+pub fn standard(items: u64, rate: Rate) -> Result<Shape, ParamError> {
+    if items == 0 {
+        return Err(ParamError::Items(items));
+    }
+    let bits_with = |k: u32| {
+        let k = f64::from(k);
+        let fill = rate.get().powf(1.0 / k);
+        (-k * items as f64 / (-fill).ln_1p()).ceil()
+    };
+    let (bits, hashes) = (1..=Hashes::MAX)
+        .map(|k| (bits_with(k), k))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .expect("there is at least one k");
+    let shape = Shape::new(bits as u64, hashes)?;
+    Ok(shape.with_digest_bits(DigestBits::for_target(items, rate)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn standard_design_has_the_reference_values() {
+        for (items, rate, bits, hashes) in
+            [(1000, 0.01, 9593, 7), (1_000_000, 0.001, 14_377_640, 10), (12_345, 0.03, 90_104, 5)]
+        {
+            let shape = standard(items, Rate::new(rate).unwrap()).unwrap();
+            assert_eq!((shape.bits(), shape.hashes()), (bits, hashes), "n={items} ε={rate}");
+        }
+    }
+
+    #[test]
+    fn a_filter_for_nothing_or_beyond_the_limit_is_refused() {
+        let rate = Rate::new(0.01).unwrap();
+        assert!(matches!(standard(0, rate), Err(ParamError::Items(0))));
+        assert!(matches!(standard(u64::MAX, rate), Err(ParamError::Bits(_))));
+    }
+}

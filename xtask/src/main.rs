@@ -1,0 +1,100 @@
+//! `cargo xtask test` is the whole CI: the same steps on a laptop and on a build machine.
+//!
+//! Each step is one command line that a developer can run alone; the first that fails ends
+//! the run and is named at the end. What a step needs beyond Rust is installed first when
+//! that is possible (Debian, root), else the message says exactly what to install.
+
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+const HELP: &str = "\
+usage: cargo xtask <command>
+
+  test    everything CI runs: format, clippy, tests, doc tests, docs, benches once
+  help    this text";
+
+fn main() -> ExitCode {
+    let outcome = match std::env::args().nth(1).as_deref() {
+        Some("test") => test(),
+        Some("help") | None => {
+            println!("{HELP}");
+            Ok(())
+        }
+        Some(other) => Err(format!("unknown command '{other}'\n\n{HELP}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Everything CI runs, quick checks first.
+fn test() -> Result<(), String> {
+    let start = Instant::now();
+    ensure_installed("cc", "gcc")?;
+    step("format", cargo("fmt --all --check"))?;
+    step("clippy", cargo("clippy --workspace --all-targets --quiet -- --deny warnings"))?;
+    if installed("cargo-nextest") {
+        step("tests", cargo("nextest run --workspace --no-fail-fast"))?;
+    } else {
+        step("tests", cargo("test --workspace --lib --bins --tests --examples"))?;
+    }
+    step("doc tests", cargo("test --workspace --doc --quiet"))?;
+    let mut docs = cargo("doc --workspace --no-deps --quiet");
+    docs.env("RUSTDOCFLAGS", "--deny warnings");
+    step("docs", docs)?;
+    step("benches, once each", cargo("test --workspace --benches --quiet"))?;
+    if installed("cargo-deny") {
+        step("licences and duplicates", cargo("deny check licenses bans sources"))?;
+    } else {
+        println!("== licences and duplicates: skipped, cargo-deny is not installed");
+    }
+    println!("== all passed in {} s", start.elapsed().as_secs());
+    Ok(())
+}
+
+fn cargo(arguments: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(arguments.split(' '));
+    command
+}
+
+/// Runs one step and says how long it took.
+fn step(name: &str, mut command: Command) -> Result<(), String> {
+    println!("== {name}: {command:?}");
+    let start = Instant::now();
+    let status = command.status().map_err(|error| format!("{name} could not start: {error}"))?;
+    if !status.success() {
+        return Err(format!("{name} failed; run it alone with {command:?}"));
+    }
+    println!("== {name}: passed in {} s", start.elapsed().as_secs());
+    Ok(())
+}
+
+fn installed(program: &str) -> bool {
+    std::env::var_os("PATH").is_some_and(|path| {
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    })
+}
+
+/// Installs a Debian package for a missing program, or says what to install.
+fn ensure_installed(program: &str, package: &str) -> Result<(), String> {
+    if installed(program) {
+        return Ok(());
+    }
+    println!("== installing {package}, which has {program}");
+    let apt = |arguments: &str| {
+        Command::new("apt-get").args(arguments.split(' ')).status().is_ok_and(|s| s.success())
+    };
+    let done = installed("apt-get")
+        && (apt(&format!("install --yes {package}"))
+            || (apt("update") && apt(&format!("install --yes {package}"))));
+    if done && installed(program) {
+        Ok(())
+    } else {
+        Err(format!("{program} is missing: install it (Debian: apt-get install {package})"))
+    }
+}
