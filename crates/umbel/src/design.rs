@@ -35,6 +35,23 @@ pub fn standard(items: u64, rate: Rate) -> Result<Shape, ParamError> {
     Ok(shape.with_digest_bits(DigestBits::for_target(items, rate)))
 }
 
+/// The shape of one component of a dynamic filter, such that `max_components` full ones
+/// together stay within `rate`: each is designed for `β = 1 - (1 - ε)^(1/s_max)`.
+///
+/// # Errors
+/// If a number is outside its range.
+pub fn dynamic_component(
+    capacity: u64,
+    rate: Rate,
+    max_components: u32,
+) -> Result<Shape, ParamError> {
+    if max_components == 0 {
+        return Err(ParamError::Components(0));
+    }
+    let share = (-rate.get()).ln_1p() / f64::from(max_components);
+    standard(capacity, Rate::new(-share.exp_m1())?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,0 +1,360 @@
+//! A fixed bit vector: what every filter is made of and what travels.
+//!
+//! Always true: bits past the length are zero, and `ones` is the number of set bits, kept
+//! up by every change. So fill, and with it the false positive rate, is known at any time
+//! without a pass over the bits.
+//!
+//! Not here: what a position means (`key_hash`), how bits are coded (`codec`).
+
+use std::fmt;
+
+use crate::params::{Bits, ParamError};
+use crate::prefetch::prefetch;
+
+/// Bits of fixed length, with the number of ones kept up.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BitVector {
+    len: u64,
+    ones: u64,
+    words: Vec<u64>,
+}
+
+impl BitVector {
+    /// A vector of `len` zeros.
+    ///
+    /// # Errors
+    /// If the system has no memory for it.
+    pub fn zeros(len: Bits) -> Result<Self, ParamError> {
+        let words = zeroed(len.get().div_ceil(64), len.get())?;
+        Ok(Self { len: len.get(), ones: 0, words })
+    }
+
+    /// Number of bits.
+    #[must_use]
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a bit vector has at least one bit")]
+    pub const fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Number of set bits.
+    #[must_use]
+    #[inline]
+    pub const fn ones(&self) -> u64 {
+        self.ones
+    }
+
+    /// Share of set bits.
+    #[must_use]
+    pub fn fill(&self) -> f64 {
+        self.ones as f64 / self.len as f64
+    }
+
+    /// The bits as words, position 0 in the lowest bit of the first.
+    #[must_use]
+    #[inline]
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The bit at `position`, as 0 or 1.
+    ///
+    /// # Panics
+    /// If `position` lies past the last word.
+    #[must_use]
+    #[inline(always)]
+    pub fn get(&self, position: u64) -> u64 {
+        (self.words[(position >> 6) as usize] >> (position & 63)) & 1
+    }
+
+    /// Sets the bit at `position`; returns how many bits flipped, 0 or 1.
+    ///
+    /// # Panics
+    /// If `position` lies past the last word.
+    #[inline(always)]
+    pub fn set(&mut self, position: u64) -> u64 {
+        debug_assert!(position < self.len);
+        let word = &mut self.words[(position >> 6) as usize];
+        let flipped = ((*word >> (position & 63)) & 1) ^ 1;
+        *word |= 1 << (position & 63);
+        self.ones += flipped;
+        flipped
+    }
+
+    /// Clears the bit at `position`; returns how many bits flipped, 0 or 1.
+    ///
+    /// # Panics
+    /// If `position` lies past the last word.
+    #[inline(always)]
+    pub fn clear(&mut self, position: u64) -> u64 {
+        debug_assert!(position < self.len);
+        let word = &mut self.words[(position >> 6) as usize];
+        let flipped = (*word >> (position & 63)) & 1;
+        *word &= !(1 << (position & 63));
+        self.ones -= flipped;
+        flipped
+    }
+
+    /// Clears every bit.
+    pub fn reset(&mut self) {
+        self.words.fill(0);
+        self.ones = 0;
+    }
+
+    /// Positions of the set bits, ascending.
+    pub fn positions(&self) -> impl Iterator<Item = u64> + '_ {
+        positions_of(self.words.iter().copied())
+    }
+
+    /// Positions at which `self` has a one and `other` a zero, ascending.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    pub fn positions_beyond<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = u64> + 'a {
+        assert_eq!(self.len, other.len, "bit vectors of one length");
+        positions_of(self.words.iter().zip(&other.words).map(|(mine, theirs)| mine & !theirs))
+    }
+
+    /// How many bits are one in `self` and zero in `other`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
+    #[must_use]
+    pub fn count_beyond(&self, other: &Self) -> u64 {
+        assert_eq!(self.len, other.len, "bit vectors of one length");
+        let pairs = self.words.iter().zip(&other.words);
+        pairs.map(|(mine, theirs)| u64::from((mine & !theirs).count_ones())).sum()
+    }
+
+    /// Whether every one of `self` is also a one of `other`.
+    #[must_use]
+    pub fn is_subset_of(&self, other: &Self) -> bool {
+        self.count_beyond(other) == 0
+    }
+
+    /// Ones of either.
+    pub fn union_with(&mut self, other: &Self) {
+        self.combine(other, |mine, theirs| mine | theirs);
+    }
+
+    /// Ones of both.
+    pub fn intersect_with(&mut self, other: &Self) {
+        self.combine(other, |mine, theirs| mine & theirs);
+    }
+
+    /// Ones of `self` that are not ones of `other`.
+    pub fn difference_with(&mut self, other: &Self) {
+        self.combine(other, |mine, theirs| mine & !theirs);
+    }
+
+    fn combine(&mut self, other: &Self, operation: impl Fn(u64, u64) -> u64) {
+        assert_eq!(self.len, other.len, "bit vectors of one length");
+        let mut ones = 0;
+        for (mine, theirs) in self.words.iter_mut().zip(&other.words) {
+            *mine = operation(*mine, *theirs);
+            ones += u64::from(mine.count_ones());
+        }
+        self.ones = ones;
+    }
+
+    /// A checksum of the bits: a sum of word hashes, so that a change of a few bits changes
+    /// it by the hashes of their words alone ([`BitVector::checksum_after`]).
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        let hashes = self.words.iter().enumerate().map(|(index, word)| word_hash(index, *word));
+        hashes.fold(0, u64::wrapping_add)
+    }
+
+    /// The checksum that flipping the bits at `flips` (ascending, each once) would lead to,
+    /// given the checksum of the bits as they are.
+    #[must_use]
+    pub fn checksum_after(&self, checksum: u64, flips: &[u64]) -> u64 {
+        let mut sum = checksum;
+        for run in flips.chunk_by(|a, b| a >> 6 == b >> 6) {
+            let index = (run[0] >> 6) as usize;
+            let flipped = run.iter().fold(0, |mask, position| mask | 1u64 << (position & 63));
+            let word = self.words[index];
+            sum = sum
+                .wrapping_sub(word_hash(index, word))
+                .wrapping_add(word_hash(index, word ^ flipped));
+        }
+        sum
+    }
+
+    /// Asks the processor for the word of `position` ahead of its use.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, position: u64) {
+        prefetch(&self.words, (position >> 6) as usize);
+    }
+
+    /// The words, for loops that keep up `ones` themselves through [`Self::add_ones`].
+    #[inline(always)]
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
+    /// Tells how many ones a loop over [`Self::words_mut`] added (or took, wrapping).
+    #[inline(always)]
+    pub(crate) fn add_ones(&mut self, flips: u64) {
+        self.ones = self.ones.wrapping_add(flips);
+    }
+
+    /// Recounts everything that is kept up, the slow way.
+    ///
+    /// # Panics
+    /// If a promise of this type is broken: a bug in this crate.
+    pub fn validate(&self) {
+        assert_eq!(self.words.len() as u64, self.len.div_ceil(64), "words fit the length");
+        let counted: u64 = self.words.iter().map(|word| u64::from(word.count_ones())).sum();
+        assert_eq!(self.ones, counted, "ones are kept up");
+        if self.len % 64 != 0 {
+            let last = self.words[self.words.len() - 1];
+            assert_eq!(last >> (self.len % 64), 0, "bits past the length are zero");
+        }
+    }
+}
+
+impl fmt::Debug for BitVector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BitVector({} of {} ones)", self.ones, self.len)
+    }
+}
+
+/// Zeroed words, or an error where the system would end the process.
+pub(crate) fn zeroed<T: Clone + Default>(count: u64, bits: u64) -> Result<Vec<T>, ParamError> {
+    let no_memory = ParamError::Memory(bits);
+    let count = usize::try_from(count).map_err(|_| no_memory)?;
+    let mut words = Vec::new();
+    words.try_reserve_exact(count).map_err(|_| no_memory)?;
+    words.resize(count, T::default());
+    Ok(words)
+}
+
+fn positions_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+    words.enumerate().flat_map(|(index, word)| OnesOfWord { base: index as u64 * 64, word })
+}
+
+/// Positions of the ones of one word.
+struct OnesOfWord {
+    base: u64,
+    word: u64,
+}
+
+impl Iterator for OnesOfWord {
+    type Item = u64;
+
+    #[inline]
+    fn next(&mut self) -> Option<u64> {
+        if self.word == 0 {
+            return None;
+        }
+        let position = self.base + u64::from(self.word.trailing_zeros());
+        self.word &= self.word - 1;
+        Some(position)
+    }
+}
+
+/// Mixes a word with its place; for one place, different words never collide.
+fn word_hash(index: usize, word: u64) -> u64 {
+    let mut x = word.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    x = (x ^ (x >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);
+    x = (x ^ (x >> 33)).wrapping_mul(0xC4CE_B9FE_1A85_EC53);
+    x ^ (x >> 33)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn vector(len: u64, positions: &[u64]) -> BitVector {
+        let mut bits = BitVector::zeros(Bits::new(len).unwrap()).unwrap();
+        for position in positions {
+            bits.set(*position);
+        }
+        bits
+    }
+
+    #[test]
+    fn edges_of_words_hold() {
+        for len in [1, 63, 64, 65, 127, 128, 129] {
+            let mut bits = vector(len, &[0, len - 1]);
+            bits.validate();
+            assert_eq!(bits.ones(), if len == 1 { 1 } else { 2 });
+            assert_eq!(bits.clear(len - 1), 1);
+            assert_eq!(bits.clear(len - 1), 0);
+            bits.validate();
+        }
+    }
+
+    #[test]
+    fn a_vector_beyond_memory_is_an_error() {
+        let length = Bits::new(Bits::MAX).unwrap();
+        assert!(zeroed::<u64>(u64::MAX / 8, length.get()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn changes_agree_with_a_plain_list(
+            len in 1u64..300,
+            steps in prop::collection::vec((any::<bool>(), any::<u64>()), 0..200),
+        ) {
+            let mut bits = vector(len, &[]);
+            let mut twin = vec![false; len as usize];
+            for (set, position) in steps {
+                let position = position % len;
+                let flipped = if set { bits.set(position) } else { bits.clear(position) };
+                prop_assert_eq!(flipped == 1, twin[position as usize] != set);
+                twin[position as usize] = set;
+            }
+            bits.validate();
+            let expected = (0..len).filter(|position| twin[*position as usize]);
+            prop_assert!(bits.positions().eq(expected));
+        }
+
+        #[test]
+        fn checksum_follows_flips(
+            len in 1u64..300,
+            start in prop::collection::vec(any::<u64>(), 0..50),
+            flips in prop::collection::btree_set(0u64..300, 0..50),
+        ) {
+            let start: Vec<u64> = start.iter().map(|position| position % len).collect();
+            let mut bits = vector(len, &start);
+            let flips: Vec<u64> = flips.into_iter().filter(|position| *position < len).collect();
+            let foretold = bits.checksum_after(bits.checksum(), &flips);
+            for position in &flips {
+                if bits.set(*position) == 0 {
+                    bits.clear(*position);
+                }
+            }
+            prop_assert_eq!(bits.checksum(), foretold);
+        }
+
+        #[test]
+        fn algebra_agrees_with_sets(
+            a in prop::collection::btree_set(0u64..200, 0..80),
+            b in prop::collection::btree_set(0u64..200, 0..80),
+        ) {
+            let make = |set: &std::collections::BTreeSet<u64>| {
+                vector(200, &set.iter().copied().collect::<Vec<_>>())
+            };
+            let (left, right) = (make(&a), make(&b));
+            let mut union = left.clone();
+            union.union_with(&right);
+            prop_assert!(union.positions().eq(a.union(&b).copied()));
+            let mut both = left.clone();
+            both.intersect_with(&right);
+            prop_assert!(both.positions().eq(a.intersection(&b).copied()));
+            let mut only = left.clone();
+            only.difference_with(&right);
+            prop_assert!(only.positions().eq(a.difference(&b).copied()));
+            prop_assert!(left.positions_beyond(&right).eq(a.difference(&b).copied()));
+            prop_assert_eq!(left.count_beyond(&right), only.ones());
+            prop_assert_eq!(both.is_subset_of(&left), true);
+            union.validate();
+            both.validate();
+            only.validate();
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! The counting filter: keys can be removed again.
+//!
+//! Four bits a position, sixteen counters a word, beside the plain bits that travel:
+//!
+//! ```text
+//! counters: |15|14| … |1|0|   position p is nibble p % 16 of word p / 16
+//! bits:     bit p is one exactly when counter p is above zero
+//! ```
+//!
+//! Always true: the plain bits are kept up with every change, never recomputed; a counter
+//! that reaches 15 is **stuck**: it stays there for ever, since nobody knows how much it
+//! missed. So a removal never takes a bit that another key needs. Stuck counters are
+//! counted; at the usual fill about one in 10^15 counters gets stuck.
+//!
+//! Paper 4 section 3 (components of a dynamic filter); Fan et al., Summary Cache.
+
+use std::fmt;
+
+use super::standard::claims;
+use super::{BATCH, StandardFilter, in_batches};
+use crate::bits::{BitVector, zeroed};
+use crate::design;
+use crate::key_hash::{Digest, Walk};
+use crate::params::{Bits, ParamError, Rate, Shape};
+use crate::prefetch::prefetch;
+use crate::scheme::{Mismatch, Scheme};
+
+/// A Bloom filter that keys can be added to and removed from.
+///
+/// ```
+/// use umbel::CountingFilter;
+///
+/// let mut filter = CountingFilter::for_target(10_000, 0.01)?;
+/// filter.insert("apple");
+/// assert!(filter.remove("apple"));
+/// assert!(!filter.contains("apple"));
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct CountingFilter {
+    scheme: Scheme,
+    counters: Vec<u64>,
+    bits: BitVector,
+    stuck: u64,
+    items: u64,
+}
+
+impl CountingFilter {
+    /// Where a counter sticks.
+    pub const STUCK: u8 = 15;
+
+    /// The smallest filter that keeps `rate` while it holds up to `items` keys.
+    ///
+    /// # Errors
+    /// If `items` is zero, `rate` is not between 0 and 1, or there is no memory for it.
+    pub fn for_target(items: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(design::standard(items, Rate::new(rate)?)?.into())
+    }
+
+    /// An empty filter of exactly this shape, with the default hasher.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn with_shape(shape: Shape) -> Result<Self, ParamError> {
+        Self::new(shape.into())
+    }
+
+    /// An empty filter of this shape and hasher.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn new(scheme: Scheme) -> Result<Self, ParamError> {
+        let length = Bits::new(scheme.shape().bits())?;
+        let counters = zeroed(length.get().div_ceil(16), length.get())?;
+        Ok(Self { scheme, counters, bits: BitVector::zeros(length)?, stuck: 0, items: 0 })
+    }
+
+    /// Adds a key; returns whether any bit changed. `false` means that the key was claimed
+    /// already; it is counted all the same, and must be removed as often as it was added.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_digest(self.scheme.digest(key.as_ref())) != 0
+    }
+
+    /// Adds a key by its digest; returns how many bits flipped to one.
+    #[inline]
+    pub fn insert_digest(&mut self, digest: Digest) -> u32 {
+        let mut walk = Walk::new(digest, self.scheme.shape());
+        let words = self.bits.words_mut();
+        let (mut flips, mut stuck) = (0, 0);
+        for _ in 0..self.scheme.shape().hashes() {
+            let position = walk.next();
+            let counter = &mut self.counters[(position >> 4) as usize];
+            let shift = (position & 15) * 4;
+            let count = (*counter >> shift) & 15;
+            *counter += u64::from(count != 15) << shift;
+            words[(position >> 6) as usize] |= 1 << (position & 63);
+            flips += u32::from(count == 0);
+            stuck += u64::from(count == 14);
+        }
+        self.bits.add_ones(flips.into());
+        self.stuck += stuck;
+        self.items += 1;
+        flips
+    }
+
+    /// Removes a key that was added before; returns whether it was claimed. An unclaimed
+    /// key changes nothing.
+    ///
+    /// Removing a key that was never added, but is claimed, takes bits away from others:
+    /// ask an exact catalogue first where that can happen.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    #[inline]
+    pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.remove_digest(self.scheme.digest(key.as_ref())).is_some()
+    }
+
+    /// Removes a key by its digest; returns how many bits flipped to zero, or `None` if the
+    /// key was not claimed.
+    #[inline]
+    pub fn remove_digest(&mut self, digest: Digest) -> Option<u32> {
+        if !self.contains_digest(digest) {
+            return None;
+        }
+        let mut walk = Walk::new(digest, self.scheme.shape());
+        let words = self.bits.words_mut();
+        let mut flips = 0;
+        for _ in 0..self.scheme.shape().hashes() {
+            let position = walk.next();
+            let counter = &mut self.counters[(position >> 4) as usize];
+            let shift = (position & 15) * 4;
+            let count = (*counter >> shift) & 15;
+            // Neither a stuck counter nor a zero one moves: (15 + 1) & 15 is 0, (0 + 1) is 1.
+            *counter -= u64::from((count + 1) & 15 > 1) << shift;
+            let cleared = u64::from(count == 1);
+            words[(position >> 6) as usize] &= !(cleared << (position & 63));
+            flips += cleared;
+        }
+        self.bits.add_ones(flips.wrapping_neg());
+        self.items = self.items.saturating_sub(1);
+        Some(flips as u32)
+    }
+
+    /// Whether the filter claims a key.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_digest(self.scheme.digest(key.as_ref()))
+    }
+
+    /// Whether the filter claims a key, by its digest.
+    #[must_use]
+    #[inline]
+    pub fn contains_digest(&self, digest: Digest) -> bool {
+        claims(&self.bits, Walk::new(digest, self.scheme.shape()), self.scheme.shape().hashes())
+    }
+
+    /// Adds many keys, asking for memory ahead.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let scheme = self.scheme;
+        in_batches(keys, |key| scheme.digest(key), |digests| self.insert_digests(digests));
+    }
+
+    /// Adds many keys by their digests, asking for memory ahead.
+    pub fn insert_digests(&mut self, digests: &[Digest]) {
+        let shape = *self.scheme.shape();
+        // Two arrays are asked for per position: half the batch keeps as many lines under way.
+        for batch in digests.chunks(BATCH / 2) {
+            for digest in batch {
+                for position in digest.positions(&shape) {
+                    prefetch(&self.counters, (position >> 4) as usize);
+                    self.bits.prefetch(position);
+                }
+            }
+            for digest in batch {
+                self.insert_digest(*digest);
+            }
+        }
+    }
+
+    /// Makes this the filter of both sets of keys: counters are added.
+    ///
+    /// # Errors
+    /// If the schemes differ; nothing changes then.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.scheme.check(&other.scheme)?;
+        let mut stuck = 0;
+        for (mine, theirs) in self.counters.iter_mut().zip(&other.counters) {
+            *mine = add_counters(*mine, *theirs);
+            stuck += u64::from(stuck_in(*mine));
+        }
+        self.stuck = stuck;
+        self.bits.union_with(&other.bits);
+        self.items = self.items.saturating_add(other.items);
+        Ok(())
+    }
+
+    /// The counter at `position`, 0 to 15.
+    ///
+    /// # Panics
+    /// If `position` lies past the last word.
+    #[must_use]
+    pub fn counter(&self, position: u64) -> u8 {
+        ((self.counters[(position >> 4) as usize] >> ((position & 15) * 4)) & 15) as u8
+    }
+
+    /// Sets a counter while a filter is being decoded; [`Self::recount`] must follow.
+    pub(crate) fn raise_counter(&mut self, position: u64) {
+        debug_assert!(self.counter(position) < Self::STUCK);
+        self.counters[(position >> 4) as usize] += 1 << ((position & 15) * 4);
+    }
+
+    /// Undoes one [`Self::raise_counter`].
+    pub(crate) fn lower_counter(&mut self, position: u64) {
+        debug_assert!(self.counter(position) > 0);
+        self.counters[(position >> 4) as usize] -= 1 << ((position & 15) * 4);
+    }
+
+    /// Derives bits and stuck counters from the counters after decoding.
+    pub(crate) fn recount(&mut self, items: u64) {
+        self.bits.reset();
+        self.stuck = 0;
+        for position in 0..self.scheme.shape().bits() {
+            let count = self.counter(position);
+            if count > 0 {
+                self.bits.set(position);
+            }
+            self.stuck += u64::from(count == Self::STUCK);
+        }
+        self.items = items;
+    }
+
+    /// The plain filter of the same keys: what is published.
+    #[must_use]
+    pub fn to_standard(&self) -> StandardFilter {
+        StandardFilter::from_parts(self.scheme, self.bits.clone(), self.items)
+    }
+
+    /// Forgets every key.
+    pub fn clear(&mut self) {
+        self.counters.fill(0);
+        self.bits.reset();
+        self.stuck = 0;
+        self.items = 0;
+    }
+
+    /// Keys added less keys removed.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// Counters at 15, which no removal lowers any more.
+    #[must_use]
+    pub const fn stuck_counters(&self) -> u64 {
+        self.stuck
+    }
+
+    /// The chance that a random key is claimed, from the fill as it is.
+    #[must_use]
+    pub fn false_positive(&self) -> f64 {
+        self.bits.fill().powi(self.scheme.shape().hashes() as i32)
+    }
+
+    /// Shape and hasher.
+    #[must_use]
+    pub const fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Shape and hasher, to unlock the hasher.
+    pub const fn scheme_mut(&mut self) -> &mut Scheme {
+        &mut self.scheme
+    }
+
+    /// The plain bits: one where the counter is above zero.
+    #[must_use]
+    pub const fn bits(&self) -> &BitVector {
+        &self.bits
+    }
+
+    /// Bytes of memory that the filter takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(self.counters.as_slice()) + size_of_val(self.bits.words())
+    }
+
+    /// Recounts everything that is kept up, the slow way.
+    ///
+    /// # Panics
+    /// If a promise of this type is broken: a bug in this crate.
+    pub fn validate(&self) {
+        self.bits.validate();
+        let counts = || (0..self.scheme.shape().bits()).map(|position| self.counter(position));
+        assert!(
+            counts()
+                .zip(0..)
+                .all(|(count, position)| self.bits.get(position) == u64::from(count > 0)),
+            "a bit is one exactly when its counter is above zero"
+        );
+        let stuck = counts().filter(|count| *count == Self::STUCK).count() as u64;
+        assert_eq!(self.stuck, stuck, "stuck counters are kept up");
+    }
+}
+
+impl fmt::Debug for CountingFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fill = self.bits.fill();
+        write!(f, "CountingFilter({:?}, {} items, fill {fill:.3})", self.scheme, self.items)
+    }
+}
+
+/// Adds sixteen pairs of counters; a sum of 15 or more sticks.
+fn add_counters(a: u64, b: u64) -> u64 {
+    (0..64).step_by(4).fold(0, |sum, shift| {
+        let count = ((a >> shift) & 15) + ((b >> shift) & 15);
+        sum | count.min(15) << shift
+    })
+}
+
+/// How many of sixteen counters are at 15.
+fn stuck_in(counters: u64) -> u32 {
+    let pairs = counters & (counters >> 1);
+    (pairs & (pairs >> 2) & 0x1111_1111_1111_1111).count_ones()
+}

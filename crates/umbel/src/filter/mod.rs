@@ -1,0 +1,74 @@
+//! Filters: standard, counting, and dynamic ones that grow and shrink.
+//!
+//! | kind | adds | removes | grows | bits per key at 1 % |
+//! |---|---|---|---|---|
+//! | [`StandardFilter`] | yes | no | no | 9.6 |
+//! | [`CountingFilter`] | yes | yes | no | 48 (its plain bits included) |
+//! | [`DynamicFilter`] | yes | yes | yes | as its components |
+//!
+//! All promise the same: a key that was added and not removed is always claimed; a key
+//! that was never added is claimed with a small, known probability. Removing a key that
+//! was never added breaks the first promise for others; callers who cannot rule that out
+//! keep an exact catalogue beside the filter.
+
+mod component;
+mod counting;
+mod dynamic;
+mod estimate;
+mod slices;
+mod standard;
+#[cfg(test)]
+mod tests;
+
+pub use component::Component;
+pub use counting::CountingFilter;
+pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
+pub use estimate::{estimate_intersection, estimate_items, estimate_union};
+pub use standard::StandardFilter;
+
+use crate::key_hash::Digest;
+
+/// Anything that can be asked whether it may hold a key.
+///
+/// `false` is certain, `true` may be wrong with the filter's false positive rate.
+pub trait Membership {
+    /// Whether the key may be held.
+    #[must_use]
+    fn may_contain(&self, key: &[u8]) -> bool;
+}
+
+impl Membership for StandardFilter {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.contains(key)
+    }
+}
+
+impl Membership for CountingFilter {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.contains(key)
+    }
+}
+
+impl<C: Component> Membership for DynamicFilter<C> {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.contains(key)
+    }
+}
+
+/// How many keys a batch works on at once: enough to hide a memory access behind the
+/// others, few enough that their prefetched lines are still there when their turn comes.
+const BATCH: usize = 32;
+
+/// Runs `work` on the digests of `keys`, a batch at a time.
+fn in_batches<K: AsRef<[u8]>>(
+    keys: &[K],
+    digest: impl Fn(&[u8]) -> Digest,
+    mut work: impl FnMut(&[Digest]),
+) {
+    let mut digests = Vec::with_capacity(BATCH);
+    for batch in keys.chunks(BATCH) {
+        digests.clear();
+        digests.extend(batch.iter().map(|key| digest(key.as_ref())));
+        work(&digests);
+    }
+}

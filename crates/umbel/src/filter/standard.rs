@@ -1,0 +1,287 @@
+//! The standard filter: add and ask, nothing else, in the fewest bits.
+//!
+//! Where it sits: the published form of every other kind, one column of a bank, the file
+//! that `umbel filter` writes. Paper 4 section 2, papers 1 and 3 section 2.
+//!
+//! Always true: every position of every inserted digest is one.
+
+use std::fmt;
+
+use super::{BATCH, in_batches};
+use crate::bits::BitVector;
+use crate::design;
+use crate::key_hash::{Digest, Walk};
+use crate::params::{Bits, ParamError, Rate, Shape};
+use crate::scheme::{Mismatch, Scheme};
+
+/// A Bloom filter of fixed length that keys can be added to.
+///
+/// ```
+/// use umbel::StandardFilter;
+///
+/// let mut filter = StandardFilter::for_target(10_000, 0.01)?;
+/// filter.insert("apple");
+/// assert!(filter.contains("apple"));   // always: no false negatives
+/// assert!(!filter.contains("banana")); // wrong for 1 key in 100 when full
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct StandardFilter {
+    scheme: Scheme,
+    bits: BitVector,
+    items: u64,
+}
+
+impl StandardFilter {
+    /// The smallest filter that keeps `rate` while it holds up to `items` keys.
+    ///
+    /// # Errors
+    /// If `items` is zero, `rate` is not between 0 and 1, or there is no memory for it.
+    pub fn for_target(items: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::new(design::standard(items, Rate::new(rate)?)?.into())
+    }
+
+    /// An empty filter of exactly this shape, with the default hasher.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn with_shape(shape: Shape) -> Result<Self, ParamError> {
+        Self::new(shape.into())
+    }
+
+    /// An empty filter of this shape and hasher.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn new(scheme: Scheme) -> Result<Self, ParamError> {
+        let bits = BitVector::zeros(Bits::new(scheme.shape().bits())?)?;
+        Ok(Self { scheme, bits, items: 0 })
+    }
+
+    /// A filter of bits that were made elsewhere, such as a counting filter's plain bits.
+    pub(crate) fn from_parts(scheme: Scheme, bits: BitVector, items: u64) -> Self {
+        assert_eq!(bits.len(), scheme.shape().bits(), "bits fit the shape");
+        Self { scheme, bits, items }
+    }
+
+    /// Adds a key; returns whether the filter changed. `false` means that the key was
+    /// claimed already.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    #[inline]
+    pub fn insert(&mut self, key: impl AsRef<[u8]>) -> bool {
+        self.insert_digest(self.scheme.digest(key.as_ref()))
+    }
+
+    /// Adds a key by its digest; returns whether the filter changed.
+    #[inline]
+    pub fn insert_digest(&mut self, digest: Digest) -> bool {
+        let mut walk = Walk::new(digest, self.scheme.shape());
+        let mut flips = 0;
+        for _ in 0..self.scheme.shape().hashes() {
+            flips += self.bits.set(walk.next());
+        }
+        self.items += 1;
+        flips != 0
+    }
+
+    /// Whether the filter claims a key.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    #[must_use]
+    #[inline]
+    pub fn contains(&self, key: impl AsRef<[u8]>) -> bool {
+        self.contains_digest(self.scheme.digest(key.as_ref()))
+    }
+
+    /// Whether the filter claims a key, by its digest.
+    #[must_use]
+    #[inline]
+    pub fn contains_digest(&self, digest: Digest) -> bool {
+        claims(&self.bits, Walk::new(digest, self.scheme.shape()), self.scheme.shape().hashes())
+    }
+
+    /// Adds many keys, asking for memory ahead: faster than one by one once the filter
+    /// outgrows the cache.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let scheme = self.scheme;
+        in_batches(keys, |key| scheme.digest(key), |digests| self.insert_digests(digests));
+    }
+
+    /// Adds many keys by their digests, asking for memory ahead.
+    pub fn insert_digests(&mut self, digests: &[Digest]) {
+        let shape = *self.scheme.shape();
+        for batch in digests.chunks(BATCH) {
+            for digest in batch {
+                digest.positions(&shape).for_each(|position| self.bits.prefetch(position));
+            }
+            for digest in batch {
+                self.insert_digest(*digest);
+            }
+        }
+    }
+
+    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
+    /// with one answer per key, in order.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        answers.clear();
+        in_batches(
+            keys,
+            |key| self.scheme.digest(key),
+            |digests| batch_claims(&self.bits, self.scheme.shape(), digests, answers),
+        );
+    }
+
+    /// Asks for many keys by their digests; `answers` is overwritten.
+    pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
+        answers.clear();
+        for batch in digests.chunks(BATCH) {
+            batch_claims(&self.bits, self.scheme.shape(), batch, answers);
+        }
+    }
+
+    /// Makes this the filter of both sets of keys.
+    ///
+    /// # Errors
+    /// If the schemes differ; nothing changes then.
+    pub fn union_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.scheme.check(&other.scheme)?;
+        self.bits.union_with(&other.bits);
+        self.items = self.items.saturating_add(other.items);
+        Ok(())
+    }
+
+    /// Keeps the ones of both. The result claims every key that is in both sets, and more
+    /// than a filter of the intersection would: see `model` for how many.
+    ///
+    /// The number of items becomes an estimate.
+    ///
+    /// # Errors
+    /// If the schemes differ; nothing changes then.
+    pub fn intersect_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.scheme.check(&other.scheme)?;
+        let estimate = super::estimate_intersection(self, other)?;
+        self.bits.intersect_with(&other.bits);
+        self.items = estimate.round() as u64;
+        Ok(())
+    }
+
+    /// Keeps the ones that `other` does not have: bits, not keys. A key of `self` that
+    /// shares a position with a key of `other` is denied afterwards.
+    ///
+    /// The number of items becomes an estimate from the fill.
+    ///
+    /// # Errors
+    /// If the schemes differ; nothing changes then.
+    pub fn difference_with(&mut self, other: &Self) -> Result<(), Mismatch> {
+        self.scheme.check(&other.scheme)?;
+        self.bits.difference_with(&other.bits);
+        self.items = super::estimate_items(self.scheme.shape(), self.bits.ones()).round() as u64;
+        Ok(())
+    }
+
+    /// Forgets every key.
+    pub fn clear(&mut self) {
+        self.bits.reset();
+        self.items = 0;
+    }
+
+    /// How often keys were added, repeats included.
+    #[must_use]
+    pub const fn items(&self) -> u64 {
+        self.items
+    }
+
+    /// The chance that a random key is claimed, from the fill as it is.
+    #[must_use]
+    pub fn false_positive(&self) -> f64 {
+        self.bits.fill().powi(self.scheme.shape().hashes() as i32)
+    }
+
+    /// Shape and hasher.
+    #[must_use]
+    pub const fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Shape and hasher, to unlock the hasher.
+    pub const fn scheme_mut(&mut self) -> &mut Scheme {
+        &mut self.scheme
+    }
+
+    /// The bits themselves.
+    #[must_use]
+    pub const fn bits(&self) -> &BitVector {
+        &self.bits
+    }
+
+    /// Bytes of memory that the filter takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(self.bits.words())
+    }
+}
+
+impl fmt::Debug for StandardFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fill = self.bits.fill();
+        write!(f, "StandardFilter({:?}, {} items, fill {fill:.3})", self.scheme, self.items)
+    }
+}
+
+/// Whether all positions of a walk are ones.
+///
+/// Three probes without a branch, then the rest: at the usual fill of one half a branch
+/// after each probe is mispredicted half the time, and seven probes for every absent key
+/// are four too many; after three, seven absent keys of eight are done.
+#[inline]
+pub(super) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
+    if hashes < 3 {
+        return (0..hashes).all(|_| bits.get(walk.next()) == 1);
+    }
+    if bits.get(walk.next()) & bits.get(walk.next()) & bits.get(walk.next()) == 0 {
+        return false;
+    }
+    let mut hit = 1;
+    for _ in 3..hashes {
+        hit &= bits.get(walk.next());
+    }
+    hit == 1
+}
+
+/// Answers one batch: the first three probes of all keys, then the rest of the survivors,
+/// each round with its memory asked for ahead.
+fn batch_claims(bits: &BitVector, shape: &Shape, digests: &[Digest], answers: &mut Vec<bool>) {
+    const FIRST: u32 = 3;
+    let first = shape.hashes().min(FIRST);
+    for digest in digests {
+        let mut walk = Walk::new(*digest, shape);
+        (0..first).for_each(|_| bits.prefetch(walk.next()));
+    }
+    let start = answers.len();
+    let mut survivors = [(0, Walk::IDLE); BATCH];
+    let mut survived = 0;
+    for (index, digest) in digests.iter().enumerate() {
+        let mut walk = Walk::new(*digest, shape);
+        let hit = (0..first).fold(1, |hit, _| hit & bits.get(walk.next()));
+        // Written always, counted only on a hit: no branch to mispredict.
+        survivors[survived] = (start + index, walk);
+        survived += hit as usize;
+        answers.push(false);
+    }
+    let rest = shape.hashes() - first;
+    for (_, mut walk) in survivors[..survived].iter().copied() {
+        (0..rest).for_each(|_| bits.prefetch(walk.next()));
+    }
+    for (answer, mut walk) in survivors[..survived].iter().copied() {
+        answers[answer] = (0..rest).fold(1, |hit, _| hit & bits.get(walk.next())) == 1;
+    }
+}

@@ -1,0 +1,498 @@
+//! One suite for all kinds: every filter obeys the same laws, and a new kind gets them free.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::params::{DigestBits, Rate, Shape};
+use crate::scheme::{Mismatch, Scheme};
+use crate::{HashId, KeyHasher, Seed, design};
+
+/// What the laws need of a filter kind.
+trait Kind: Sized {
+    fn make(scheme: Scheme, items: u64) -> Self;
+    fn put(&mut self, key: u64);
+    fn has(&self, key: u64) -> bool;
+    fn take(&mut self, key: u64);
+    fn join(&mut self, other: &Self);
+    fn tidy(&mut self) {}
+    fn check(&self);
+    const REMOVES: bool = true;
+}
+
+fn bytes(key: u64) -> [u8; 8] {
+    key.to_le_bytes()
+}
+
+impl Kind for StandardFilter {
+    fn make(scheme: Scheme, _items: u64) -> Self {
+        Self::new(scheme).unwrap()
+    }
+    fn put(&mut self, key: u64) {
+        self.insert(bytes(key));
+    }
+    fn has(&self, key: u64) -> bool {
+        self.may_contain(&bytes(key))
+    }
+    fn take(&mut self, _key: u64) {}
+    fn join(&mut self, other: &Self) {
+        self.union_with(other).unwrap();
+    }
+    fn check(&self) {
+        self.bits().validate();
+    }
+    const REMOVES: bool = false;
+}
+
+impl Kind for CountingFilter {
+    fn make(scheme: Scheme, _items: u64) -> Self {
+        Self::new(scheme).unwrap()
+    }
+    fn put(&mut self, key: u64) {
+        self.insert(bytes(key));
+    }
+    fn has(&self, key: u64) -> bool {
+        self.may_contain(&bytes(key))
+    }
+    fn take(&mut self, key: u64) {
+        assert!(self.remove(bytes(key)), "a member is claimed");
+    }
+    fn join(&mut self, other: &Self) {
+        self.union_with(other).unwrap();
+    }
+    fn check(&self) {
+        self.validate();
+    }
+}
+
+impl Kind for DynamicFilter<CountingFilter> {
+    fn make(scheme: Scheme, items: u64) -> Self {
+        Self::new(scheme, items, 8).unwrap()
+    }
+    fn put(&mut self, key: u64) {
+        self.insert(bytes(key));
+    }
+    fn has(&self, key: u64) -> bool {
+        self.may_contain(&bytes(key))
+    }
+    fn take(&mut self, key: u64) {
+        assert_ne!(self.remove(bytes(key)), Removal::Absent, "a member is claimed");
+    }
+    fn join(&mut self, other: &Self) {
+        self.union_with(other).unwrap();
+    }
+    fn tidy(&mut self) {
+        self.shrink();
+    }
+    fn check(&self) {
+        self.validate();
+        self.components().iter().for_each(|(_, component)| component.validate());
+    }
+}
+
+impl Kind for DynamicFilter<StandardFilter> {
+    fn make(scheme: Scheme, items: u64) -> Self {
+        Self::new(scheme, items, 8).unwrap()
+    }
+    fn put(&mut self, key: u64) {
+        self.insert_if_absent(bytes(key));
+    }
+    fn has(&self, key: u64) -> bool {
+        self.may_contain(&bytes(key))
+    }
+    fn take(&mut self, _key: u64) {}
+    fn join(&mut self, other: &Self) {
+        self.union_with(other).unwrap();
+    }
+    fn tidy(&mut self) {
+        self.shrink();
+    }
+    fn check(&self) {
+        self.validate();
+    }
+    const REMOVES: bool = false;
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(u64),
+    Take(usize),
+    Join(Vec<u64>),
+    Tidy,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0u64..500).prop_map(Step::Add),
+        4 => any::<usize>().prop_map(Step::Take),
+        1 => prop::collection::vec(0u64..500, 0..20).prop_map(Step::Join),
+        1 => Just(Step::Tidy),
+    ];
+    prop::collection::vec(step, 0..120)
+}
+
+/// No false negative under any sequence of inserts, deletes of members, merges and
+/// unions; what is kept up equals its recount.
+fn no_false_negative<F: Kind>(scheme: Scheme, steps: Vec<Step>) {
+    let mut filter = F::make(scheme, 20);
+    let mut twin: BTreeMap<u64, u32> = BTreeMap::new();
+    for step in steps {
+        match step {
+            Step::Add(key) => {
+                filter.put(key);
+                *twin.entry(key).or_default() += 1;
+            }
+            Step::Take(index) if F::REMOVES && !twin.is_empty() => {
+                let key = *twin.keys().nth(index % twin.len()).unwrap();
+                filter.take(key);
+                let count = twin.get_mut(&key).unwrap();
+                *count -= 1;
+                twin.retain(|_, count| *count > 0);
+            }
+            Step::Take(_) => {}
+            Step::Join(keys) => {
+                let mut other = F::make(scheme, 20);
+                for key in keys {
+                    other.put(key);
+                    *twin.entry(key).or_default() += 1;
+                }
+                filter.join(&other);
+            }
+            Step::Tidy => filter.tidy(),
+        }
+    }
+    filter.check();
+    for key in twin.keys() {
+        assert!(filter.has(*key), "member {key} is denied");
+    }
+}
+
+/// A shape in which collisions, shared positions and stuck counters are common.
+fn crowded() -> Scheme {
+    Scheme::from(Shape::new(199, 4).unwrap())
+}
+
+/// A shape as users have it.
+fn roomy() -> Scheme {
+    let shape = design::standard(20, Rate::new(0.01).unwrap()).unwrap();
+    Scheme::new(shape, KeyHasher::new(HashId::SipHash13, Seed::from_number(7)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn standard_has_no_false_negative(steps in steps()) {
+        no_false_negative::<StandardFilter>(crowded(), steps.clone());
+        no_false_negative::<StandardFilter>(roomy(), steps);
+    }
+
+    #[test]
+    fn counting_has_no_false_negative(steps in steps()) {
+        no_false_negative::<CountingFilter>(crowded(), steps.clone());
+        no_false_negative::<CountingFilter>(roomy(), steps);
+    }
+
+    #[test]
+    fn dynamic_has_no_false_negative(steps in steps()) {
+        no_false_negative::<DynamicFilter<CountingFilter>>(crowded(), steps.clone());
+        no_false_negative::<DynamicFilter<CountingFilter>>(roomy(), steps);
+    }
+
+    #[test]
+    fn plain_dynamic_has_no_false_negative(steps in steps()) {
+        no_false_negative::<DynamicFilter<StandardFilter>>(crowded(), steps.clone());
+        no_false_negative::<DynamicFilter<StandardFilter>>(roomy(), steps);
+    }
+
+    #[test]
+    fn remembered_components_make_removal_exact(
+        steps in prop::collection::vec((any::<bool>(), 0u64..300), 0..300),
+        tidy_every in 5usize..40,
+    ) {
+        let mut filter = DynamicFilter::new(crowded(), 10, 8).unwrap();
+        let mut catalogue: BTreeMap<u64, ComponentId> = BTreeMap::new();
+        for (index, (add, key)) in steps.into_iter().enumerate() {
+            match (add, catalogue.get(&key).copied()) {
+                (true, None) => {
+                    catalogue.insert(key, filter.insert(bytes(key)));
+                }
+                (false, Some(component)) => {
+                    prop_assert!(filter.remove_from(component, bytes(key)));
+                    catalogue.remove(&key);
+                }
+                _ => {}
+            }
+            if index % tidy_every == 0 {
+                filter.shrink();
+            }
+        }
+        filter.validate();
+        prop_assert!(catalogue.keys().all(|key| filter.contains(bytes(*key))));
+        prop_assert_eq!(filter.items(), catalogue.len() as u64);
+        for (key, component) in catalogue {
+            prop_assert!(filter.remove_from(component, bytes(key)));
+        }
+        let residue: u64 = filter.components().iter().map(|(_, c)| c.bits().ones()).sum();
+        prop_assert_eq!(residue, filter.stuck_counters());
+    }
+
+    #[test]
+    fn sliced_and_listed_queries_agree(keys in prop::collection::vec(any::<u64>(), 0..400)) {
+        let mut filter = DynamicFilter::<CountingFilter>::new(crowded(), 15, 8).unwrap();
+        for key in &keys {
+            filter.insert(bytes(*key));
+        }
+        for key in 0..200 {
+            let digest = filter.scheme().digest(&bytes(key));
+            prop_assert_eq!(filter.contains_digest(digest), filter.contains_digest_listed(digest));
+            let listed: Vec<_> = filter.components().iter()
+                .filter(|(_, component)| component.contains_digest(digest))
+                .map(|(id, _)| *id)
+                .collect();
+            prop_assert_eq!(filter.claimants(digest), listed);
+        }
+    }
+
+    #[test]
+    fn batches_answer_like_single_calls(
+        keys in prop::collection::vec(any::<u64>(), 0..200),
+        hashes in 1u32..12,
+    ) {
+        let shape = Shape::new(701, hashes).unwrap();
+        let keys: Vec<_> = keys.into_iter().map(bytes).collect();
+        let (mut one, mut many) = (StandardFilter::with_shape(shape).unwrap(), StandardFilter::with_shape(shape).unwrap());
+        let (mut count_one, mut count_many) = (CountingFilter::with_shape(shape).unwrap(), CountingFilter::with_shape(shape).unwrap());
+        for key in &keys {
+            one.insert(key);
+            count_one.insert(key);
+        }
+        many.insert_batch(&keys);
+        count_many.insert_batch(&keys);
+        prop_assert_eq!(&one, &many);
+        prop_assert_eq!(&count_one, &count_many);
+        prop_assert_eq!(&count_one.to_standard(), &one);
+        let asked: Vec<_> = (0..150).map(bytes).collect();
+        let mut answers = Vec::new();
+        one.contains_batch(&asked, &mut answers);
+        prop_assert_eq!(answers.len(), asked.len());
+        for (key, answer) in asked.iter().zip(answers) {
+            prop_assert_eq!(one.contains(key), answer);
+        }
+    }
+}
+
+const ABSENT: u64 = 1_000_000;
+
+/// Whether `measured` wrong answers of [`ABSENT`] agree with `expected` within three
+/// standard errors.
+fn agrees(name: &str, measured: u64, expected: f64) {
+    let error = (expected * (1.0 - expected) / ABSENT as f64).sqrt();
+    let measured = measured as f64 / ABSENT as f64;
+    assert!(
+        (measured - expected).abs() <= 3.0 * error,
+        "{name}: measured {measured:.6}, formula {expected:.6} ± {error:.6}"
+    );
+}
+
+fn absent_claimed(filter: &impl Membership) -> u64 {
+    // Members are 0..n; these never are.
+    (1 << 32..(1 << 32) + ABSENT).filter(|key| filter.may_contain(&bytes(*key))).count() as u64
+}
+
+#[test]
+fn measured_false_positive_of_every_kind_agrees_with_its_formula() {
+    // Filters large enough that their fill strays from its mean by less than the sample does.
+    for (items, rate, id) in [
+        (100_000u64, 0.01, HashId::Xxh3),
+        (50_000, 0.001, HashId::SipHash13),
+        (200_000, 0.02, HashId::Xxh3),
+    ] {
+        let shape = design::standard(items, Rate::new(rate).unwrap()).unwrap();
+        let scheme = Scheme::new(shape, KeyHasher::new(id, Seed::from_number(1)));
+        let (m, k) = (shape.bits() as f64, f64::from(shape.hashes()));
+        let full = (-(-k * items as f64 / m).exp_m1()).powf(k);
+
+        let mut standard = StandardFilter::new(scheme).unwrap();
+        (0..items).for_each(|key| standard.put(key));
+        agrees("standard", absent_claimed(&standard), full);
+
+        // As many keys again, added and removed, leave no trace.
+        let mut counting = CountingFilter::new(scheme).unwrap();
+        (0..2 * items).for_each(|key| counting.put(key));
+        (items..2 * items).for_each(|key| counting.take(key));
+        agrees("counting", absent_claimed(&counting), full);
+
+        // Three full components and a half: 1 - (1 - f(c))^3 (1 - f(c/2)).
+        let half = (-(-k * (items / 2) as f64 / m).exp_m1()).powf(k);
+        let expected = 1.0 - (1.0 - full).powi(3) * (1.0 - half);
+        let mut dynamic = DynamicFilter::<CountingFilter>::new(scheme, items, 4).unwrap();
+        (0..3 * items + items / 2).for_each(|key| dynamic.put(key));
+        agrees("dynamic", absent_claimed(&dynamic), expected);
+        let plain = dynamic.to_standard();
+        agrees("plain dynamic", absent_claimed(&plain), expected);
+    }
+}
+
+#[test]
+fn a_planned_dynamic_filter_keeps_its_rate_up_to_the_last_component() {
+    let mut filter = DynamicFilter::for_target(2_000, 0.01).unwrap();
+    (0..8 * 2_000).for_each(|key| filter.put(key));
+    assert_eq!(filter.components().len(), 8);
+    assert!(!filter.is_past_plan());
+    let measured = absent_claimed(&filter) as f64 / ABSENT as f64;
+    assert!(measured <= 0.0105, "{measured}");
+    filter.put(u64::MAX);
+    assert!(filter.is_past_plan());
+}
+
+#[test]
+fn counters_stick_at_fifteen_and_are_reported() {
+    let mut filter = CountingFilter::with_shape(Shape::new(64, 1).unwrap()).unwrap();
+    for _ in 0..20 {
+        filter.insert("often");
+    }
+    assert_eq!(filter.stuck_counters(), 1);
+    for _ in 0..20 {
+        assert!(filter.remove("often"), "a stuck counter is never lowered");
+    }
+    assert!(filter.contains("often"));
+    filter.validate();
+    let mut other = filter.clone();
+    other.union_with(&filter).unwrap();
+    assert_eq!(other.stuck_counters(), 1);
+    other.validate();
+}
+
+#[test]
+fn removing_what_is_not_claimed_changes_nothing() {
+    let mut filter = CountingFilter::for_target(100, 0.01).unwrap();
+    filter.insert("here");
+    let before = filter.clone();
+    assert!(!filter.remove("not here"));
+    assert_eq!(filter, before);
+    let mut dynamic = DynamicFilter::for_target(100, 0.01).unwrap();
+    assert_eq!(dynamic.remove("not here"), Removal::Absent);
+    assert!(!dynamic.remove_from(ComponentId(9), "not here"));
+}
+
+#[test]
+fn a_key_that_several_components_claim_is_kept_unless_its_component_is_named() {
+    let mut filter = DynamicFilter::new(Scheme::from(Shape::new(64, 1).unwrap()), 1, 8).unwrap();
+    let first = filter.insert("twin");
+    let second = filter.insert("twin");
+    assert_ne!(first, second);
+    assert_eq!(filter.remove("twin"), Removal::Kept);
+    assert!(filter.remove_from(second, "twin"));
+    assert_eq!(filter.remove("twin"), Removal::Removed(first));
+}
+
+#[test]
+fn shrinking_merges_at_exactly_the_capacity_and_keeps_ids_valid() {
+    let mut filter = DynamicFilter::for_target(100, 0.01).unwrap();
+    let homes: Vec<_> = (0..200u64).map(|key| filter.insert(bytes(key))).collect();
+    for key in 0..50u64 {
+        assert!(filter.remove_from(homes[key as usize], bytes(key)));
+    }
+    assert!(filter.shrink().is_empty(), "50 + 100 do not fit into 100");
+    for key in 100..150u64 {
+        assert!(filter.remove_from(homes[key as usize], bytes(key)));
+    }
+    let merges = filter.shrink();
+    assert_eq!(merges, [Merge { from: homes[199], into: homes[0] }]);
+    assert_eq!(filter.components().len(), 1);
+    for key in (50..100u64).chain(150..200) {
+        assert!(filter.remove_from(homes[key as usize], bytes(key)), "{key}");
+    }
+    assert_eq!(filter.components()[0].1.bits().ones(), 0);
+}
+
+#[test]
+fn a_filter_built_again_into_remembered_components_is_the_same() {
+    let mut filter = DynamicFilter::for_target(50, 0.01).unwrap();
+    let homes: Vec<_> = (0..170u64).map(|key| filter.insert(bytes(key))).collect();
+    let mut again = DynamicFilter::new(*filter.scheme(), 50, 8).unwrap();
+    for key in (0..170u64).rev() {
+        again.insert_into(homes[key as usize], again.scheme().digest(&bytes(key)));
+    }
+    again.validate();
+    for ((id, mine), (other, theirs)) in filter.components().iter().zip(again.components()) {
+        assert_eq!((id, mine), (other, theirs));
+    }
+}
+
+#[test]
+fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
+    let base = Scheme::from(Shape::new(1000, 5).unwrap());
+    let digest = DigestBits::new(40).unwrap();
+    let others = [
+        (Scheme::from(Shape::new(1001, 5).unwrap()), Mismatch::Bits(1000, 1001)),
+        (Scheme::from(Shape::new(1000, 6).unwrap()), Mismatch::Hashes(5, 6)),
+        (
+            Scheme::from(Shape::new(1000, 5).unwrap().with_digest_bits(digest)),
+            Mismatch::DigestBits(64, 40),
+        ),
+        (
+            Scheme::new(*base.shape(), KeyHasher::new(HashId::SipHash13, Seed::default())),
+            Mismatch::Hash(HashId::Xxh3, HashId::SipHash13),
+        ),
+        (
+            Scheme::new(*base.shape(), KeyHasher::new(HashId::Xxh3, Seed::from_number(9))),
+            Mismatch::Seed(Seed::default().fingerprint(), Seed::from_number(9).fingerprint()),
+        ),
+    ];
+    for (scheme, mismatch) in others {
+        let mut filter = StandardFilter::new(base).unwrap();
+        filter.insert("key");
+        let before = filter.clone();
+        let other = StandardFilter::new(scheme).unwrap();
+        assert_eq!(filter.union_with(&other), Err(mismatch));
+        assert_eq!(filter.intersect_with(&other), Err(mismatch));
+        assert_eq!(filter.difference_with(&other), Err(mismatch));
+        assert_eq!(estimate_union(&filter, &other), Err(mismatch));
+        assert_eq!(filter, before);
+        let mut counting = CountingFilter::new(base).unwrap();
+        assert_eq!(counting.union_with(&CountingFilter::new(scheme).unwrap()), Err(mismatch));
+        let mut dynamic = DynamicFilter::<CountingFilter>::new(base, 10, 8).unwrap();
+        let other = DynamicFilter::new(scheme, 10, 8).unwrap();
+        assert_eq!(dynamic.union_with(&other), Err(mismatch));
+    }
+    let mut dynamic = DynamicFilter::<CountingFilter>::new(base, 10, 8).unwrap();
+    let other = DynamicFilter::new(base, 11, 8).unwrap();
+    assert_eq!(dynamic.union_with(&other), Err(Mismatch::Capacity(10, 11)));
+}
+
+#[test]
+fn estimates_come_close() {
+    let make = |keys: std::ops::Range<u64>| {
+        let mut filter = StandardFilter::for_target(30_000, 0.01).unwrap();
+        keys.for_each(|key| filter.put(key));
+        filter
+    };
+    let (a, b) = (make(0..20_000), make(15_000..30_000));
+    let close = |estimate: f64, truth: f64| (estimate / truth - 1.0).abs() < 0.02;
+    assert!(close(estimate_items(a.scheme().shape(), a.bits().ones()), 20_000.0));
+    assert!(close(estimate_union(&a, &b).unwrap(), 30_000.0));
+    assert!(close(estimate_intersection(&a, &b).unwrap(), 5_000.0));
+    let mut both = a.clone();
+    both.intersect_with(&b).unwrap();
+    assert!((15_000..20_000).all(|key| both.has(key)));
+    assert!(close(both.items() as f64, 5_000.0));
+    let mut only = a.clone();
+    only.difference_with(&b).unwrap();
+    assert_eq!(only.bits().ones(), a.bits().count_beyond(b.bits()));
+    let mut full = StandardFilter::with_shape(Shape::new(8, 2).unwrap()).unwrap();
+    (0..100).for_each(|key| full.put(key));
+    assert!(estimate_items(full.scheme().shape(), full.bits().ones()).is_infinite());
+    assert!(estimate_intersection(&full, &full.clone()).unwrap().is_infinite());
+}
+
+#[test]
+fn filters_cross_threads() {
+    fn crosses<T: Send + Sync + Clone + std::fmt::Debug>() {}
+    crosses::<StandardFilter>();
+    crosses::<CountingFilter>();
+    crosses::<DynamicFilter>();
+    crosses::<DynamicFilter<StandardFilter>>();
+}
