@@ -161,8 +161,7 @@ impl BitVector {
     /// it by the hashes of their words alone ([`BitVector::checksum_after`]).
     #[must_use]
     pub fn checksum(&self) -> u64 {
-        let hashes = self.words.iter().enumerate().map(|(index, word)| word_hash(index, *word));
-        hashes.fold(0, u64::wrapping_add)
+        checksum_of(&self.words)
     }
 
     /// The checksum that flipping the bits at `flips` (ascending, each once) would lead to,
@@ -218,6 +217,12 @@ impl fmt::Debug for BitVector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BitVector({} of {} ones)", self.ones, self.len)
     }
+}
+
+/// A sum of word hashes.
+pub(crate) fn checksum_of(words: &[u64]) -> u64 {
+    let hashes = words.iter().enumerate().map(|(index, word)| word_hash(index, *word));
+    hashes.fold(0, u64::wrapping_add)
 }
 
 /// Zeroed words, or an error where the system would end the process.

@@ -130,9 +130,14 @@ impl fmt::Debug for Seed {
 
 /// Names a seed without giving it away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct SeedFingerprint(pub(crate) u64);
+pub struct SeedFingerprint(u64);
 
 impl SeedFingerprint {
+    /// A fingerprint read from a header.
+    pub(crate) const fn from_raw(fingerprint: u64) -> Self {
+        Self(fingerprint)
+    }
+
     /// The plain number, as it stands in headers.
     #[must_use]
     pub const fn get(self) -> u64 {

@@ -4,6 +4,7 @@
 //! rate that the operator sets.
 
 pub mod bits;
+pub mod codec;
 pub mod design;
 pub mod filter;
 pub mod key_hash;

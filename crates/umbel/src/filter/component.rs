@@ -12,7 +12,7 @@ use crate::params::ParamError;
 use crate::scheme::{Mismatch, Scheme};
 
 /// A filter that a dynamic filter can be made of: [`CountingFilter`] or [`StandardFilter`].
-pub trait Component: Clone + fmt::Debug + Send + Sync + private::Sealed {
+pub trait Component: Clone + PartialEq + fmt::Debug + Send + Sync + private::Sealed {
     /// An empty component.
     ///
     /// # Errors

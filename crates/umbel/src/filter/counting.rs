@@ -18,7 +18,7 @@ use std::fmt;
 
 use super::standard::claims;
 use super::{BATCH, StandardFilter, in_batches};
-use crate::bits::{BitVector, zeroed};
+use crate::bits::{BitVector, checksum_of, zeroed};
 use crate::design;
 use crate::key_hash::{Digest, Walk};
 use crate::params::{Bits, ParamError, Rate, Shape};
@@ -215,7 +215,30 @@ impl CountingFilter {
         ((self.counters[(position >> 4) as usize] >> ((position & 15) * 4)) & 15) as u8
     }
 
-    /// Sets a counter while a filter is being decoded; [`Self::recount`] must follow.
+    /// The highest value that any counter has.
+    pub(crate) fn levels(&self) -> u8 {
+        let highest = |word: &u64| (0..64).step_by(4).map(|shift| (word >> shift & 15) as u8).max();
+        self.counters.iter().filter_map(highest).max().unwrap_or(0)
+    }
+
+    /// The positions whose counter is at least `level`.
+    pub(crate) fn level(&self, level: u8) -> BitVector {
+        if level == 1 {
+            return self.bits.clone();
+        }
+        let mut bits = self.bits.clone();
+        for position in self.bits.positions().filter(|position| self.counter(*position) < level) {
+            bits.clear(position);
+        }
+        bits
+    }
+
+    /// Names the counters.
+    pub(crate) fn counters_checksum(&self) -> u64 {
+        checksum_of(&self.counters)
+    }
+
+    /// Raises a counter while a filter is being decoded; [`Self::recount`] must follow.
     pub(crate) fn raise_counter(&mut self, position: u64) {
         debug_assert!(self.counter(position) < Self::STUCK);
         self.counters[(position >> 4) as usize] += 1 << ((position & 15) * 4);

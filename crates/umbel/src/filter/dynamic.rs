@@ -68,7 +68,7 @@ pub enum Removal {
 /// assert!(filter.remove_from(component, "apple"));
 /// # Ok::<(), umbel::params::ParamError>(())
 /// ```
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct DynamicFilter<C: Component = CountingFilter> {
     scheme: Scheme,
     capacity: u64,
@@ -143,17 +143,14 @@ impl<C: Component> DynamicFilter<C> {
         })
     }
 
-    /// A filter of components that were decoded; the ids must be distinct and ascending.
+    /// A filter of parts that were decoded and checked: capacity, planned components and
+    /// next id; components in the order of their ids; aliases that lead to the living.
     pub(crate) fn from_parts(
         scheme: Scheme,
-        capacity: u64,
-        max_components: u32,
-        next_id: u32,
+        (capacity, max_components, next_id): (u64, u32, u32),
         components: Vec<(ComponentId, C)>,
+        aliases: BTreeMap<ComponentId, ComponentId>,
     ) -> Self {
-        debug_assert!(components.is_sorted_by(|a, b| a.0 < b.0));
-        debug_assert!(components.iter().all(|(id, _)| id.0 < next_id));
-        let aliases = BTreeMap::new();
         let mut filter =
             Self { scheme, capacity, max_components, components, aliases, next_id, slices: None };
         filter.rebuild_slices();
@@ -296,6 +293,17 @@ impl<C: Component> DynamicFilter<C> {
         &self.components
     }
 
+    /// The component of this id, unless it was merged away.
+    pub(crate) fn component(&self, id: ComponentId) -> Option<&C> {
+        let index = self.components.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.components[index].1)
+    }
+
+    /// Ids of merged components, and the ids of the living ones that have their keys.
+    pub(crate) const fn aliases(&self) -> &BTreeMap<ComponentId, ComponentId> {
+        &self.aliases
+    }
+
     /// Keys that one component is planned for.
     #[must_use]
     pub const fn capacity(&self) -> u64 {
@@ -317,7 +325,8 @@ impl<C: Component> DynamicFilter<C> {
     /// Keys held, all components together.
     #[must_use]
     pub fn items(&self) -> u64 {
-        self.components.iter().map(|(_, component)| component.items()).sum()
+        let items = self.components.iter().map(|(_, component)| component.items());
+        items.fold(0, u64::saturating_add)
     }
 
     /// Counters that stick at their largest value, all components together.

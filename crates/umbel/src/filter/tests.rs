@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::codec::{AnyFilter, Decoder};
 use crate::params::{DigestBits, Rate, Shape};
 use crate::scheme::{Mismatch, Scheme};
 use crate::{HashId, KeyHasher, Seed, design};
 
 /// What the laws need of a filter kind.
-trait Kind: Sized {
+trait Kind: Sized + Into<AnyFilter> + TryFrom<AnyFilter, Error = AnyFilter> {
     fn make(scheme: Scheme, items: u64) -> Self;
     fn put(&mut self, key: u64);
     fn has(&self, key: u64) -> bool;
@@ -120,6 +121,7 @@ enum Step {
     Take(usize),
     Join(Vec<u64>),
     Tidy,
+    RoundTrip,
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -128,12 +130,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => any::<usize>().prop_map(Step::Take),
         1 => prop::collection::vec(0u64..500, 0..20).prop_map(Step::Join),
         1 => Just(Step::Tidy),
+        1 => Just(Step::RoundTrip),
     ];
     prop::collection::vec(step, 0..120)
 }
 
-/// No false negative under any sequence of inserts, deletes of members, merges and
-/// unions; what is kept up equals its recount.
+/// No false negative under any sequence of inserts, deletes of members, merges, unions and
+/// codec round trips; what is kept up equals its recount.
 fn no_false_negative<F: Kind>(scheme: Scheme, steps: Vec<Step>) {
     let mut filter = F::make(scheme, 20);
     let mut twin: BTreeMap<u64, u32> = BTreeMap::new();
@@ -160,6 +163,11 @@ fn no_false_negative<F: Kind>(scheme: Scheme, steps: Vec<Step>) {
                 filter.join(&other);
             }
             Step::Tidy => filter.tidy(),
+            Step::RoundTrip => {
+                let encoded = filter.into().encode();
+                let decoded = Decoder::new().filter(&encoded).unwrap();
+                filter = F::try_from(decoded).unwrap();
+            }
         }
     }
     filter.check();

@@ -1,0 +1,227 @@
+//! A filter of any kind, as a file or message holds it.
+
+use std::fmt;
+
+use super::frame;
+use crate::filter::{Component, CountingFilter, DynamicFilter, Membership, StandardFilter};
+use crate::key_hash::{Digest, Seed, WrongSeed};
+use crate::scheme::Scheme;
+
+/// What a frame holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// A [`StandardFilter`].
+    Standard,
+    /// A [`CountingFilter`].
+    Counting,
+    /// A [`DynamicFilter`] of counting components.
+    Dynamic,
+    /// A [`DynamicFilter`] of standard components.
+    PlainDynamic,
+    /// What turns one filter into another of the same kind.
+    Delta,
+}
+
+impl Kind {
+    pub(super) const fn code(self) -> u8 {
+        match self {
+            Self::Standard => 1,
+            Self::Counting => 2,
+            Self::Dynamic => 3,
+            Self::PlainDynamic => 4,
+            Self::Delta => 0x10,
+        }
+    }
+
+    pub(super) const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Standard),
+            2 => Some(Self::Counting),
+            3 => Some(Self::Dynamic),
+            4 => Some(Self::PlainDynamic),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Standard => "a standard filter",
+            Self::Counting => "a counting filter",
+            Self::Dynamic => "a dynamic filter",
+            Self::PlainDynamic => "a dynamic filter of plain components",
+            Self::Delta => "a delta",
+        })
+    }
+}
+
+/// A filter whose kind is known only once it has been read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AnyFilter {
+    /// Adds only.
+    Standard(StandardFilter),
+    /// Adds and removes.
+    Counting(CountingFilter),
+    /// Adds, removes, grows and shrinks.
+    Dynamic(DynamicFilter),
+    /// Adds and grows.
+    PlainDynamic(DynamicFilter<StandardFilter>),
+}
+
+/// Does the same to whatever filter there is.
+macro_rules! each {
+    ($any:expr, $filter:ident => $action:expr) => {
+        match $any {
+            AnyFilter::Standard($filter) => $action,
+            AnyFilter::Counting($filter) => $action,
+            AnyFilter::Dynamic($filter) => $action,
+            AnyFilter::PlainDynamic($filter) => $action,
+        }
+    };
+}
+
+impl AnyFilter {
+    /// Which kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::Standard(_) => Kind::Standard,
+            Self::Counting(_) => Kind::Counting,
+            Self::Dynamic(_) => Kind::Dynamic,
+            Self::PlainDynamic(_) => Kind::PlainDynamic,
+        }
+    }
+
+    /// The bytes of the filter, as a file holds them.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        each!(self, filter => frame::encode(filter))
+    }
+
+    /// Shape and hasher.
+    #[must_use]
+    pub fn scheme(&self) -> &Scheme {
+        each!(self, filter => filter.scheme())
+    }
+
+    /// Gives a locked filter its seed.
+    ///
+    /// # Errors
+    /// If it is not the seed the filter was made with; nothing changes then.
+    pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
+        match self {
+            Self::Standard(filter) => filter.scheme_mut().hasher_mut().unlock(seed),
+            Self::Counting(filter) => filter.scheme_mut().hasher_mut().unlock(seed),
+            Self::Dynamic(filter) => filter.unlock(seed),
+            Self::PlainDynamic(filter) => filter.unlock(seed),
+        }
+    }
+
+    /// Adds a key by its digest.
+    pub fn insert_digest(&mut self, digest: Digest) {
+        match self {
+            Self::Standard(filter) => filter.add(digest),
+            Self::Counting(filter) => filter.add(digest),
+            Self::Dynamic(filter) => {
+                filter.insert_digest(digest);
+            }
+            Self::PlainDynamic(filter) => {
+                filter.insert_digest(digest);
+            }
+        }
+    }
+
+    /// Whether the filter claims a digest.
+    #[must_use]
+    pub fn contains_digest(&self, digest: Digest) -> bool {
+        each!(self, filter => filter.contains_digest(digest))
+    }
+
+    /// Keys held.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        each!(self, filter => filter.items())
+    }
+
+    /// The chance that a random key is claimed.
+    #[must_use]
+    pub fn false_positive(&self) -> f64 {
+        each!(self, filter => filter.false_positive())
+    }
+
+    /// Bytes of memory that the filter takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        each!(self, filter => filter.memory_bytes())
+    }
+
+    /// Set bits, all components together.
+    #[must_use]
+    pub fn ones(&self) -> u64 {
+        match self {
+            Self::Standard(filter) => filter.bits().ones(),
+            Self::Counting(filter) => filter.bits().ones(),
+            Self::Dynamic(filter) => ones(filter),
+            Self::PlainDynamic(filter) => ones(filter),
+        }
+    }
+
+    /// Number of components; one for filters that have none.
+    #[must_use]
+    pub fn components(&self) -> usize {
+        match self {
+            Self::Standard(_) | Self::Counting(_) => 1,
+            Self::Dynamic(filter) => filter.components().len(),
+            Self::PlainDynamic(filter) => filter.components().len(),
+        }
+    }
+
+    /// Counters that stick at their largest value.
+    #[must_use]
+    pub fn stuck_counters(&self) -> u64 {
+        match self {
+            Self::Standard(_) | Self::PlainDynamic(_) => 0,
+            Self::Counting(filter) => filter.stuck_counters(),
+            Self::Dynamic(filter) => filter.stuck_counters(),
+        }
+    }
+}
+
+fn ones<C: Component>(filter: &DynamicFilter<C>) -> u64 {
+    filter.components().iter().map(|(_, component)| component.bits().ones()).sum()
+}
+
+impl Membership for AnyFilter {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.contains_digest(self.scheme().digest(key))
+    }
+}
+
+/// Into the enum and out again; a filter of another kind comes back as it was.
+macro_rules! convert {
+    ($variant:ident, $filter:ty) => {
+        impl From<$filter> for AnyFilter {
+            fn from(filter: $filter) -> Self {
+                Self::$variant(filter)
+            }
+        }
+
+        impl TryFrom<AnyFilter> for $filter {
+            type Error = AnyFilter;
+
+            fn try_from(any: AnyFilter) -> Result<Self, AnyFilter> {
+                match any {
+                    AnyFilter::$variant(filter) => Ok(filter),
+                    other => Err(other),
+                }
+            }
+        }
+    };
+}
+
+convert!(Standard, StandardFilter);
+convert!(Counting, CountingFilter);
+convert!(Dynamic, DynamicFilter);
+convert!(PlainDynamic, DynamicFilter<StandardFilter>);

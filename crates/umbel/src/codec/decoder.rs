@@ -1,0 +1,145 @@
+//! Turns bytes back into filters, within limits.
+
+use super::any::Kind;
+use super::body::{Budget, Encodable};
+use super::bytes::Reader;
+use super::frame::Frame;
+use super::{AnyFilter, DecodeError};
+use crate::filter::{CountingFilter, DynamicFilter, StandardFilter};
+use crate::key_hash::Seed;
+use crate::scheme::Scheme;
+
+/// Turns bytes back into filters: how much memory it may take, and which seed it knows.
+///
+/// ```
+/// use umbel::codec::{Decoder, encode};
+/// use umbel::{HashId, KeyHasher, Scheme, Seed, Shape, StandardFilter};
+///
+/// let seed = Seed::from_secret(b"only for us");
+/// let scheme = Scheme::new(Shape::new(1000, 7)?, KeyHasher::secret(HashId::SipHash13, seed));
+/// let bytes = encode(&StandardFilter::new(scheme)?);
+///
+/// assert!(Decoder::new().filter(&bytes).is_err());
+/// assert!(Decoder::new().seed(seed).filter(&bytes).is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    limit: u64,
+    seed: Option<Seed>,
+    accept_locked: bool,
+}
+
+impl Decoder {
+    /// Memory that a decoded filter may take, unless told otherwise: 1 GiB.
+    pub const LIMIT: u64 = 1 << 30;
+
+    /// A decoder that knows no secret seed and accepts filters of up to [`Self::LIMIT`].
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { limit: Self::LIMIT, seed: None, accept_locked: false }
+    }
+
+    /// Accepts filters of up to this many bytes of memory.
+    #[must_use]
+    pub const fn limit(self, bytes: u64) -> Self {
+        Self { limit: bytes, ..self }
+    }
+
+    /// Unlocks filters that were made with this secret seed; filters that were made with
+    /// another one are refused.
+    #[must_use]
+    pub const fn seed(self, seed: Seed) -> Self {
+        Self { seed: Some(seed), ..self }
+    }
+
+    /// Accepts filters whose secret seed is not known: they can be joined, compared and
+    /// asked by digest, but panic when asked by key.
+    #[must_use]
+    pub const fn accept_locked(self) -> Self {
+        Self { accept_locked: true, ..self }
+    }
+
+    /// Decodes a filter.
+    ///
+    /// # Errors
+    /// If the bytes are not a whole, sound filter that this decoder accepts.
+    pub fn filter(&self, bytes: &[u8]) -> Result<AnyFilter, DecodeError> {
+        let frame = Frame::open(bytes)?;
+        if frame.delta.is_some() {
+            return Err(DecodeError::Kind { expected: frame.kind, found: Kind::Delta });
+        }
+        let Frame { kind, mut scheme, mut body, .. } = frame;
+        self.unlock(&mut scheme)?;
+        let reader = &mut body;
+        let filter = match kind {
+            Kind::Standard => self.whole::<StandardFilter>(reader, scheme)?.into(),
+            Kind::Counting => self.whole::<CountingFilter>(reader, scheme)?.into(),
+            Kind::Dynamic => self.whole::<DynamicFilter>(reader, scheme)?.into(),
+            _ => self.whole::<DynamicFilter<StandardFilter>>(reader, scheme)?.into(),
+        };
+        body.end()?;
+        Ok(filter)
+    }
+
+    /// Applies a delta to the filter it was made against, and returns the filter it leads
+    /// to. `base` is not changed.
+    ///
+    /// # Errors
+    /// If the bytes are not a whole, sound delta against exactly this filter.
+    pub fn apply(&self, base: &AnyFilter, delta: &[u8]) -> Result<AnyFilter, DecodeError> {
+        let mut frame = Frame::open(delta)?;
+        if frame.delta.is_none() {
+            return Err(DecodeError::Kind { expected: Kind::Delta, found: frame.kind });
+        }
+        if frame.kind != base.kind() {
+            return Err(DecodeError::Kind { expected: base.kind(), found: frame.kind });
+        }
+        base.scheme().check(&frame.scheme)?;
+        let filter = match base {
+            AnyFilter::Standard(base) => self.changed(&mut frame, base)?.into(),
+            AnyFilter::Counting(base) => self.changed(&mut frame, base)?.into(),
+            AnyFilter::Dynamic(base) => self.changed(&mut frame, base)?.into(),
+            AnyFilter::PlainDynamic(base) => self.changed(&mut frame, base)?.into(),
+        };
+        frame.body.end()?;
+        Ok(filter)
+    }
+
+    fn whole<F: Encodable>(&self, body: &mut Reader<'_>, scheme: Scheme) -> Result<F, DecodeError> {
+        F::read(body, scheme, None, &mut self.budget())
+    }
+
+    fn changed<F: Encodable>(&self, frame: &mut Frame<'_>, base: &F) -> Result<F, DecodeError> {
+        let (before, stored) = frame.delta.expect("the frame is a delta");
+        let have = base.checksum();
+        if before != have {
+            return Err(DecodeError::WrongBase { base: before, have });
+        }
+        // The base's own scheme: it may know the seed.
+        let scheme = *base.own_scheme();
+        let filter = F::read(&mut frame.body, scheme, Some(base), &mut self.budget())?;
+        let found = filter.checksum();
+        if found == stored { Ok(filter) } else { Err(DecodeError::WrongResult { stored, found }) }
+    }
+
+    const fn budget(&self) -> Budget {
+        Budget { limit: self.limit, used: 0 }
+    }
+
+    fn unlock(&self, scheme: &mut Scheme) -> Result<(), DecodeError> {
+        if let Some(seed) = self.seed {
+            scheme.hasher_mut().unlock(seed)?;
+        }
+        if scheme.hasher().is_locked() && !self.accept_locked {
+            return Err(DecodeError::Locked(scheme.hasher().fingerprint()));
+        }
+        Ok(())
+    }
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,151 @@
+//! The frame round a body: who wrote it, what it is, and that it is whole.
+//!
+//! ```text
+//!  0  4  "UMBL"
+//!  4  1  format version, 1
+//!  5  1  kind: 1 standard, 2 counting, 3 dynamic, 4 dynamic of plain components;
+//!        +0x10: a delta of that kind
+//!  6  1  flags: bit 0, the seed itself follows; else only its fingerprint
+//!  7  1  hash: 1 xxh3, 2 SipHash-1-3
+//!  8  1  digest bits
+//!  9  1  hashes
+//! 10  …  varint bits
+//!     16 seed, or 8 fingerprint
+//!     16 deltas only: checksum of the base, checksum of the result
+//!     …  body
+//!     4  crc32c of all before
+//! ```
+
+use super::any::Kind;
+use super::body::Encodable;
+use super::bytes::{Reader, put_varint};
+use super::{AnyFilter, DecodeError};
+use crate::key_hash::{Digest, HashId, KeyHasher, Seed, SeedFingerprint};
+use crate::params::{DigestBits, Shape};
+use crate::scheme::{Mismatch, Scheme};
+
+const MAGIC: [u8; 4] = *b"UMBL";
+const VERSION: u8 = 1;
+const SEED_IN_CLEAR: u8 = 1;
+
+/// The bytes of a filter, as a file or message holds them.
+#[must_use]
+pub fn encode<F: Encodable>(filter: &F) -> Vec<u8> {
+    let mut out = header(F::KIND.code(), filter.own_scheme());
+    filter.write(None, &[], &mut out);
+    seal(out)
+}
+
+/// The bytes that turn `base` into `new`. `added` are the digests of all keys added since
+/// the base, if they are known: for standard filters they make a small delta smaller.
+///
+/// # Errors
+/// If the schemes differ.
+pub fn encode_delta<F: Encodable>(
+    base: &F,
+    new: &F,
+    added: &[Digest],
+) -> Result<Vec<u8>, Mismatch> {
+    base.own_scheme().check(new.own_scheme())?;
+    let mut out = header(F::KIND.code() | Kind::Delta.code(), new.own_scheme());
+    out.extend_from_slice(&base.checksum().to_le_bytes());
+    out.extend_from_slice(&new.checksum().to_le_bytes());
+    new.write(Some(base), added, &mut out);
+    Ok(seal(out))
+}
+
+/// Why no delta could be made of two filters. Nothing was changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DeltaError {
+    /// The filters are of different kinds.
+    #[error("the old filter is {0}, the new one is {1}")]
+    Kinds(Kind, Kind),
+    /// The filters' bits do not mean the same.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+}
+
+impl AnyFilter {
+    /// The bytes that turn this filter into `new`; see [`encode_delta`].
+    ///
+    /// # Errors
+    /// If the kinds or schemes differ.
+    pub fn delta_to(&self, new: &Self, added: &[Digest]) -> Result<Vec<u8>, DeltaError> {
+        Ok(match (self, new) {
+            (Self::Standard(base), Self::Standard(new)) => encode_delta(base, new, added)?,
+            (Self::Counting(base), Self::Counting(new)) => encode_delta(base, new, added)?,
+            (Self::Dynamic(base), Self::Dynamic(new)) => encode_delta(base, new, added)?,
+            (Self::PlainDynamic(base), Self::PlainDynamic(new)) => encode_delta(base, new, added)?,
+            _ => return Err(DeltaError::Kinds(self.kind(), new.kind())),
+        })
+    }
+}
+
+fn header(kind: u8, scheme: &Scheme) -> Vec<u8> {
+    let (shape, hasher) = (scheme.shape(), scheme.hasher());
+    let seed = hasher.public_seed();
+    let flags = if seed.is_some() { SEED_IN_CLEAR } else { 0 };
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&[VERSION, kind, flags, hasher.id().code()]);
+    out.extend_from_slice(&[shape.digest_bits().get() as u8, shape.hashes() as u8]);
+    put_varint(&mut out, shape.bits());
+    match seed {
+        Some(seed) => out.extend_from_slice(seed.bytes()),
+        None => out.extend_from_slice(&hasher.fingerprint().get().to_le_bytes()),
+    }
+    out
+}
+
+fn seal(mut out: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32c::crc32c(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// A frame that is whole: its checksum fits and its header makes sense.
+#[derive(Debug)]
+pub(super) struct Frame<'a> {
+    pub(super) kind: Kind,
+    /// Checksums of base and result, if it is a delta.
+    pub(super) delta: Option<(u64, u64)>,
+    pub(super) scheme: Scheme,
+    pub(super) body: Reader<'a>,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        if !bytes.starts_with(&MAGIC) {
+            let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
+            return Err(if cut { DecodeError::Truncated } else { DecodeError::NotUmbel });
+        }
+        match bytes.get(4) {
+            None => return Err(DecodeError::Truncated),
+            Some(&VERSION) => {}
+            Some(version) => return Err(DecodeError::Version(*version)),
+        }
+        let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
+        let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
+        if stored != found {
+            return Err(DecodeError::Checksum { stored, found });
+        }
+        Self::read(Reader::new(sealed.get(5..).ok_or(DecodeError::Truncated)?))
+    }
+
+    fn read(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
+        let [kind, flags, hash, digest_bits, hashes] = reader.array()?;
+        let is_delta = kind & Kind::Delta.code() != 0;
+        let kind = Kind::from_code(kind & !Kind::Delta.code())
+            .ok_or(DecodeError::Malformed("unknown kind of filter"))?;
+        let hash = HashId::from_code(hash).ok_or(DecodeError::Malformed("unknown hash"))?;
+        let shape = Shape::new(reader.varint()?, hashes.into())?
+            .with_digest_bits(DigestBits::new(digest_bits.into())?);
+        let hasher = match flags {
+            SEED_IN_CLEAR => KeyHasher::new(hash, Seed::new(reader.array()?)),
+            0 => KeyHasher::locked(hash, SeedFingerprint::from_raw(reader.u64()?)),
+            _ => return Err(DecodeError::Malformed("unknown flags")),
+        };
+        let delta = if is_delta { Some((reader.u64()?, reader.u64()?)) } else { None };
+        Ok(Self { kind, delta, scheme: Scheme::new(shape, hasher), body: reader })
+    }
+}
