@@ -206,7 +206,7 @@ impl BitVector {
         assert_eq!(self.words.len() as u64, self.len.div_ceil(64), "words fit the length");
         let counted: u64 = self.words.iter().map(|word| u64::from(word.count_ones())).sum();
         assert_eq!(self.ones, counted, "ones are kept up");
-        if self.len % 64 != 0 {
+        if !self.len.is_multiple_of(64) {
             let last = self.words[self.words.len() - 1];
             assert_eq!(last >> (self.len % 64), 0, "bits past the length are zero");
         }

@@ -27,10 +27,9 @@ pub fn standard(items: u64, rate: Rate) -> Result<Shape, ParamError> {
         let fill = rate.get().powf(1.0 / k);
         (-k * items as f64 / (-fill).ln_1p()).ceil()
     };
-    let (bits, hashes) = (1..=Hashes::MAX)
-        .map(|k| (bits_with(k), k))
-        .min_by(|a, b| a.0.total_cmp(&b.0))
-        .expect("there is at least one k");
+    let sizes = (2..=Hashes::MAX).map(|k| (bits_with(k), k));
+    let (bits, hashes) =
+        sizes.fold((bits_with(1), 1), |best, size| if size.0 < best.0 { size } else { best });
     let shape = Shape::new(bits as u64, hashes)?;
     Ok(shape.with_digest_bits(DigestBits::for_target(items, rate)))
 }

@@ -3,6 +3,7 @@
 //! umbel tells any host which hosts hold an object, from its own memory, within a false
 //! rate that the operator sets.
 
+pub mod bank;
 pub mod bits;
 pub mod codec;
 pub mod design;

@@ -5,7 +5,7 @@
 //!           76543210   │ 76543210   │ …     bit j: the bit of component j there
 //! ```
 //!
-//! ANDing the bytes of a key's `k` positions leaves the components that claim it, eight at
+//! Combining the bytes of a key's `k` positions leaves the components that claim it, eight at
 //! a time, for the price of one filter's probes. The same idea as the bank, with rows of
 //! a byte: a handful of components in 64-bit rows would take eight times the cache.
 //!
@@ -33,7 +33,7 @@ impl Slices {
 
     /// Adds the component at `index`, the next one.
     pub(super) fn add(&mut self, index: usize, bits: &BitVector) {
-        if index % 8 == 0 {
+        if index.is_multiple_of(8) {
             self.blocks.push(vec![0; bits.len() as usize]);
         }
         self.set(index, bits.positions());

@@ -1,0 +1,423 @@
+//! All replicas at a host, stored bit-sliced: one lookup asks every home at once.
+//!
+//! Row = bit position, column = one home's component. `who` ANDs the `k` rows of a key;
+//! what is left are the candidates. 1024 filters of 2^20 bits cost `k` random rows of two
+//! cache lines, hundreds of times less than asking the filters one by one.
+//!
+//! Columns of one shape make a group; hosts may differ in shape, and a home's shape may
+//! change while its old columns still answer. All columns share one hash and seed: a key is
+//! hashed once, each group cuts the hash to its own digest.
+//!
+//! Always true: `who` names a column exactly when its filter claims the key. Sets and
+//! clears are separate calls: whoever applies an update in steps, sets before clears, never
+//! denies a key that was claimed before and is claimed after.
+//!
+//! Not here: whose column it is, how fresh it is, copies to take deltas against (`replica`);
+//! locks (the host: readers share the bank, a writer takes it for a chunk at a time).
+//! Prior art: Flat-Bloofi (Crainiceanu and Lemire), COBS and BIGSI, `BitFunnel`.
+
+mod candidates;
+mod group;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod transpose;
+
+pub use candidates::{BatchCandidates, Candidates};
+pub use rows::{HeapRows, Line, Rows};
+
+use group::{Group, group_bytes};
+
+use crate::bits::BitVector;
+use crate::codec::Flips;
+use crate::key_hash::{KeyHash, KeyHasher};
+use crate::params::{Bits, Shape};
+use crate::scheme::{Mismatch, Scheme};
+
+/// Names a column of a bank until it is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ColumnId(u32);
+
+impl ColumnId {
+    /// Columns a group, a power of two; the bits above name the group.
+    const SLOTS: u32 = 1 << 20;
+
+    const fn new(group: u32, slot: usize) -> Self {
+        Self(group * Self::SLOTS + slot as u32)
+    }
+
+    #[inline]
+    const fn plus(self, slots: usize) -> Self {
+        Self(self.0.wrapping_add(slots as u32))
+    }
+
+    const fn group(self) -> usize {
+        (self.0 / Self::SLOTS) as usize
+    }
+
+    const fn slot(self) -> usize {
+        (self.0 % Self::SLOTS) as usize
+    }
+
+    /// The plain number, for callers who keep a table by column.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.0
+    }
+}
+
+/// Why a bank could not take a column. The bank is unchanged in every case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum BankError {
+    /// The column's filter hashes keys in another way.
+    #[error(transparent)]
+    Mismatch(#[from] Mismatch),
+    /// The bits have another length than the shape or column they are for.
+    #[error("the column has {expected} bits, not {given}")]
+    Length {
+        /// What the shape says.
+        expected: u64,
+        /// What was given.
+        given: u64,
+    },
+    /// No such column: it was removed, or belongs to another bank.
+    #[error("the bank has no column {}", .0.get())]
+    NoColumn(ColumnId),
+    /// The rows would take more memory than the bank may use.
+    #[error("the bank may use {limit} bytes, and would need {needed}")]
+    TooLarge {
+        /// What the bank would take.
+        needed: u64,
+        /// What it may take.
+        limit: u64,
+    },
+    /// The system has no memory for the rows.
+    #[error("no memory for rows of {bytes} bytes")]
+    NoMemory {
+        /// What was asked for.
+        bytes: u64,
+    },
+    /// More columns of one shape, or more shapes, than ids can name.
+    #[error("a bank holds at most 2^20 columns of one shape, and 4096 shapes")]
+    Full,
+}
+
+/// Replicas of many filters, asked all at once.
+///
+/// ```
+/// use umbel::bank::{Bank, BatchCandidates};
+/// use umbel::{KeyHasher, StandardFilter};
+///
+/// let mut apples = StandardFilter::for_target(100, 0.001)?;
+/// apples.insert("apple");
+/// let mut pears = apples.clone();
+/// pears.insert("pear");
+///
+/// let mut bank: Bank = Bank::new(KeyHasher::default());
+/// let a = bank.add(apples.scheme(), apples.bits())?;
+/// let b = bank.add(pears.scheme(), pears.bits())?;
+///
+/// let mut who = BatchCandidates::new();
+/// bank.who_batch(&[bank.hash(b"apple"), bank.hash(b"pear")], &mut who);
+/// assert_eq!(who.of(0), [a, b]);
+/// assert_eq!(who.of(1), [b]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Bank<R: Rows = HeapRows> {
+    hasher: KeyHasher,
+    limit_bytes: u64,
+    /// By number; a group that lost its last column leaves a gap for the next shape.
+    groups: Vec<Option<Group<R>>>,
+}
+
+impl<R: Rows> Bank<R> {
+    /// An empty bank for filters that hash keys like this, as large as memory allows.
+    #[must_use]
+    pub const fn new(hasher: KeyHasher) -> Self {
+        Self::with_limit(hasher, u64::MAX)
+    }
+
+    /// An empty bank that takes at most `limit_bytes` for its rows, whatever shapes others
+    /// ask it to hold.
+    #[must_use]
+    pub const fn with_limit(hasher: KeyHasher, limit_bytes: u64) -> Self {
+        Self { hasher, limit_bytes, groups: Vec::new() }
+    }
+
+    /// Hashes a key, once for all columns.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    #[must_use]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        self.hasher.hash(key)
+    }
+
+    /// Adds a column.
+    ///
+    /// # Errors
+    /// If it hashes keys in another way, its length is wrong, or there is no room.
+    pub fn add(&mut self, scheme: &Scheme, bits: &BitVector) -> Result<ColumnId, BankError> {
+        Ok(self.add_many(scheme, &[bits])?[0])
+    }
+
+    /// Adds columns of one scheme, 64 at a time in little more than the time of one.
+    ///
+    /// # Errors
+    /// If they hash keys in another way, a length is wrong, or there is no room for all.
+    ///
+    /// # Panics
+    /// Never: the group is there once it has been found or made.
+    pub fn add_many(
+        &mut self,
+        scheme: &Scheme,
+        columns: &[&BitVector],
+    ) -> Result<Vec<ColumnId>, BankError> {
+        scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?;
+        columns.iter().try_for_each(|bits| check_length(scheme.shape(), bits))?;
+        if columns.is_empty() {
+            return Ok(Vec::new());
+        }
+        let number = self.group_for(scheme.shape(), columns.len())?;
+        let group = self.groups[number].as_mut().expect("the group was just found or made");
+        let slots = group.reserve(columns.len())?;
+        let placed: Vec<_> = slots.iter().copied().zip(columns.iter().copied()).collect();
+        group.write(&placed);
+        Ok(slots.into_iter().map(|slot| ColumnId::new(number as u32, slot)).collect())
+    }
+
+    /// Overwrites columns with new bits of the same lengths, 64 of one group at a time.
+    ///
+    /// # Errors
+    /// If a column is not there or has another length; nothing changes then.
+    pub fn replace_many(&mut self, columns: &[(ColumnId, &BitVector)]) -> Result<(), BankError> {
+        for (column, bits) in columns {
+            check_length(self.group(*column)?.shape(), bits)?;
+        }
+        for (number, group) in self.groups.iter_mut().enumerate() {
+            let here = columns.iter().filter(|(column, _)| column.group() == number);
+            let here: Vec<_> = here.map(|(column, bits)| (column.slot(), *bits)).collect();
+            if let Some(group) = group {
+                group.write(&here);
+            }
+        }
+        Ok(())
+    }
+
+    /// Overwrites a column with new bits of the same length.
+    ///
+    /// # Errors
+    /// If the column is not there or has another length; nothing changes then.
+    pub fn replace(&mut self, column: ColumnId, bits: &BitVector) -> Result<(), BankError> {
+        self.replace_many(&[(column, bits)])
+    }
+
+    /// Removes a column: it answers no more, and its id may be given to another.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    pub fn remove(&mut self, column: ColumnId) -> Result<(), BankError> {
+        let group = self.group_mut(column)?;
+        group.release(column.slot());
+        if group.columns() == 0 {
+            self.groups[column.group()] = None;
+        }
+        Ok(())
+    }
+
+    /// Sets bits of a column.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    ///
+    /// # Panics
+    /// If a position lies outside the column.
+    pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
+        self.group_mut(column)?.set(column.slot(), positions);
+        Ok(())
+    }
+
+    /// Clears bits of a column. In an update, call it only after all sets.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    ///
+    /// # Panics
+    /// If a position lies outside the column.
+    pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
+        self.group_mut(column)?.clear(column.slot(), positions);
+        Ok(())
+    }
+
+    /// Applies a decoded delta to a column: sets, then clears.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    ///
+    /// # Panics
+    /// If a position lies outside the column.
+    pub fn apply(&mut self, column: ColumnId, flips: &Flips) -> Result<(), BankError> {
+        self.set(column, &flips.sets)?;
+        self.clear(column, &flips.clears)
+    }
+
+    /// Reads a column back, the slow way: for checks.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    ///
+    /// # Panics
+    /// If there is no memory for the bits.
+    pub fn read(&self, column: ColumnId) -> Result<BitVector, BankError> {
+        let group = self.group(column)?;
+        let length = Bits::new(group.shape().bits()).expect("a shape has a valid length");
+        let mut bits = BitVector::zeros(length).expect("memory for one column");
+        group.read(column.slot(), &mut bits);
+        Ok(bits)
+    }
+
+    /// Which columns claim a key, as a bitmap in the caller's buffer.
+    #[inline]
+    pub fn who(&self, hash: KeyHash, candidates: &mut Candidates) {
+        self.lay_out(candidates);
+        let mut bitmap = candidates.words.as_mut_slice();
+        for group in self.groups.iter().flatten() {
+            let (here, rest) = bitmap.split_at_mut(group.stride());
+            group.who(hash, here);
+            bitmap = rest;
+        }
+    }
+
+    /// Which columns claim each of many keys, as ids in the caller's buffer.
+    ///
+    /// Rows are asked for a few keys ahead, and ids are emitted in a second pass over a
+    /// batch of bitmaps: emitted at once they cost more than the AND itself.
+    pub fn who_batch(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
+        candidates.ids.clear();
+        candidates.ends.clear();
+        match self.groups.iter().flatten().count() {
+            0 => candidates.ends.resize(hashes.len(), 0),
+            1 => self.who_batch_of_one_group(hashes, candidates),
+            _ => self.who_batch_of_many_groups(hashes, candidates),
+        }
+    }
+
+    fn who_batch_of_one_group(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
+        let mut groups = self.groups.iter().zip(0..);
+        let found = groups.find_map(|(group, number)| Some((group.as_ref()?, number)));
+        let (group, number) = found.expect("there is one group");
+        let stride = group.stride();
+        candidates.bitmaps.resize(BATCH * stride, 0);
+        hashes.iter().take(AHEAD).for_each(|hash| group.prefetch(*hash));
+        for (batch, start) in hashes.chunks(BATCH).zip((0..).step_by(BATCH)) {
+            let bitmaps = candidates.bitmaps.chunks_exact_mut(stride);
+            for ((hash, bitmap), index) in batch.iter().zip(bitmaps).zip(start..) {
+                if let Some(later) = hashes.get(index + AHEAD) {
+                    group.prefetch(*later);
+                }
+                group.who(*hash, bitmap);
+            }
+            for bitmap in candidates.bitmaps.chunks_exact(stride).take(batch.len()) {
+                candidates::emit(&mut candidates.ids, ColumnId::new(number, 0), bitmap);
+                candidates.ends.push(candidates.ids.len());
+            }
+        }
+    }
+
+    fn who_batch_of_many_groups(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
+        let mut bitmap = Candidates::new();
+        for (index, hash) in hashes.iter().enumerate() {
+            if let Some(later) = hashes.get(index + AHEAD) {
+                self.groups.iter().flatten().for_each(|group| group.prefetch(*later));
+            }
+            self.who(*hash, &mut bitmap);
+            bitmap.extend_ids(&mut candidates.ids);
+            candidates.ends.push(candidates.ids.len());
+        }
+    }
+
+    /// Number of columns.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.groups.iter().flatten().map(Group::columns).sum()
+    }
+
+    /// Bytes that the rows take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        self.groups.iter().flatten().map(Group::memory_bytes).sum()
+    }
+
+    /// Fits a buffer to the groups as they are now; usually it fits already.
+    #[inline]
+    fn lay_out(&self, candidates: &mut Candidates) {
+        let groups = || {
+            let numbered = self.groups.iter().zip(0u32..);
+            numbered.filter_map(|(group, number)| Some((number, group.as_ref()?.stride())))
+        };
+        if !groups().eq(candidates.groups.iter().copied()) {
+            candidates.groups.clear();
+            candidates.groups.extend(groups());
+            candidates.words.resize(groups().map(|(_, stride)| stride).sum(), 0);
+        }
+    }
+
+    fn group(&self, column: ColumnId) -> Result<&Group<R>, BankError> {
+        let group = self.groups.get(column.group()).and_then(Option::as_ref);
+        let group = group.filter(|group| group.holds(column.slot()));
+        group.ok_or(BankError::NoColumn(column))
+    }
+
+    fn group_mut(&mut self, column: ColumnId) -> Result<&mut Group<R>, BankError> {
+        let group = self.groups.get_mut(column.group()).and_then(Option::as_mut);
+        let group = group.filter(|group| group.holds(column.slot()));
+        group.ok_or(BankError::NoColumn(column))
+    }
+
+    /// The number of the group for this shape, made if need be, with room by the limit for
+    /// `count` more columns.
+    fn group_for(&mut self, shape: &Shape, count: usize) -> Result<usize, BankError> {
+        let same = |group: &Option<Group<R>>| group.as_ref().is_some_and(|g| g.shape() == shape);
+        if let Some(number) = self.groups.iter().position(same) {
+            let group = self.groups[number].as_ref().expect("it has that shape");
+            if group.columns() + count > ColumnId::SLOTS as usize {
+                return Err(BankError::Full);
+            }
+            self.check_limit(group.growth_bytes(count))?;
+            return Ok(number);
+        }
+        let gap = self.groups.iter().position(Option::is_none);
+        let number = gap.unwrap_or(self.groups.len());
+        if number >= (u32::MAX / ColumnId::SLOTS) as usize || count > ColumnId::SLOTS as usize {
+            return Err(BankError::Full);
+        }
+        self.check_limit(group_bytes(shape, count))?;
+        let group = Some(Group::new(*shape, count)?);
+        match gap {
+            Some(number) => self.groups[number] = group,
+            None => self.groups.push(group),
+        }
+        Ok(number)
+    }
+
+    fn check_limit(&self, more: u64) -> Result<(), BankError> {
+        let needed = self.memory_bytes().saturating_add(more);
+        if more > 0 && needed > self.limit_bytes {
+            return Err(BankError::TooLarge { needed, limit: self.limit_bytes });
+        }
+        Ok(())
+    }
+}
+
+/// Keys a batch: their bitmaps stay in the first-level cache until the second pass.
+const BATCH: usize = 32;
+
+/// How many keys ahead rows are asked for: more would not find them there any longer.
+const AHEAD: usize = 4;
+
+fn check_length(shape: &Shape, bits: &BitVector) -> Result<(), BankError> {
+    let (expected, given) = (shape.bits(), bits.len());
+    if expected == given { Ok(()) } else { Err(BankError::Length { expected, given }) }
+}

@@ -1,0 +1,223 @@
+//! The bank against its naive twin: a list of filters asked one by one.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{HashId, Seed, StandardFilter};
+
+/// Columns as plain filters, by id.
+type Twin = BTreeMap<ColumnId, StandardFilter>;
+
+fn check(bank: &Bank, twin: &Twin) {
+    let hashes: Vec<KeyHash> = (0..120u64).map(|key| bank.hash(&key.to_le_bytes())).collect();
+    let mut batch = BatchCandidates::new();
+    bank.who_batch(&hashes, &mut batch);
+    assert_eq!(batch.len(), hashes.len());
+    let mut candidates = Candidates::new();
+    for (hash, ids) in hashes.iter().zip(batch.iter()) {
+        let claims = |filter: &StandardFilter| filter.contains_digest(filter.scheme().cut(*hash));
+        let expected: Vec<ColumnId> =
+            twin.iter().filter(|(_, filter)| claims(filter)).map(|(id, _)| *id).collect();
+        assert_eq!(ids, expected);
+        bank.who(*hash, &mut candidates);
+        let mut emitted = Vec::new();
+        candidates.extend_ids(&mut emitted);
+        assert_eq!(emitted, expected);
+        assert_eq!(candidates.len(), expected.len());
+        assert_eq!(candidates.is_empty(), expected.is_empty());
+    }
+    for (id, filter) in twin {
+        assert_eq!(bank.read(*id).unwrap(), *filter.bits());
+    }
+    assert_eq!(bank.columns(), twin.len());
+}
+
+fn filter(shape: Shape, keys: &[u64]) -> StandardFilter {
+    let mut filter = StandardFilter::with_shape(shape).unwrap();
+    for key in keys {
+        filter.insert(key.to_le_bytes());
+    }
+    filter
+}
+
+fn shapes() -> [Shape; 3] {
+    let digest = crate::DigestBits::new(33).unwrap();
+    [
+        Shape::new(130, 3).unwrap(),
+        Shape::new(257, 2).unwrap(),
+        Shape::new(130, 3).unwrap().with_digest_bits(digest),
+    ]
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(usize, Vec<u64>),
+    AddMany(usize, Vec<Vec<u64>>),
+    Replace(usize, Vec<u64>),
+    Remove(usize),
+    Update(usize, Vec<u64>),
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let keys = || prop::collection::vec(0u64..120, 0..25);
+    let step = prop_oneof![
+        4 => (0usize..3, keys()).prop_map(|(shape, keys)| Step::Add(shape, keys)),
+        1 => (0usize..3, prop::collection::vec(keys(), 0..90))
+            .prop_map(|(shape, many)| Step::AddMany(shape, many)),
+        2 => (any::<usize>(), keys()).prop_map(|(column, keys)| Step::Replace(column, keys)),
+        3 => any::<usize>().prop_map(Step::Remove),
+        3 => (any::<usize>(), keys()).prop_map(|(column, keys)| Step::Update(column, keys)),
+    ];
+    prop::collection::vec(step, 0..25)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn a_bank_answers_like_its_filters_one_by_one(steps in steps()) {
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        let mut twin = Twin::new();
+        for step in steps {
+            let pick = |index: usize| twin.keys().nth(index % twin.len().max(1)).copied();
+            match step {
+                Step::Add(shape, keys) => {
+                    let new = filter(shapes()[shape], &keys);
+                    let id = bank.add(new.scheme(), new.bits()).unwrap();
+                    prop_assert!(twin.insert(id, new).is_none(), "an id is given once at a time");
+                }
+                Step::AddMany(shape, many) => {
+                    let new: Vec<_> = many.iter().map(|keys| filter(shapes()[shape], keys)).collect();
+                    let bits: Vec<_> = new.iter().map(StandardFilter::bits).collect();
+                    let ids = bank.add_many(&shapes()[shape].into(), &bits).unwrap();
+                    twin.extend(ids.into_iter().zip(new));
+                }
+                Step::Replace(index, keys) => if let Some(id) = pick(index) {
+                    let new = filter(*twin[&id].scheme().shape(), &keys);
+                    bank.replace(id, new.bits()).unwrap();
+                    twin.insert(id, new);
+                },
+                Step::Remove(index) => if let Some(id) = pick(index) {
+                    bank.remove(id).unwrap();
+                    twin.remove(&id);
+                    prop_assert_eq!(bank.read(id), Err(BankError::NoColumn(id)));
+                },
+                Step::Update(index, keys) => if let Some(id) = pick(index) {
+                    let new = filter(*twin[&id].scheme().shape(), &keys);
+                    bank.apply(id, &Flips::between(twin[&id].bits(), new.bits())).unwrap();
+                    twin.insert(id, new);
+                },
+            }
+        }
+        check(&bank, &twin);
+    }
+}
+
+#[test]
+fn a_bank_grows_past_a_cache_line_of_columns() {
+    let shape = shapes()[0];
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut twin = Twin::new();
+    for column in 0..1700u64 {
+        let new = filter(shape, &[column % 120, column % 7]);
+        let id = bank.add(new.scheme(), new.bits()).unwrap();
+        twin.insert(id, new);
+        if [1, 64, 65, 128, 129, 512, 513, 1024, 1025, 1600].contains(&(column + 1)) {
+            check(&bank, &twin);
+        }
+    }
+    check(&bank, &twin);
+}
+
+#[test]
+fn many_columns_are_replaced_at_once() {
+    let shape = shapes()[1];
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut twin = Twin::new();
+    for column in 0..200u64 {
+        let new = filter(shape, &[column % 120]);
+        let id = bank.add(new.scheme(), new.bits()).unwrap();
+        twin.insert(id, new);
+    }
+    let chosen: Vec<ColumnId> = twin.keys().copied().skip(50).take(100).collect();
+    let new: Vec<_> = (0..100u64).map(|column| filter(shape, &[column, 119 - column])).collect();
+    let pairs: Vec<_> = chosen.iter().copied().zip(new.iter().map(StandardFilter::bits)).collect();
+    bank.replace_many(&pairs).unwrap();
+    twin.extend(chosen.iter().copied().zip(new.iter().cloned()));
+    check(&bank, &twin);
+}
+
+#[test]
+fn what_does_not_fit_is_refused_and_changes_nothing() {
+    let shape = shapes()[0];
+    let mut bank: Bank = Bank::with_limit(KeyHasher::default(), 130 * 8 + 64);
+    let mut twin = Twin::new();
+    let first = filter(shape, &[1, 2, 3]);
+    let id = bank.add(first.scheme(), first.bits()).unwrap();
+    twin.insert(id, first.clone());
+
+    let other_hash = Scheme::new(shape, KeyHasher::new(HashId::SipHash13, Seed::default()));
+    assert!(matches!(bank.add(&other_hash, first.bits()), Err(BankError::Mismatch(_))));
+    let other_seed = Scheme::new(shape, KeyHasher::new(HashId::Xxh3, Seed::from_number(1)));
+    assert!(matches!(bank.add(&other_seed, first.bits()), Err(BankError::Mismatch(_))));
+    let longer = filter(shapes()[1], &[]);
+    assert!(matches!(bank.add(first.scheme(), longer.bits()), Err(BankError::Length { .. })));
+    assert!(matches!(bank.replace(id, longer.bits()), Err(BankError::Length { .. })));
+    assert!(matches!(bank.add(longer.scheme(), longer.bits()), Err(BankError::TooLarge { .. })));
+    let many = vec![first.bits(); 64];
+    assert!(matches!(bank.add_many(first.scheme(), &many), Err(BankError::TooLarge { .. })));
+    let gone = ColumnId::new(0, 9);
+    assert_eq!(bank.set(gone, &[0]), Err(BankError::NoColumn(gone)));
+    assert_eq!(
+        bank.clear(ColumnId::new(7, 0), &[0]),
+        Err(BankError::NoColumn(ColumnId::new(7, 0)))
+    );
+    assert_eq!(bank.remove(gone), Err(BankError::NoColumn(gone)));
+    check(&bank, &twin);
+
+    let vast = Shape::new(Bits::MAX, 3).unwrap();
+    let mut unlimited: Bank = Bank::new(KeyHasher::default());
+    let refused = unlimited.add(&vast.into(), first.bits());
+    assert!(matches!(refused, Err(BankError::Length { .. })));
+}
+
+#[test]
+fn sets_before_clears_never_deny_what_both_states_claim() {
+    let shape = shapes()[0];
+    let (old, new) =
+        (filter(shape, &(0..12).collect::<Vec<_>>()), filter(shape, &(6..18).collect::<Vec<_>>()));
+    let flips = Flips::between(old.bits(), new.bits());
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let id = bank.add(old.scheme(), old.bits()).unwrap();
+    let kept: Vec<_> = (0..120u64)
+        .filter(|key| old.contains(key.to_le_bytes()) && new.contains(key.to_le_bytes()))
+        .map(|key| bank.hash(&key.to_le_bytes()))
+        .collect();
+    assert!(kept.len() >= 6);
+    let mut who = BatchCandidates::new();
+    let mut check = |bank: &Bank| {
+        bank.who_batch(&kept, &mut who);
+        assert!(who.iter().all(|ids| ids == [id]));
+    };
+    for position in &flips.sets {
+        bank.set(id, &[*position]).unwrap();
+        check(&bank);
+    }
+    for position in &flips.clears {
+        bank.clear(id, &[*position]).unwrap();
+        check(&bank);
+    }
+    assert_eq!(bank.read(id).unwrap(), *new.bits());
+}
+
+#[test]
+fn an_empty_bank_names_nobody() {
+    let bank: Bank = Bank::new(KeyHasher::default());
+    let (mut candidates, mut batch) = (Candidates::new(), BatchCandidates::new());
+    bank.who(bank.hash(b"key"), &mut candidates);
+    bank.who_batch(&[bank.hash(b"key")], &mut batch);
+    assert!(candidates.is_empty());
+    assert!(batch.of(0).is_empty());
+}
