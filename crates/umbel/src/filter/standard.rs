@@ -78,10 +78,15 @@ impl StandardFilter {
     #[inline]
     pub fn insert_digest(&mut self, digest: Digest) -> bool {
         let mut walk = Walk::new(digest, self.scheme.shape());
+        let words = self.bits.words_mut();
         let mut flips = 0;
         for _ in 0..self.scheme.shape().hashes() {
-            flips += self.bits.set(walk.next());
+            let position = walk.next();
+            let word = &mut words[(position >> 6) as usize];
+            flips += !(*word >> (position & 63)) & 1;
+            *word |= 1 << (position & 63);
         }
+        self.bits.add_ones(flips);
         self.items += 1;
         flips != 0
     }

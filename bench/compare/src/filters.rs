@@ -1,0 +1,188 @@
+//! Standard filters: add and ask, in the cache and out of it.
+
+use std::hint::black_box;
+
+use umbel::filter::Membership;
+use umbel::{Digest, DynamicFilter, KeyHash, Shape, StandardFilter};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::harness::{Goal, Mix, Table};
+
+/// 10^5 keys: the filter fits the second-level cache.
+pub(crate) fn in_cache() {
+    let keys: Vec<u64> = Mix(1).take(100_000).collect();
+    let absent: Vec<u64> = Mix(2).take(100_000).collect();
+    measure("10^5 keys at 1 %, in the cache", &keys, &absent, 25);
+    grow();
+}
+
+/// 5·10^7 keys: the filter is twice the last-level cache.
+pub(crate) fn out_of_cache() {
+    let keys: Vec<u64> = Mix(1).take(50_000_000).collect();
+    let absent: Vec<u64> = Mix(2).take(2_000_000).collect();
+    measure("5·10^7 keys at 1 %, out of the cache", &keys, &absent, 5);
+}
+
+/// The same shape for all Bloom filters: what umbel's design asks for at 1 %.
+fn shape_for(items: usize) -> Shape {
+    let shape = umbel::design::standard(items as u64, umbel::Rate::new(0.01).expect("a rate"));
+    let shape = shape.expect("a shape");
+    Shape::new(shape.bits(), shape.hashes()).expect("a shape")
+}
+
+fn hash(key: u64) -> u64 {
+    xxh3_64(&key.to_le_bytes())
+}
+
+fn digest(key: u64) -> Digest {
+    KeyHash::from_raw(hash(key)).digest(umbel::DigestBits::FULL)
+}
+
+fn rival(shape: &Shape) -> fastbloom::BloomFilter {
+    fastbloom::BloomFilter::with_num_bits(shape.bits() as usize).hashes(shape.hashes())
+}
+
+fn measure(title: &str, keys: &[u64], absent: &[u64], rounds: usize) {
+    let n = keys.len();
+    let shape = shape_for(n);
+    let mut fast = rival(&shape);
+    let mut split = sbbf_rs_safe::Filter::new(10, n);
+    let mut quotient = qfilter::Filter::new(n as u64, 0.01).expect("a quotient filter");
+    let mut ours = StandardFilter::with_shape(shape).expect("memory");
+    for key in keys {
+        fast.insert_hash(hash(*key));
+        split.insert_hash(hash(*key));
+        ours.insert_digest(digest(*key));
+        let _ = quotient.insert_duplicated(key);
+    }
+    check(&ours, keys, absent);
+
+    let digests: Vec<Digest> = absent.iter().map(|key| digest(*key)).collect();
+    let hashes: Vec<u64> = absent.iter().map(|key| hash(*key)).collect();
+    let mut answers = Vec::new();
+    let mut table = Table::new(format!("{title}: absent keys"));
+    let count = absent.len();
+    table.case("fastbloom", count, || sum(&hashes, |hash| fast.contains_hash(hash)));
+    table.case("umbel", count, || {
+        digests.iter().map(|digest| u64::from(ours.contains_digest(*digest))).sum()
+    });
+    table.case("umbel, batch", count, || {
+        ours.contains_digests(&digests, &mut answers);
+        answers.iter().map(|answer| u64::from(*answer)).sum()
+    });
+    table.case("fastbloom, key to answer", count, || {
+        sum(absent, |key| fast.contains_hash(hash(key)))
+    });
+    table.case("umbel, key to answer", count, || {
+        sum(absent, |key| ours.contains_digest(digest(key)))
+    });
+    table.case("split-block (sbbf-rs-safe)", count, || {
+        sum(&hashes, |hash| split.contains_hash(hash))
+    });
+    table.case("qfilter, its own hash", count, || sum(absent, |key| quotient.contains(key)));
+    let goals =
+        [Goal::faster("umbel", 2.0, "fastbloom"), Goal::faster("umbel, batch", 1.8, "fastbloom")];
+    table.measure(rounds, if n > 1_000_000 { &goals[1..] } else { &goals[..1] });
+
+    let present = &keys[..count.min(n)];
+    let digests: Vec<Digest> = present.iter().map(|key| digest(*key)).collect();
+    let hashes: Vec<u64> = present.iter().map(|key| hash(*key)).collect();
+    let mut answers = Vec::new();
+    let mut table = Table::new(format!("{title}: present keys"));
+    let count = present.len();
+    table.case("fastbloom", count, || sum(&hashes, |hash| fast.contains_hash(hash)));
+    table.case("umbel", count, || {
+        digests.iter().map(|digest| u64::from(ours.contains_digest(*digest))).sum()
+    });
+    table.case("umbel, batch", count, || {
+        ours.contains_digests(&digests, &mut answers);
+        answers.iter().map(|answer| u64::from(*answer)).sum()
+    });
+    table.case("split-block (sbbf-rs-safe)", count, || {
+        sum(&hashes, |hash| split.contains_hash(hash))
+    });
+    table.case("qfilter, its own hash", count, || sum(present, |key| quotient.contains(key)));
+    table.measure(rounds, &[]);
+
+    inserts(title, &shape, n, &hashes, &digests, rounds);
+}
+
+/// Inserts into filters that hold all keys already: the same work, without page faults.
+fn inserts(
+    title: &str,
+    shape: &Shape,
+    n: usize,
+    hashes: &[u64],
+    digests: &[Digest],
+    rounds: usize,
+) {
+    let mut table = Table::new(format!("{title}: insert"));
+    let (mut fast, mut split) = (rival(shape), sbbf_rs_safe::Filter::new(10, n));
+    let mut ours = StandardFilter::with_shape(*shape).expect("memory");
+    let mut batched = ours.clone();
+    let count = hashes.len();
+    table.case("fastbloom", count, move || {
+        hashes.iter().map(|hash| u64::from(fast.insert_hash(*hash))).sum()
+    });
+    table.case("umbel", count, move || {
+        digests.iter().map(|digest| u64::from(ours.insert_digest(*digest))).sum()
+    });
+    table.case("umbel, batch", count, move || {
+        batched.insert_digests(digests);
+        batched.items()
+    });
+    table.case("split-block (sbbf-rs-safe)", count, move || {
+        hashes.iter().map(|hash| u64::from(split.insert_hash(*hash))).sum()
+    });
+    table.measure(rounds, &[Goal::at_most("umbel", 1.0, "fastbloom")]);
+}
+
+/// Filters that grow from a sixteenth of their final number of keys.
+fn grow() {
+    let keys: Vec<[u8; 8]> = Mix(1).take(100_000).map(u64::to_le_bytes).collect();
+    let absent: Vec<[u8; 8]> = Mix(2).take(100_000).map(u64::to_le_bytes).collect();
+    let start = keys.len() / 16;
+    let mut growable = growable_bloom_filter::GrowableBloom::new(0.01, start);
+    let mut dynamic =
+        DynamicFilter::<StandardFilter>::planned(start as u64, 0.01, 16).expect("memory");
+    for key in &keys {
+        growable.insert(key);
+        dynamic.insert(key);
+    }
+    assert!(keys.iter().all(|key| dynamic.contains(key)));
+    let digests: Vec<Digest> = absent.iter().map(|key| dynamic.scheme().digest(key)).collect();
+    let mut table = Table::new("10^5 keys at 1 %, grown from a sixteenth: absent keys");
+    let count = absent.len();
+    table.case("growable-bloom-filter", count, || {
+        absent.iter().map(|key| u64::from(growable.contains(key))).sum()
+    });
+    table.case("umbel dynamic, key to answer", count, || {
+        absent.iter().map(|key| u64::from(dynamic.may_contain(key))).sum()
+    });
+    table.case("umbel dynamic, sliced", count, || {
+        digests.iter().map(|digest| u64::from(dynamic.contains_digest(*digest))).sum()
+    });
+    table.case("umbel dynamic, one by one", count, || {
+        digests.iter().map(|digest| u64::from(dynamic.contains_digest_listed(*digest))).sum()
+    });
+    table.measure(15, &[]);
+    let wrong = |claims: usize| claims as f64 * 100.0 / count as f64;
+    println!(
+        "* wrong answers: growable-bloom-filter {:.2} %, umbel {:.2} %, with {} components",
+        wrong(absent.iter().filter(|key| growable.contains(key)).count()),
+        wrong(digests.iter().filter(|digest| dynamic.contains_digest(**digest)).count()),
+        dynamic.components().len(),
+    );
+}
+
+fn sum<T: Copy>(keys: &[T], answer: impl Fn(T) -> bool) -> u64 {
+    keys.iter().map(|key| u64::from(answer(black_box(*key)))).sum()
+}
+
+/// A bench that measures wrong answers measures nothing.
+fn check(filter: &StandardFilter, keys: &[u64], absent: &[u64]) {
+    assert!(keys.iter().all(|key| filter.contains_digest(digest(*key))), "no false negatives");
+    let wrong = absent.iter().filter(|key| filter.contains_digest(digest(**key))).count();
+    let rate = wrong as f64 / absent.len() as f64;
+    assert!((0.009..0.011).contains(&rate), "{rate}");
+}
