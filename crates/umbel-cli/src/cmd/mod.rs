@@ -1,14 +1,20 @@
 //! Subcommands, one file each.
 
+mod demo;
+
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
 #[derive(Subcommand)]
-pub(crate) enum Command {}
+pub(crate) enum Command {
+    Demo(demo::Demo),
+}
 
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self {}
+        match self {
+            Self::Demo(demo) => demo.run(),
+        }
     }
 }
