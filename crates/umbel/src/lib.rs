@@ -9,6 +9,7 @@ pub mod codec;
 pub mod design;
 pub mod filter;
 pub mod key_hash;
+pub mod model;
 pub mod params;
 mod prefetch;
 pub mod scheme;
