@@ -12,6 +12,7 @@
 pub mod distribution;
 pub mod dynamic;
 pub mod prefix;
+pub mod replica;
 pub mod routing;
 
 pub use distribution::Distribution;

@@ -1,0 +1,421 @@
+//! What replicating a set costs: how large, how often, how many bytes, how wrong.
+//!
+//! A home of `N` keys with steady churn keeps the policy `miss:X,ghost=0.05`, and every other
+//! host holds its replica. Planned is the average between two updates:
+//!
+//! * an update is due when the members that the replica denies would pass `X` of all, or the
+//!   removed keys that it still claims (ghosts) 5 %;
+//! * it carries the added keys, as digests or as set bits, whichever is shorter;
+//! * it carries cleared bits only when waiting for one more update like it would break the
+//!   ghost target (larger batches are cheaper). The promised rate never asks earlier,
+//!   because shapes have room for 10 % uncleared keys.
+//!
+//! Rates are per lookup: with `γ` hosts each replica is designed for `1 - (1-E)^(1/γ)`.
+//! Bytes are the limits of [`crate::model::limits`] plus a header; announcements and the first
+//! snapshot of a joining host are not counted. `tests/replica_plan.rs` holds all this against
+//! a simulation with exact sets.
+
+use super::{PlanError, standard};
+use crate::model::churn::{Churn, bits_of_these_only};
+use crate::model::each_of;
+use crate::model::limits::{Flips, delta_bytes, digest_list_bytes, snapshot_bytes};
+use crate::model::standard::{false_positive_at, fill_at};
+use crate::params::{ParamError, Rate, Shape};
+
+/// Header and checksums of one update.
+pub const UPDATE_HEADER_BYTES: f64 = 60.0;
+
+/// Ghosts per member at which clears are due, the default policy's `ghost=`.
+pub const GHOST_TARGET: f64 = 0.05;
+
+/// Columns of a bank that share one word of each row.
+const COLUMNS_PER_WORD: u64 = 64;
+
+/// The most misses that can be planned for: beyond, an update is no longer the rule.
+const MOST_MISSES: f64 = 0.5;
+
+/// The shape of a home's filter and all its replicas, for `items` keys: no lookup of an
+/// absent key over `hosts` hosts names a wrong one with a chance above `per_lookup`, even
+/// with a tenth more keys uncleared.
+///
+/// # Errors
+/// If a number is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
+pub fn replica_shape(items: u64, per_lookup: Rate, hosts: u64) -> Result<Shape, ParamError> {
+    let with_room = items.saturating_add(items.div_ceil(10));
+    standard(with_room, Rate::new(each_of(per_lookup.get(), hosts.max(1) as f64))?)
+}
+
+/// What is known about a set and what is asked of its replicas.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Workload {
+    /// Keys of each home.
+    pub items: u64,
+    /// Keys that come to each home.
+    pub adds_per_second: f64,
+    /// Keys that go from each home.
+    pub removes_per_second: f64,
+    /// Hosts, every one of them a home too.
+    pub hosts: u64,
+    /// Target: share of a home's keys that its replicas may deny.
+    pub miss: Rate,
+    /// Target: chance that one lookup of an absent key names any wrong host.
+    pub false_positive: Rate,
+}
+
+/// The averages to expect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReplicaPlan {
+    /// Shape of a home's filter and of its replicas.
+    pub shape: Shape,
+    /// Rate of one replica, uncleared keys included.
+    pub replica_false_positive: f64,
+    /// Time between two updates of one home.
+    pub seconds_between_updates: f64,
+    /// Size of one update.
+    pub bytes_per_update: f64,
+    /// One in so many updates carries cleared bits as well.
+    pub updates_per_clearing: f64,
+    hosts: u64,
+}
+
+/// Plans the replicas of a set.
+///
+/// ```
+/// use umbel::Rate;
+/// use umbel::design::replica::{Workload, plan};
+///
+/// let plan = plan(&Workload {
+///     items: 100_000,
+///     adds_per_second: 10.0,
+///     removes_per_second: 10.0,
+///     hosts: 32,
+///     miss: Rate::new(0.01)?,
+///     false_positive: Rate::new(0.01)?,
+/// })?;
+/// // A thousand keys may be missing, and ten come every second.
+/// assert!((plan.seconds_between_updates - 100.0).abs() < 2.0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If a number is outside its range, or nothing ever changes.
+pub fn plan(workload: &Workload) -> Result<ReplicaPlan, PlanError> {
+    let churn = checked(workload)?;
+    let shape = replica_shape(workload.items, workload.false_positive, workload.hosts)?;
+    let between = Between::updates(workload, &churn, shape)?;
+    let n = workload.items as f64;
+    let with_ghosts = |updates: f64| n + updates * between.ghosts;
+    let rounds = between.rounds;
+    let adding = mean(rounds - 1.0, |i| between.update_bytes(shape, with_ghosts(i), 0.0));
+    let clearing = between.update_bytes(shape, with_ghosts(rounds - 1.0), rounds * between.ghosts);
+    Ok(ReplicaPlan {
+        shape,
+        replica_false_positive: mean(rounds, |i| false_positive_at(&shape, with_ghosts(i))),
+        seconds_between_updates: between.seconds,
+        bytes_per_update: (adding * (rounds - 1.0) + clearing) / rounds,
+        updates_per_clearing: rounds,
+        hosts: workload.hosts,
+    })
+}
+
+impl ReplicaPlan {
+    fn others(&self) -> f64 {
+        (self.hosts - 1) as f64
+    }
+
+    /// What one host sends: its updates, to every other host.
+    #[must_use]
+    pub fn sent_bytes_per_second_per_host(&self) -> f64 {
+        self.others() * self.bytes_per_update / self.seconds_between_updates
+    }
+
+    /// What one host receives: the updates of every other host.
+    #[must_use]
+    pub fn received_bytes_per_second_per_host(&self) -> f64 {
+        self.sent_bytes_per_second_per_host()
+    }
+
+    /// What one host would send if the same updates were whole plain filters.
+    #[must_use]
+    pub fn full_broadcast_sent_bytes_per_second_per_host(&self) -> f64 {
+        self.others() * self.filter_bytes() / self.seconds_between_updates
+    }
+
+    /// What one host keeps in memory, its exact catalogue aside: a master copy and a column
+    /// of the bank for every other host, and its own filter as 4-bit counters, bits, and the
+    /// copy last published.
+    #[must_use]
+    pub fn memory_bytes_per_host(&self) -> f64 {
+        let words = (self.hosts - 1).div_ceil(COLUMNS_PER_WORD) as f64;
+        let rows = self.shape.bits() as f64 * words * 8.0;
+        rows + (self.others() + 4.0 + 1.0 + 1.0) * self.filter_bytes()
+    }
+
+    /// How many wrong hosts one lookup of an absent key names.
+    #[must_use]
+    pub fn false_hosts_per_lookup(&self) -> f64 {
+        self.others() * self.replica_false_positive
+    }
+
+    fn filter_bytes(&self) -> f64 {
+        self.shape.bits().div_ceil(8) as f64
+    }
+}
+
+fn checked(workload: &Workload) -> Result<Churn, PlanError> {
+    let per_second = [workload.adds_per_second, workload.removes_per_second];
+    if let Some(bad) = per_second.into_iter().find(|rate| !(0.0..=1e12).contains(rate)) {
+        return Err(PlanError::PerSecond(bad));
+    }
+    if per_second == [0.0, 0.0] {
+        return Err(PlanError::NothingChanges);
+    }
+    if !(1..=1_000_000_000).contains(&workload.hosts) {
+        return Err(PlanError::Hosts(workload.hosts));
+    }
+    Ok(Churn {
+        // The key that makes a rate pass its target is itself a member.
+        items: workload.items as f64 + 1.0,
+        adds_per_second: workload.adds_per_second,
+        removes_per_second: workload.removes_per_second,
+    })
+}
+
+/// What comes together between two updates.
+struct Between {
+    seconds: f64,
+    /// Members at the end.
+    members: f64,
+    /// Of them, not yet published.
+    added: f64,
+    /// Removed keys that the replica still claims.
+    ghosts: f64,
+    /// One in so many updates carries clears.
+    rounds: f64,
+}
+
+impl Between {
+    fn updates(workload: &Workload, churn: &Churn, shape: Shape) -> Result<Self, PlanError> {
+        let n = workload.items as f64;
+        let claimed = false_positive_at(&shape, n);
+        let (given, most) = (workload.miss.get(), MOST_MISSES * (1.0 - claimed));
+        if given > most {
+            return Err(PlanError::Miss { given, most, false_positive: claimed });
+        }
+        // An added key that the replica claims by chance is no miss. The bound only matters to
+        // sets of a handful of keys.
+        let missing = first_above(given * n) / churn.items / (1.0 - claimed);
+        let by_misses = churn.seconds_until_unpublished(missing.min(0.95));
+        let ghosts_due = first_above(GHOST_TARGET * n) / n;
+        // Without adds all members may go before the ghosts are too many.
+        let longest = by_misses.unwrap_or(churn.items / churn.removes_per_second);
+        let by_ghosts = churn.seconds_until_ghosts(ghosts_due, longest);
+        let seconds = by_ghosts.unwrap_or(longest);
+        let ghosts = churn.ghosts_after(seconds);
+        let fitting = if ghosts > 0.0 { (GHOST_TARGET * n / ghosts).floor() } else { 1.0 };
+        Ok(Self {
+            seconds,
+            members: churn.members_after(seconds),
+            added: churn.members_after(seconds) - churn.published_after(seconds),
+            ghosts,
+            rounds: fitting.max(1.0),
+        })
+    }
+
+    /// Size of an update to a replica that stands for `replica_items` keys: the shortest of
+    /// digests or bits for what was added, with the bits that `cleared` ghosts alone hold, or
+    /// of a snapshot.
+    fn update_bytes(&self, shape: Shape, replica_items: f64, cleared: f64) -> f64 {
+        let m = shape.bits() as f64;
+        let ones = m * fill_at(&shape, replica_items);
+        let set = bits_of_these_only(shape, replica_items, self.added);
+        let adds = Flips { zeros: m - ones, set, ..Flips::default() };
+        let clears = Flips {
+            ones,
+            cleared: bits_of_these_only(shape, self.members, cleared),
+            ..Flips::default()
+        };
+        let digests = digest_list_bytes(self.added, shape.digest_bits());
+        let delta = delta_bytes(adds).min(digests) + delta_bytes(clears);
+        let after = if cleared > 0.0 { self.members } else { replica_items + self.added };
+        UPDATE_HEADER_BYTES + delta.min(snapshot_bytes(shape, fill_at(&shape, after)))
+    }
+}
+
+/// The smallest whole number of keys above a target, averaged over targets a tenth smaller
+/// to a tenth larger, because the size of a set wanders.
+fn first_above(target: f64) -> f64 {
+    // Integral of floor(x) + 1 from 0.
+    let summed = |x: f64| (x.floor() + 1.0) * (x - x.floor() / 2.0);
+    let (from, to) = (0.9 * target, 1.1 * target);
+    (summed(to) - summed(from)) / (to - from)
+}
+
+/// Mean of `value(0.0)`, `value(1.0)`, ... over `count` values, from a sample if there are many.
+fn mean(count: f64, value: impl Fn(f64) -> f64) -> f64 {
+    const SAMPLE: f64 = 64.0;
+    let sampled = count.min(SAMPLE);
+    let at = |i: u32| (f64::from(i) + 0.5) / sampled * count - 0.5;
+    (0..sampled as u32).map(|i| value(at(i))).sum::<f64>() / sampled.max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::any_of;
+    use crate::model::standard::false_positive;
+
+    fn rate(rate: f64) -> Rate {
+        Rate::new(rate).unwrap()
+    }
+
+    fn workload() -> Workload {
+        Workload {
+            items: 100_000,
+            adds_per_second: 10.0,
+            removes_per_second: 10.0,
+            hosts: 32,
+            miss: rate(0.01),
+            false_positive: rate(0.01),
+        }
+    }
+
+    #[test]
+    fn small_targets_are_passed_by_whole_keys() {
+        assert!((first_above(0.3) - 1.0).abs() < 1e-12);
+        assert!((first_above(2.5) - 3.0).abs() < 1e-12);
+        assert!((first_above(5.0) - 5.5).abs() < 1e-12);
+        assert!((first_above(1e9) / 1e9 - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn thirty_two_hosts_cost_about_seven_bits_a_key() {
+        let one = standard(100_000, rate(0.01)).unwrap().bits() as f64;
+        let each = rate(each_of(0.01, 32.0));
+        let many = standard(100_000, each).unwrap().bits() as f64;
+        assert!(((many - one) / 1e5 - 7.2).abs() < 0.1, "{}", (many - one) / 1e5);
+    }
+
+    #[test]
+    fn one_percent_each_is_a_third_over_forty_hosts() {
+        assert!((any_of(0.01, 39.0) - 0.32).abs() < 0.005);
+    }
+
+    #[test]
+    fn a_lookup_over_all_hosts_keeps_the_promised_rate_with_ghosts() {
+        let plan = plan(&workload()).unwrap();
+        assert!(plan.replica_false_positive < each_of(0.01, 32.0));
+        let with_room = false_positive(plan.shape, 110_000);
+        assert!(any_of(with_room, 32.0) <= 0.01);
+        assert!(plan.false_hosts_per_lookup() < 0.01);
+    }
+
+    #[test]
+    fn traffic_is_far_below_that_of_whole_filters() {
+        let plan = plan(&workload()).unwrap();
+        let whole = plan.full_broadcast_sent_bytes_per_second_per_host();
+        assert!(whole / plan.sent_bytes_per_second_per_host() > 20.0);
+    }
+
+    #[test]
+    fn removals_alone_are_sent_when_ghosts_are_due() {
+        let removals = Workload { adds_per_second: 0.0, ..workload() };
+        let plan = plan(&removals).unwrap();
+        // 5 % of those who stay, and ten go every second.
+        assert!((plan.seconds_between_updates - 1e5 * 0.05 / 1.05 / 10.0).abs() < 1.0);
+        assert_eq!(plan.updates_per_clearing, 1.0);
+        assert!(plan.bytes_per_update > 1000.0);
+    }
+
+    #[test]
+    fn a_set_that_only_grows_sends_digests_alone() {
+        let grows = Workload { removes_per_second: 0.0, ..workload() };
+        let plan = plan(&grows).unwrap();
+        assert!((plan.seconds_between_updates - 101.0).abs() < 1.0);
+        let digests = digest_list_bytes(1010.0, plan.shape.digest_bits());
+        assert!((plan.bytes_per_update / (digests + UPDATE_HEADER_BYTES) - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn many_removals_are_due_before_the_misses_are() {
+        let shrinking = Workload { removes_per_second: 200.0, ..workload() };
+        let plan = plan(&shrinking).unwrap();
+        assert!((plan.seconds_between_updates - 24.0).abs() < 1.0);
+        assert_eq!(plan.updates_per_clearing, 1.0);
+    }
+
+    #[test]
+    fn a_host_alone_sends_nothing() {
+        let plan = plan(&Workload { hosts: 1, ..workload() }).unwrap();
+        assert_eq!(plan.sent_bytes_per_second_per_host(), 0.0);
+        assert_eq!(plan.false_hosts_per_lookup(), 0.0);
+        assert!(plan.memory_bytes_per_host() > 0.0);
+    }
+
+    #[test]
+    fn numbers_outside_their_range_are_refused() {
+        let still = Workload { adds_per_second: 0.0, removes_per_second: 0.0, ..workload() };
+        assert_eq!(plan(&still), Err(PlanError::NothingChanges));
+        for bad in [f64::NAN, -1.0, f64::INFINITY] {
+            let adds = Workload { adds_per_second: bad, ..workload() };
+            assert!(matches!(plan(&adds), Err(PlanError::PerSecond(_))));
+            let removes = Workload { removes_per_second: bad, ..workload() };
+            assert!(matches!(plan(&removes), Err(PlanError::PerSecond(_))));
+        }
+        let nobody = Workload { hosts: 0, ..workload() };
+        assert_eq!(plan(&nobody), Err(PlanError::Hosts(0)));
+        let deaf = Workload { miss: rate(0.9), ..workload() };
+        assert!(matches!(plan(&deaf), Err(PlanError::Miss { .. })));
+        let empty = Workload { items: 0, ..workload() };
+        assert!(matches!(plan(&empty), Err(PlanError::Param(ParamError::Items(0)))));
+        let huge = Workload { items: 1 << 40, ..workload() };
+        assert!(matches!(plan(&huge), Err(PlanError::Param(ParamError::Bits(_)))));
+    }
+
+    proptest! {
+        #![proptest_config(crate::model::seeded())]
+
+        #[test]
+        fn every_figure_is_finite_and_the_promise_is_kept(
+            items in 1_u64..1 << 30, adds in 0.0_f64..1e6, removes in 0.001_f64..1e6,
+            hosts in 1_u64..100_000, miss in 1e-9_f64..0.24, exponent in -15.0_f64..-0.31,
+        ) {
+            let false_positive = rate(10_f64.powf(exponent));
+            let workload = Workload {
+                items, adds_per_second: adds, removes_per_second: removes, hosts,
+                miss: rate(miss), false_positive,
+            };
+            let plan = plan(&workload).unwrap();
+            for figure in [
+                plan.seconds_between_updates, plan.bytes_per_update,
+                plan.memory_bytes_per_host(), plan.updates_per_clearing,
+            ] {
+                prop_assert!(figure.is_finite() && figure > 0.0, "{plan:?}");
+            }
+            let promised = each_of(false_positive.get(), hosts as f64);
+            prop_assert!(plan.replica_false_positive <= promised * (1.0 + 1e-9), "{plan:?}");
+            prop_assert!(plan.sent_bytes_per_second_per_host().is_finite());
+            let whole = plan.filter_bytes() + UPDATE_HEADER_BYTES;
+            prop_assert!(plan.bytes_per_update <= whole, "{plan:?}");
+        }
+
+        #[test]
+        fn faster_churn_and_tighter_targets_make_updates_more_frequent(
+            items in 10_000_u64..1 << 30, adds in 0.1_f64..1000.0, miss in 0.001_f64..0.2,
+        ) {
+            let base = Workload {
+                items, adds_per_second: adds, removes_per_second: adds, miss: rate(miss),
+                ..workload()
+            };
+            let seconds = |workload: &Workload| plan(workload).unwrap().seconds_between_updates;
+            let faster = Workload {
+                adds_per_second: adds * 2.0, removes_per_second: adds * 2.0, ..base
+            };
+            prop_assert!((seconds(&faster) * 2.0 / seconds(&base) - 1.0).abs() < 1e-6);
+            let tighter = Workload { miss: rate(miss / 2.0), ..base };
+            prop_assert!(seconds(&tighter) <= seconds(&base));
+        }
+    }
+}
