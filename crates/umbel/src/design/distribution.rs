@@ -44,12 +44,12 @@ impl Distribution {
     /// A bell curve, cut off at 1 and at `max_items`.
     ///
     /// # Errors
-    /// If the mean is not a possible cardinality, or the standard deviation not above 0 and
-    /// at most `max_items`.
+    /// If the mean is not a possible cardinality, or the standard deviation not between 10^-9
+    /// and `max_items`.
     pub fn normal(max_items: u64, mean: f64, deviation: f64) -> Result<Self, PlanError> {
         let most = max_items as f64;
         within("the mean", 1.0, most, mean)?;
-        within("the standard deviation", f64::MIN_POSITIVE, most, deviation)?;
+        within("the standard deviation", 1e-9, most, deviation)?;
         Ok(Self { max_items, kind: Kind::Normal { mean, deviation } })
     }
 
@@ -94,8 +94,9 @@ impl Distribution {
             within("an observed cardinality", 0.0, max_items as f64, items as f64)?;
             within("a weight", 0.0, 1e15, weight)?;
         }
-        let total: f64 = seen.iter().map(|&(_, weight)| weight).sum();
-        within("the sum of all weights", f64::MIN_POSITIVE, f64::MAX, total)?;
+        if !seen.iter().any(|&(_, weight)| weight > 0.0) {
+            return Err(PlanError::NothingObserved);
+        }
         seen.sort_unstable_by_key(|&(items, _)| items);
         Ok(Self { max_items, kind: Kind::Listed(summed_from_above(seen)) })
     }

@@ -135,7 +135,7 @@ pub enum PlanError {
     #[error("nothing is added and nothing removed, so that no update is ever due")]
     NothingChanges,
     /// A number of keys per second that is not one.
-    #[error("keys per second lie between 0 and 10^12, not {0}")]
+    #[error("keys per second are 0 or lie between 10^-9 and 10^12, not {0}")]
     PerSecond(f64),
     /// No hosts, or more than anybody has.
     #[error("there are 1 to 10^9 hosts, not {0}")]
@@ -152,6 +152,9 @@ pub enum PlanError {
         /// Rate of one replica.
         false_positive: f64,
     },
+    /// A distribution of nothing.
+    #[error("at least one cardinality must be observed with a weight above 0")]
+    NothingObserved,
     /// A parameter of a distribution of cardinalities.
     #[error("{what} lies between {least} and {most}, not {given}")]
     Distribution {

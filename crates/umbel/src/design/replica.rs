@@ -164,7 +164,8 @@ impl ReplicaPlan {
 
 fn checked(workload: &Workload) -> Result<Churn, PlanError> {
     let per_second = [workload.adds_per_second, workload.removes_per_second];
-    if let Some(bad) = per_second.into_iter().find(|rate| !(0.0..=1e12).contains(rate)) {
+    let possible = |rate: &f64| *rate == 0.0 || (1e-9..=1e12).contains(rate);
+    if let Some(bad) = per_second.into_iter().find(|rate| !possible(rate)) {
         return Err(PlanError::PerSecond(bad));
     }
     if per_second == [0.0, 0.0] {
@@ -358,7 +359,7 @@ mod tests {
     fn numbers_outside_their_range_are_refused() {
         let still = Workload { adds_per_second: 0.0, removes_per_second: 0.0, ..workload() };
         assert_eq!(plan(&still), Err(PlanError::NothingChanges));
-        for bad in [f64::NAN, -1.0, f64::INFINITY] {
+        for bad in [f64::NAN, -1.0, 1e-10, f64::INFINITY] {
             let adds = Workload { adds_per_second: bad, ..workload() };
             assert!(matches!(plan(&adds), Err(PlanError::PerSecond(_))));
             let removes = Workload { removes_per_second: bad, ..workload() };
