@@ -1,10 +1,14 @@
 //! The one binary `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
 
 mod cmd;
+mod output;
+mod values;
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 #[derive(Parser)]
 #[command(name = "umbel", version, about, propagate_version = true)]
@@ -15,11 +19,41 @@ struct Cli {
 
 /// What a command that answers a question returns: as grep, 0 for yes, 1 for no; errors are 2.
 fn main() -> ExitCode {
-    match Cli::parse().command.run() {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("umbel: {error:#}");
+    let outcome = match Cli::try_parse() {
+        Ok(cli) => cli.command.run(),
+        Err(usage) => return explain(&usage),
+    };
+    outcome.unwrap_or_else(|error| refuse(&format!("{error:#}")))
+}
+
+/// Help and version are answers. A bare command is told what it could do, in full; every
+/// other mistake in the arguments is one line.
+fn explain(usage: &clap::Error) -> ExitCode {
+    match usage.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A reader that has seen enough, such as `head`, is no reason to complain.
+            _ = usage.print();
+            ExitCode::SUCCESS
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            _ = usage.print();
             ExitCode::from(2)
         }
+        _ => refuse(&what_is_wrong(&usage.to_string())),
     }
+}
+
+/// Clap's message without its usage lines, which `--help` shows as well.
+fn what_is_wrong(message: &str) -> String {
+    let told = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
+    let lines = message.lines().map(str::trim).take_while(told).filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" ");
+    line.trim_start_matches("error: ").replace(" tip: ", "; ")
+}
+
+fn refuse(message: &str) -> ExitCode {
+    let line = message.replace(['\n', '\r'], " ");
+    // Nobody is left to be told if standard error is closed.
+    _ = writeln!(std::io::stderr(), "umbel: {line}");
+    ExitCode::from(2)
 }

@@ -1,0 +1,178 @@
+//! What commands print: a table for people, or JSON for scripts.
+//!
+//! A [`Report`] holds both. Always true: JSON has exactly the keys of the type it was made
+//! from, and no number in it is NaN or infinite. A reader that closes the pipe early ends
+//! the command quietly.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, ensure};
+use serde::Serialize;
+use serde_json::Value;
+
+/// One answer, for people and for scripts.
+pub(crate) struct Report {
+    title: String,
+    rows: Vec<[String; 3]>,
+    json: String,
+}
+
+impl Report {
+    /// A report whose JSON is `json`.
+    pub(crate) fn new(title: impl Into<String>, json: &impl Serialize) -> anyhow::Result<Self> {
+        let value = serde_json::to_value(json).context("the answer cannot be written as JSON")?;
+        ensure!(is_finite(&value), "the answer is not a finite number");
+        // Not from `value`, which has forgotten the order of the keys.
+        let json = serde_json::to_string_pretty(json)?;
+        Ok(Self { title: title.into(), rows: Vec::new(), json })
+    }
+
+    /// Adds a line of the table: what, how much, and what that means.
+    pub(crate) fn row(mut self, label: &str, value: impl Into<String>, note: &str) -> Self {
+        self.rows.push([label.to_owned(), value.into(), note.to_owned()]);
+        self
+    }
+
+    /// Prints the table, or the JSON.
+    pub(crate) fn print(&self, as_json: bool) -> anyhow::Result<ExitCode> {
+        let text = if as_json { format!("{}\n", self.json) } else { self.table() };
+        print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn table(&self) -> String {
+        let width = |column: usize| {
+            self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0)
+        };
+        let (labels, values) = (width(0), width(1));
+        let mut text = format!("{}\n\n", self.title);
+        for [label, value, note] in &self.rows {
+            let line = format!("  {label:<labels$}  {value:>values$}  {note}");
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// `serde_json` writes NaN and infinity as null; no report has a null of its own.
+fn is_finite(json: &Value) -> bool {
+    match json {
+        Value::Null => false,
+        Value::Array(values) => values.iter().all(is_finite),
+        Value::Object(fields) => fields.values().all(is_finite),
+        _ => true,
+    }
+}
+
+/// Writes to standard output; a closed pipe is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
+}
+
+/// A whole number that may be beyond what an integer holds, for JSON.
+pub(crate) fn whole(number: f64) -> Value {
+    if number < 9e15 { Value::from(number as u64) } else { Value::from(number) }
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A number with four digits that matter, or all digits before the point.
+pub(crate) fn number(value: f64) -> String {
+    match value {
+        0.0 => "0".to_owned(),
+        v if !(1e-4..9e15).contains(&v) => format!("{v:.3e}"),
+        v if v >= 1000.0 => count(v.round() as u64),
+        v => {
+            let decimals = (3.0 - v.log10().floor()).clamp(0.0, 8.0) as usize;
+            let text = format!("{v:.decimals$}");
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').to_owned()
+            } else {
+                text
+            }
+        }
+    }
+}
+
+/// A share as percent, if that is readable.
+pub(crate) fn percent(share: f64) -> String {
+    if share == 0.0 || share >= 1e-5 {
+        format!("{} %", number(100.0 * share))
+    } else {
+        number(share)
+    }
+}
+
+/// Bytes in the unit that fits.
+pub(crate) fn bytes(bytes: f64) -> String {
+    let (mut value, mut units) = (bytes, ["B", "kB", "MB", "GB", "TB", "PB"].iter());
+    let mut unit = units.next();
+    while value >= 1000.0 && units.len() > 0 {
+        value /= 1000.0;
+        unit = units.next();
+    }
+    format!("{} {}", number(value), unit.unwrap_or(&"B"))
+}
+
+/// Bits, with their size in bytes.
+pub(crate) fn bits(bits: u64) -> String {
+    format!("{} ({})", count(bits), bytes(bits.div_ceil(8) as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        for (value, text) in [
+            (0.0, "0"),
+            (7.0, "7"),
+            (0.01, "0.01"),
+            (0.123_456, "0.1235"),
+            (12.345_6, "12.35"),
+            (999.96, "1000"),
+            (1_234_567.0, "1,234,567"),
+            (1e-9, "1.000e-9"),
+            (1e30, "1.000e30"),
+        ] {
+            assert_eq!(number(value), text);
+        }
+        assert_eq!(count(1000), "1,000");
+        assert_eq!(count(999), "999");
+        assert_eq!(percent(0.01), "1 %");
+        assert_eq!(percent(1e-9), "1.000e-9");
+        assert_eq!(bytes(0.0), "0 B");
+        assert_eq!(bytes(12_345.0), "12.35 kB");
+    }
+
+    #[test]
+    fn an_answer_that_is_no_number_is_refused() {
+        assert!(Report::new("", &[1.0, f64::NAN]).is_err());
+        assert!(Report::new("", &[1.0, f64::INFINITY]).is_err());
+        assert!(Report::new("", &[1.0, 0.0]).is_ok());
+    }
+
+    #[test]
+    fn whole_numbers_stay_whole_as_long_as_they_are_exact() {
+        assert_eq!(whole(1743.0).to_string(), "1743");
+        assert_eq!(whole(4e28).to_string(), "4e+28");
+    }
+}
