@@ -2,6 +2,7 @@
 
 mod demo;
 mod model;
+mod plan;
 
 use std::process::ExitCode;
 
@@ -10,14 +11,18 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Demo),
+    /// What a filter, a replica or a routing entry will do, by formula
     Model(model::Model),
+    /// Parameters for a target: how large, how often, how many bytes, how wrong
+    Plan(plan::Plan),
 }
 
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Demo(demo) => demo.run(),
-            Self::Model(model) => model.run(),
+            Self::Model(command) => command.run(),
+            Self::Plan(command) => command.run(),
         }
     }
 }

@@ -1,0 +1,45 @@
+//! `umbel plan`: the designs of `umbel::design`, one subcommand each.
+
+mod dynamic;
+mod prefix;
+mod replica;
+mod routing;
+mod standard;
+mod unbounded;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+#[derive(Args)]
+pub(crate) struct Plan {
+    #[command(subcommand)]
+    design: Design,
+    /// Print JSON, with numbers in full
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Subcommand)]
+enum Design {
+    Standard(standard::Standard),
+    Dynamic(dynamic::Dynamic),
+    Unbounded(unbounded::Unbounded),
+    Routing(routing::Routing),
+    Replica(replica::Replica),
+    Prefix(prefix::Prefix),
+}
+
+impl Plan {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        let report = match self.design {
+            Design::Standard(design) => design.report(),
+            Design::Dynamic(design) => design.report(),
+            Design::Unbounded(design) => design.report(),
+            Design::Routing(design) => design.report(),
+            Design::Replica(design) => design.report(),
+            Design::Prefix(design) => design.report(),
+        };
+        report?.print(self.json)
+    }
+}

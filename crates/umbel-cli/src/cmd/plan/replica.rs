@@ -1,0 +1,138 @@
+//! `umbel plan replica`: how large, how often, how many bytes, how wrong.
+
+use anyhow::anyhow;
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
+use umbel::Rate;
+use umbel::design::PlanError;
+use umbel::design::replica::{ReplicaPlan, Workload, plan};
+
+use crate::output::{Report, bits, bytes, count, number, percent, whole};
+use crate::values;
+
+/// Replicas of every host at every other: how large, how often, how many bytes, how wrong
+///
+/// Every host is home to N keys and keeps the policy miss:X,ghost=0.05. Traffic is that of
+/// updates in a full mesh; announcements and the first snapshots are not counted.
+#[derive(Args)]
+#[command(after_help = "Example, caches of 100,000 objects on 32 hosts:\n  \
+    umbel plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 --hosts 32 --miss 0.01 --false-positive 0.01")]
+pub(super) struct Replica {
+    /// Keys of each home
+    #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
+    items: u64,
+    /// Keys that come to each home
+    #[arg(long, value_name = "A", value_parser = values::per_second, allow_hyphen_values = true)]
+    adds_per_second: f64,
+    /// Keys that go from each home
+    #[arg(long, value_name = "R", value_parser = values::per_second, allow_hyphen_values = true)]
+    removes_per_second: f64,
+    /// Hosts in all
+    #[arg(long, value_name = "G", value_parser = values::some, allow_hyphen_values = true)]
+    hosts: u64,
+    /// Share of a home's keys that its replicas may deny, above 0 and at most 0.5
+    #[arg(long, value_name = "X", value_parser = values::miss, allow_hyphen_values = true)]
+    miss: Rate,
+    /// Chance that one lookup of an absent key names any wrong host, 1e-15 to below 1
+    #[arg(long, value_name = "E", value_parser = values::rate, allow_hyphen_values = true)]
+    false_positive: Rate,
+    /// Lookups of each host
+    #[arg(long, value_name = "L", default_value = "0", value_parser = values::per_second, allow_hyphen_values = true)]
+    lookups_per_second: f64,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    bits: u64,
+    hashes: u32,
+    replica_false_positive: f64,
+    seconds_between_updates: f64,
+    bytes_per_update: f64,
+    sent_bytes_per_second_per_host: f64,
+    received_bytes_per_second_per_host: f64,
+    full_broadcast_sent_bytes_per_second_per_host: f64,
+    memory_bytes_per_host: Value,
+    false_hosts_per_lookup: f64,
+    vain_probes_per_second: f64,
+}
+
+impl Replica {
+    fn plan(&self) -> anyhow::Result<ReplicaPlan> {
+        let workload = Workload {
+            items: self.items,
+            adds_per_second: self.adds_per_second,
+            removes_per_second: self.removes_per_second,
+            hosts: self.hosts,
+            miss: self.miss,
+            false_positive: self.false_positive,
+        };
+        plan(&workload).map_err(named)
+    }
+
+    pub(super) fn report(&self) -> anyhow::Result<Report> {
+        let plan = self.plan()?;
+        let answer = Answer {
+            bits: plan.shape.bits(),
+            hashes: plan.shape.hashes(),
+            replica_false_positive: plan.replica_false_positive,
+            seconds_between_updates: plan.seconds_between_updates,
+            bytes_per_update: plan.bytes_per_update,
+            sent_bytes_per_second_per_host: plan.sent_bytes_per_second_per_host(),
+            received_bytes_per_second_per_host: plan.received_bytes_per_second_per_host(),
+            full_broadcast_sent_bytes_per_second_per_host: plan
+                .full_broadcast_sent_bytes_per_second_per_host(),
+            memory_bytes_per_host: whole(plan.memory_bytes_per_host()),
+            false_hosts_per_lookup: plan.false_hosts_per_lookup(),
+            vain_probes_per_second: self.lookups_per_second * plan.false_hosts_per_lookup(),
+        };
+        self.table(&plan, &answer)
+    }
+
+    fn table(&self, plan: &ReplicaPlan, answer: &Answer) -> anyhow::Result<Report> {
+        let title = format!(
+            "{} hosts, each home to {} keys, {} added and {} removed a second",
+            count(self.hosts),
+            count(self.items),
+            number(self.adds_per_second),
+            number(self.removes_per_second)
+        );
+        let per_key = number(answer.bits as f64 / self.items as f64);
+        let others = format!("to {} others", count(self.hosts - 1));
+        let clears = format!("one in {} carries cleared bits", number(plan.updates_per_clearing));
+        let sent = bytes(answer.sent_bytes_per_second_per_host);
+        let received = bytes(answer.received_bytes_per_second_per_host);
+        let full = bytes(answer.full_broadcast_sent_bytes_per_second_per_host);
+        Ok(Report::new(title, answer)?
+            .row("bits", bits(answer.bits), &format!("a replica, {per_key} a key"))
+            .row("hashes", answer.hashes.to_string(), "positions per key")
+            .row("memory", bytes(plan.memory_bytes_per_host()), "a host, its catalogue aside")
+            .row("update every", format!("{} s", number(answer.seconds_between_updates)), &clears)
+            .row("update", bytes(answer.bytes_per_update), "on average")
+            .row("sent", format!("{sent}/s"), &format!("a host, {others}"))
+            .row("received", format!("{received}/s"), "a host")
+            .row(
+                "full broadcast",
+                format!("{full}/s"),
+                "sent a host, if updates were whole filters",
+            )
+            .row("false positive", percent(answer.replica_false_positive), "of one replica")
+            .row(
+                "false hosts",
+                number(answer.false_hosts_per_lookup),
+                "named by one lookup of an absent key",
+            )
+            .row("vain probes", number(answer.vain_probes_per_second), "a second of each host"))
+    }
+}
+
+/// The error with the option that is at fault.
+fn named(error: PlanError) -> anyhow::Error {
+    match error {
+        PlanError::NothingChanges => anyhow!(
+            "--adds-per-second, --removes-per-second: one of them must be from 1e-9 to 1e12: {error}"
+        ),
+        PlanError::Miss { .. } => anyhow!("--miss: {error}"),
+        other => anyhow!("--items with --hosts and --false-positive: {other}"),
+    }
+}

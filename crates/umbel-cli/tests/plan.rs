@@ -1,0 +1,306 @@
+//! `umbel plan`: exact keys, reference values, and every bad value in one line.
+
+mod run;
+
+use std::io::Write as _;
+
+use run::{Case, assert_keys, assert_near, json, number, printed, refused};
+
+const DYNAMIC: [&str; 7] =
+    ["components", "bits", "hashes", "capacity", "expected_bits", "standard_bits", "ratio"];
+
+const REPLICA: [&str; 11] = [
+    "bits",
+    "hashes",
+    "replica_false_positive",
+    "seconds_between_updates",
+    "bytes_per_update",
+    "sent_bytes_per_second_per_host",
+    "received_bytes_per_second_per_host",
+    "full_broadcast_sent_bytes_per_second_per_host",
+    "memory_bytes_per_host",
+    "false_hosts_per_lookup",
+    "vain_probes_per_second",
+];
+
+#[test]
+fn standard_answers_with_its_keys_and_reference_values() {
+    let keys =
+        ["bits", "hashes", "bits_per_item", "false_positive", "papers_bits", "papers_hashes"];
+    for (items, rate, bits, hashes) in
+        [(1000, 0.01, 9593, 7), (1_000_000, 0.001, 14_377_640, 10), (12_345, 0.03, 90_104, 5)]
+    {
+        let line = format!("plan standard --items {items} --false-positive {rate}");
+        let answer = json(&line, &keys);
+        assert_eq!((&answer["bits"], &answer["hashes"]), (&bits.into(), &hashes.into()));
+        assert!(number(&answer, "false_positive") <= rate);
+        assert_near(&answer, "bits_per_item", f64::from(bits) / f64::from(items), 1e-12);
+    }
+    let papers = json("plan standard --items 1330 --false-positive 0.0098", &keys);
+    assert_eq!((&papers["papers_bits"], &papers["papers_hashes"]), (&12_805.into(), &7.into()));
+}
+
+#[test]
+fn standard_keeps_the_smallest_rate() {
+    let keys =
+        ["bits", "hashes", "bits_per_item", "false_positive", "papers_bits", "papers_hashes"];
+    let answer = json("plan standard --items 1e10 --false-positive 1e-15", &keys);
+    assert!((0.999e-15..=1e-15).contains(&number(&answer, "false_positive")));
+}
+
+#[test]
+fn dynamic_answers_with_its_keys_and_the_savings_of_paper_4() {
+    for (distribution, ratio, components) in [
+        ("zipf-min:0.4", 0.644, 8),
+        ("zipf-max:0.4", 0.946, 3),
+        ("uniform", 0.808, 6),
+        ("normal:665,20", 0.802, 6),
+    ] {
+        let answer = dynamic(distribution);
+        assert_near(&answer, "ratio", ratio, 5e-4);
+        assert_eq!(answer["components"], components, "{distribution}");
+        assert_eq!(answer["standard_bits"], 12_805);
+    }
+    assert_near(&dynamic("zipf-random:0.4,1"), "ratio", 0.81, 0.02);
+    assert_eq!(dynamic("zipf-random:0.4,1"), dynamic("zipf-random:0.4,1"));
+}
+
+fn dynamic(distribution: &str) -> serde_json::Value {
+    let line = format!(
+        "plan dynamic --max-items 1330 --false-positive 0.0098 --distribution {distribution}"
+    );
+    json(&line, &DYNAMIC)
+}
+
+#[test]
+fn dynamic_reads_observed_sizes_from_a_file() {
+    let path = |text: &str| {
+        let mut file = tempfile::NamedTempFile::new().expect("a temporary file");
+        file.write_all(text.as_bytes()).expect("a line is written");
+        file
+    };
+    let file = path("# sizes and weights\n1330\n\n1330 2\n");
+    let answer = dynamic(&format!("file:{}", file.path().display()));
+    assert_eq!((&answer["components"], &answer["bits"]), (&1.into(), &12_805.into()));
+    assert_near(&answer, "ratio", 1.0, 0.0);
+    for (text, told) in [
+        ("12\nmany\n", "line 2"),
+        ("1331\n", "between 0 and 1330"),
+        ("", "at least one"),
+        ("5 0\n", "at least one"),
+        ("5 -1\n", "weight"),
+    ] {
+        let file = path(text);
+        let distribution = format!("file:{}", file.path().display());
+        let line = format!(
+            "plan dynamic --max-items 1330 --false-positive 0.01 --distribution {distribution}"
+        );
+        refused(&line.split(' ').collect::<Vec<_>>(), "--distribution", told);
+    }
+}
+
+#[test]
+fn dynamic_refuses_distributions_that_cannot_be() {
+    let huge = "plan dynamic --max-items 1e9 --false-positive 0.1 --distribution zipf-random:1,1";
+    refused(&huge.split(' ').collect::<Vec<_>>(), "--distribution", "between 1 and 10000000");
+    for (distribution, told) in [
+        ("normal:0,20", "the mean lies between 1 and 1330"),
+        ("normal:665,-1", "the standard deviation lies between"),
+        ("zipf-min:11", "the Zipf parameter lies between 0 and 10"),
+        ("zipf-max:-1", "the Zipf parameter lies between 0 and 10"),
+        ("file:/no/such/file", "/no/such/file"),
+        ("poisson:3", "zipf-random:A,SEED"),
+    ] {
+        let line = format!(
+            "plan dynamic --max-items 1330 --false-positive 0.01 --distribution {distribution}"
+        );
+        refused(&line.split(' ').collect::<Vec<_>>(), "--distribution", told);
+    }
+}
+
+#[test]
+fn unbounded_answers_with_the_true_limits_beside_the_papers() {
+    let keys = [
+        "bits",
+        "hashes",
+        "standard_rebuild_at",
+        "dynamic_rebuild_at",
+        "papers_standard_rebuild_at",
+        "papers_dynamic_rebuild_at",
+    ];
+    let answer = json("plan unbounded --items 1000 --left 0.01 --right 0.1", &keys);
+    assert_near(&answer, "standard_rebuild_at", 1740.0, 5.0);
+    assert_near(&answer, "papers_standard_rebuild_at", 2000.0, 1.0);
+    assert_eq!(answer["dynamic_rebuild_at"], 10_000);
+    assert_eq!(answer["papers_dynamic_rebuild_at"], 11_000);
+    for right in ["0.01", "0.001"] {
+        let line = ["plan", "unbounded", "--items", "9", "--left", "0.01", "--right", right];
+        refused(&line, "--right", "above the left limit 0.01");
+    }
+}
+
+#[test]
+fn routing_answers_with_its_keys_and_reference_values() {
+    let keys = ["traditional", "cubf", "abf", "exact"];
+    for (rate, cubf, abf) in [(0.005, (619, 15), (33_084, 8)), (0.001, (719, 17), (43_133, 10))] {
+        let line = format!("plan routing --items 30 --filters 100 --false-positive {rate}");
+        let answer = json(&line, &keys);
+        assert_keys(&answer["traditional"], &["bits", "hashes"], "traditional");
+        assert_keys(&answer["exact"], &["cubf", "abf"], "exact");
+        for designs in [&answer, &answer["exact"]] {
+            assert_keys(&designs["cubf"], &["bits", "hashes"], "cubf");
+            assert_keys(&designs["abf"], &["bits", "hashes", "wire_bits"], "abf");
+        }
+        assert_eq!(
+            (&answer["cubf"]["bits"], &answer["cubf"]["hashes"]),
+            (&cubf.0.into(), &cubf.1.into())
+        );
+        assert_eq!(
+            (&answer["abf"]["bits"], &answer["abf"]["hashes"]),
+            (&abf.0.into(), &abf.1.into())
+        );
+    }
+    let answer = json("plan routing --items 30 --filters 100 --false-positive 0.001", &keys);
+    let ratio = number(&answer, "abf/wire_bits") / number(&answer, "traditional/bits");
+    assert!((ratio - 5.96).abs() < 0.01, "{ratio}");
+}
+
+#[test]
+fn replica_answers_with_its_keys_and_figures_that_fit_together() {
+    let line = "plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 \
+                --hosts 32 --miss 0.01 --false-positive 0.01";
+    let answer = json(line, &REPLICA);
+    assert_near(&answer, "seconds_between_updates", 100.5, 1.0);
+    let (bits, seconds) = (number(&answer, "bits"), number(&answer, "seconds_between_updates"));
+    let sent = 31.0 * number(&answer, "bytes_per_update") / seconds;
+    assert_near(&answer, "sent_bytes_per_second_per_host", sent, 1e-6 * sent);
+    assert_near(&answer, "received_bytes_per_second_per_host", sent, 1e-6 * sent);
+    let whole = 31.0 * bits / 8.0 / seconds;
+    assert_near(&answer, "full_broadcast_sent_bytes_per_second_per_host", whole, 1e-3 * whole);
+    assert!(number(&answer, "replica_false_positive") <= 0.01 / 31.0);
+    let wrong = 31.0 * number(&answer, "replica_false_positive");
+    assert_near(&answer, "false_hosts_per_lookup", wrong, 1e-12);
+    assert_near(&answer, "vain_probes_per_second", 0.0, 0.0);
+    assert!(number(&answer, "memory_bytes_per_host") > 31.0 * bits / 8.0);
+    let asked = json(&format!("{line} --lookups-per-second 1000"), &REPLICA);
+    assert_near(&asked, "vain_probes_per_second", 1000.0 * wrong, 1e-9);
+}
+
+#[test]
+fn replica_plans_sets_that_only_grow_or_only_shrink() {
+    let line = |adds, removes| {
+        format!(
+            "plan replica --items 1e6 --adds-per-second {adds} --removes-per-second {removes} \
+             --hosts 5 --miss 0.01 --false-positive 0.01"
+        )
+    };
+    assert_near(&json(&line(100, 0), &REPLICA), "seconds_between_updates", 101.0, 1.0);
+    // 5 % of those who stay.
+    assert_near(&json(&line(0, 100), &REPLICA), "seconds_between_updates", 476.2, 1.0);
+    let still = line(0, 0);
+    refused(&still.split(' ').collect::<Vec<_>>(), "--adds-per-second", "from 1e-9 to 1e12");
+}
+
+#[test]
+fn prefix_answers_with_its_keys_and_the_expected_probes() {
+    let keys = ["bits", "hashes", "expected_probes"];
+    let answer = json("plan prefix --lengths 33 --items 1000 --false-positive 0.01", &keys);
+    assert_eq!((&answer["bits"], &answer["hashes"]), (&9593.into(), &7.into()));
+    assert_near(&answer, "expected_probes", 1.32, 1e-4);
+}
+
+#[test]
+fn filters_beyond_the_limit_are_refused_in_one_line() {
+    for (line, option) in [
+        ("plan standard --items 1e12 --false-positive 1e-15", "--items"),
+        (
+            "plan dynamic --max-items 1e12 --false-positive 1e-9 --distribution uniform",
+            "--max-items",
+        ),
+        ("plan unbounded --items 1e12 --left 1e-9 --right 0.1", "--items"),
+        ("plan routing --items 1e9 --filters 1e6 --false-positive 0.1", "--filters"),
+        ("plan prefix --lengths 2 --items 1e12 --false-positive 1e-9", "--items"),
+        (
+            "plan replica --items 1e12 --adds-per-second 1 --removes-per-second 1 --hosts 9 \
+             --miss 0.01 --false-positive 0.01",
+            "--items",
+        ),
+    ] {
+        refused(&line.split(' ').collect::<Vec<_>>(), option, " to ");
+    }
+}
+
+const N: (&str, &str, &str, &str) = ("--items", "100", "0", "from 1 to 2^40");
+const E: (&str, &str, &str, &str) = ("--false-positive", "0.01", "1", "from 1e-15 to below 1");
+
+#[test]
+fn bad_values_are_refused_in_one_line() {
+    for case in [
+        Case { command: "plan standard", options: &[N, E] },
+        Case {
+            command: "plan dynamic",
+            options: &[
+                ("--max-items", "100", "0", "from 1 to 2^40"),
+                E,
+                ("--distribution", "uniform", "normal:1", "normal:MEAN,SD"),
+            ],
+        },
+        Case {
+            command: "plan unbounded",
+            options: &[
+                N,
+                ("--left", "0.01", "1e-16", "from 1e-15 to below 1"),
+                ("--right", "0.1", "0", "from 1e-15 to below 1"),
+            ],
+        },
+        Case {
+            command: "plan routing",
+            options: &[N, ("--filters", "9", "0", "from 1 to 1000000"), E],
+        },
+        Case {
+            command: "plan prefix",
+            options: &[("--lengths", "32", "0", "from 1 to 1000000"), N, E],
+        },
+    ] {
+        case.refuses_bad_values();
+        case.needs(&case.options.iter().map(|option| option.0).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn bad_values_of_a_replica_are_refused_in_one_line() {
+    let replica = Case {
+        command: "plan replica",
+        options: &[
+            N,
+            ("--adds-per-second", "1", "1e13", "0 or a number from 1e-9 to 1e12"),
+            ("--removes-per-second", "1", "1e13", "0 or a number from 1e-9 to 1e12"),
+            ("--hosts", "5", "0", "from 1 to 1000000"),
+            ("--miss", "0.01", "0.6", "above 0 and at most 0.5"),
+            E,
+            ("--lookups-per-second", "10", "1e13", "0 or a number from 1e-9 to 1e12"),
+        ],
+    };
+    replica.refuses_bad_values();
+    replica.needs(&[
+        "--items",
+        "--adds-per-second",
+        "--removes-per-second",
+        "--hosts",
+        "--miss",
+        "--false-positive",
+    ]);
+}
+
+#[test]
+fn tables_say_what_the_numbers_are() {
+    let table = printed(
+        "plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 --hosts 32 \
+         --miss 0.01 --false-positive 0.01",
+    );
+    for part in
+        ["32 hosts", "100,000 keys", "update every", "kB/s", "full broadcast", "false hosts"]
+    {
+        assert!(table.contains(part), "{part} is missing in:\n{table}");
+    }
+}
