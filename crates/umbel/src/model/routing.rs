@@ -12,6 +12,10 @@ use super::limits::entropy;
 use super::standard::{self, fill_at, power};
 use crate::params::Shape;
 
+/// The fill at which an ABF entry refuses further filters; a CUBF refuses those beyond the
+/// first `s` (section 4.3). Designed for `σ`, an entry at this fill is at `σ`.
+pub const ABF_FULL: f64 = 0.5;
+
 /// The rate of a CUBF of `filters` filters with `items` keys each:
 /// `1 - (1 - (1 - e^(-kn/m))^k)^s` (formula 2).
 #[must_use]
@@ -45,6 +49,14 @@ mod tests {
         assert!((standard::false_positive(shape, 3) - 0.0136).abs() < 5e-5);
         assert!((cubf(shape, 3, 7) - 0.0914).abs() < 5e-5);
         assert!((abf(shape, 3, 7) - 0.618).abs() < 5e-4);
+    }
+
+    #[test]
+    fn an_entry_of_the_planned_filters_is_full() {
+        // s=100, n=30, σ=.001 by formulas 6 and 7.
+        let shape = Shape::new(43_133, 10).unwrap();
+        assert!((fill_at(&shape, 3000.0) - ABF_FULL).abs() < 0.002);
+        assert!((standard::false_positive_of_fill(shape, ABF_FULL) - 0.001).abs() < 3e-5);
     }
 
     #[test]

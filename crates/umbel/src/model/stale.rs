@@ -172,6 +172,17 @@ pub struct Host {
 }
 
 impl Host {
+    /// The rates of a host whose own filter has the rate `own`, over replicas that differ
+    /// from each other (equations 14 to 16).
+    #[must_use]
+    pub fn over(own: f64, replicas: &[Replica]) -> Self {
+        let none = |rate: fn(&Replica) -> f64| {
+            replicas.iter().map(|replica| ln_none_of(rate(replica), 1.0)).sum::<f64>()
+        };
+        let claimed = ln_none_of(own, 1.0) + none(Replica::false_positive);
+        Self::of(one_minus_exp(claimed), one_minus_exp(none(Replica::disagreement)))
+    }
+
     fn of(false_positive: f64, disagreement: f64) -> Self {
         let none = ln_none_of(false_positive, 1.0) + ln_none_of(disagreement, 1.0);
         Self { false_positive, disagreement, overall: one_minus_exp(none) }

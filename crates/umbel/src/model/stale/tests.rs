@@ -135,6 +135,18 @@ fn a_replica_of_all_ones_stands_for_no_number_of_items() {
 }
 
 #[test]
+fn a_host_over_equal_replicas_is_the_host_of_one_of_them() {
+    let dirty = Dirty { ones: 0.1705, zeros: 0.01 };
+    let replica = Replica::new(shape(1200, 6), 240, dirty).unwrap();
+    let own = standard::false_positive(shape(1200, 6), 240);
+    let (over, of) = (Host::over(own, &[replica; 4]), replica.host(5));
+    assert!((over.overall - of.overall).abs() < 1e-14);
+    assert!((over.false_positive - of.false_positive).abs() < 1e-14);
+    assert!((over.disagreement - of.disagreement).abs() < 1e-14);
+    assert_eq!(Host::over(own, &[]).disagreement, 0.0);
+}
+
+#[test]
 fn components_add_their_rates() {
     let two = several_components(2, &[0.1, 0.2]);
     assert!((two - (1.0 - 0.99 * 0.96)).abs() < 1e-15);
