@@ -99,7 +99,11 @@ impl Replica {
         );
         let per_key = number(answer.bits as f64 / self.items as f64);
         let others = format!("to {} others", count(self.hosts - 1));
-        let clears = format!("one in {} carries cleared bits", number(plan.updates_per_clearing));
+        let clears = match plan.updates_per_clearing {
+            _ if self.removes_per_second == 0.0 => "nothing is ever cleared".to_owned(),
+            1.0 => "each carries cleared bits".to_owned(),
+            rounds => format!("one in {} carries cleared bits", number(rounds)),
+        };
         let sent = bytes(answer.sent_bytes_per_second_per_host);
         let received = bytes(answer.received_bytes_per_second_per_host);
         let full = bytes(answer.full_broadcast_sent_bytes_per_second_per_host);
