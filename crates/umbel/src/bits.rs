@@ -101,6 +101,27 @@ impl BitVector {
         self.ones = 0;
     }
 
+    /// A copy of up to `len` bits from `start` on, which must be a multiple of 64.
+    pub(crate) fn slice(&self, start: u64, len: u64) -> Self {
+        debug_assert!(start.is_multiple_of(64) && start < self.len);
+        let len = len.min(self.len - start);
+        let first = (start / 64) as usize;
+        let words = self.words[first..first + len.div_ceil(64) as usize].to_vec();
+        let ones = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        debug_assert!(len.is_multiple_of(64) || start + len == self.len);
+        Self { len, ones, words }
+    }
+
+    /// Writes back what [`Self::slice`] took.
+    pub(crate) fn put_slice(&mut self, start: u64, slice: &Self) {
+        debug_assert!(start.is_multiple_of(64) && start + slice.len <= self.len);
+        let first = (start / 64) as usize;
+        let words = &mut self.words[first..first + slice.words.len()];
+        let before: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        words.copy_from_slice(&slice.words);
+        self.ones = self.ones - before + slice.ones;
+    }
+
     /// Positions of the set bits, ascending.
     pub fn positions(&self) -> impl Iterator<Item = u64> + '_ {
         positions_of(self.words.iter().copied())

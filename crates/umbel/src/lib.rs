@@ -5,6 +5,7 @@
 
 pub mod bank;
 pub mod bits;
+pub mod catalogue;
 pub mod codec;
 pub mod design;
 pub mod filter;
@@ -12,6 +13,7 @@ pub mod key_hash;
 pub mod model;
 pub mod params;
 mod prefetch;
+pub mod replica;
 pub mod scheme;
 
 pub use filter::{CountingFilter, DynamicFilter, Membership, StandardFilter};

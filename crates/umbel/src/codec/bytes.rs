@@ -23,6 +23,13 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
+    /// All that is left.
+    pub(crate) const fn take_all(&mut self) -> &'a [u8] {
+        let taken = self.bytes;
+        self.bytes = &[];
+        taken
+    }
+
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         let (taken, rest) = self.bytes.split_first_chunk().ok_or(DecodeError::Truncated)?;
         self.bytes = rest;
@@ -62,6 +69,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn varint32(&mut self) -> Result<u32, DecodeError> {
         u32::try_from(self.varint()?)
             .map_err(|_| DecodeError::Malformed("a number exceeds 32 bits"))
+    }
+
+    /// Whether nothing is left.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
     }
 
     /// That nothing is left.

@@ -116,7 +116,7 @@ const BY_BITS: u8 = 0;
 const BY_DIGESTS: u8 = 1;
 
 /// Codes the ones of `of` that `beyond` lacks, by their rank in `base`.
-pub(super) fn encode_flipped(
+pub(crate) fn encode_flipped(
     out: &mut Vec<u8>,
     of: &BitVector,
     beyond: &BitVector,
@@ -129,7 +129,7 @@ pub(super) fn encode_flipped(
     subset::encode(out, among.count(base).into(), count, flipped);
 }
 
-pub(super) fn decode_flipped(
+pub(crate) fn decode_flipped(
     reader: &mut Reader<'_>,
     base: &BitVector,
     among: Among,

@@ -36,13 +36,16 @@ mod change;
 mod decoder;
 mod frame;
 mod ranks;
-mod subset;
+pub(crate) mod subset;
 
 pub use any::{AnyFilter, Kind};
 pub use body::Encodable;
+pub(crate) use bytes::{Reader, put_varint};
 pub use change::{Flips, encode_change};
+pub(crate) use change::{decode_flipped, encode_flipped};
 pub use decoder::Decoder;
 pub use frame::{DeltaError, encode, encode_delta};
+pub(crate) use ranks::Among;
 
 use crate::key_hash::{SeedFingerprint, WrongSeed};
 use crate::params::{ParamError, Shape};

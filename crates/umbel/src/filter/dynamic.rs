@@ -180,6 +180,11 @@ impl<C: Component> DynamicFilter<C> {
         *id
     }
 
+    /// The id under which the keys of this component are held now.
+    pub(crate) fn living(&self, id: ComponentId) -> ComponentId {
+        self.aliases.get(&id).copied().unwrap_or(id)
+    }
+
     /// Adds a key to the component of this id, whether it has room or not: how a filter is
     /// built again from a catalogue that remembers each key's component. An id that was
     /// never seen is made; an id that was merged leads to the merged component.
@@ -416,7 +421,7 @@ impl<C: Component> DynamicFilter<C> {
 
     /// Where the component of this id, or the one it was merged into, stands.
     fn index_of(&self, id: ComponentId) -> Option<usize> {
-        let id = self.aliases.get(&id).copied().unwrap_or(id);
+        let id = self.living(id);
         self.components.binary_search_by_key(&id, |(id, _)| *id).ok()
     }
 
@@ -469,20 +474,35 @@ impl DynamicFilter<CountingFilter> {
         self.remove_digest_from(component, self.scheme.digest(key.as_ref()))
     }
 
+    /// Adds a key by its digest; also returns how many bits flipped to one.
+    pub(crate) fn insert_counted(&mut self, digest: Digest) -> (ComponentId, u32) {
+        let index = self.index_with_room();
+        let (id, component) = &mut self.components[index];
+        let flips = component.insert_digest(digest);
+        if let Some(slices) = &mut self.slices {
+            slices.set(index, digest.positions(self.scheme.shape()));
+        }
+        (*id, flips)
+    }
+
     /// Removes a key by its digest from the component that holds it; see
     /// [`Self::remove_from`].
     pub fn remove_digest_from(&mut self, component: ComponentId, digest: Digest) -> bool {
-        let Some(index) = self.index_of(component) else { return false };
+        self.remove_counted(component, digest).is_some()
+    }
+
+    /// Removes a key by its digest from the component that holds it; returns how many bits
+    /// flipped to zero, or `None` if that component did not claim it.
+    pub(crate) fn remove_counted(&mut self, component: ComponentId, digest: Digest) -> Option<u32> {
+        let index = self.index_of(component)?;
         let component = &mut self.components[index].1;
-        if component.remove_digest(digest).is_none() {
-            return false;
-        }
+        let flips = component.remove_digest(digest)?;
         if let Some(slices) = &mut self.slices {
             let bits = component.bits();
             let positions = digest.positions(self.scheme.shape());
             slices.clear(index, positions.filter(|position| bits.get(*position) == 0));
         }
-        true
+        Some(flips)
     }
 
     /// The same filter with plain components: what is published.

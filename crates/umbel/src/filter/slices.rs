@@ -17,13 +17,13 @@ use crate::params::Shape;
 
 /// Eight components a block, one byte a position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Slices {
+pub(crate) struct Slices {
     blocks: Vec<Vec<u8>>,
 }
 
 impl Slices {
     /// Slices the bits of all components.
-    pub(super) fn of<'a>(components: impl Iterator<Item = &'a BitVector>) -> Self {
+    pub(crate) fn of<'a>(components: impl Iterator<Item = &'a BitVector>) -> Self {
         let mut slices = Self::default();
         for (index, bits) in components.enumerate() {
             slices.add(index, bits);
@@ -32,7 +32,7 @@ impl Slices {
     }
 
     /// Adds the component at `index`, the next one.
-    pub(super) fn add(&mut self, index: usize, bits: &BitVector) {
+    pub(crate) fn add(&mut self, index: usize, bits: &BitVector) {
         if index.is_multiple_of(8) {
             self.blocks.push(vec![0; bits.len() as usize]);
         }
@@ -40,7 +40,7 @@ impl Slices {
     }
 
     /// Sets the bits of the component at `index`.
-    pub(super) fn set(&mut self, index: usize, positions: impl Iterator<Item = u64>) {
+    pub(crate) fn set(&mut self, index: usize, positions: impl Iterator<Item = u64>) {
         let block = &mut self.blocks[index / 8];
         for position in positions {
             block[position as usize] |= 1 << (index % 8);
@@ -48,7 +48,7 @@ impl Slices {
     }
 
     /// Clears the bits of the component at `index`.
-    pub(super) fn clear(&mut self, index: usize, positions: impl Iterator<Item = u64>) {
+    pub(crate) fn clear(&mut self, index: usize, positions: impl Iterator<Item = u64>) {
         let block = &mut self.blocks[index / 8];
         for position in positions {
             block[position as usize] &= !(1 << (index % 8));
@@ -57,12 +57,12 @@ impl Slices {
 
     /// Whether any component claims the digest.
     #[inline]
-    pub(super) fn claim(&self, digest: Digest, shape: &Shape) -> bool {
+    pub(crate) fn claim(&self, digest: Digest, shape: &Shape) -> bool {
         self.blocks.iter().any(|block| and_rows(block, digest.positions(shape)) != 0)
     }
 
     /// The components that claim the digest, by index, ascending.
-    pub(super) fn claimants(&self, digest: Digest, shape: &Shape) -> impl Iterator<Item = usize> {
+    pub(crate) fn claimants(&self, digest: Digest, shape: &Shape) -> impl Iterator<Item = usize> {
         self.blocks.iter().enumerate().flat_map(move |(block, rows)| {
             let claims = and_rows(rows, digest.positions(shape));
             (0..8).filter(move |bit| claims >> bit & 1 == 1).map(move |bit| block * 8 + bit)
@@ -70,7 +70,7 @@ impl Slices {
     }
 
     /// Bytes of memory that the slices take.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.blocks.iter().map(Vec::len).sum()
     }
 }

@@ -1,0 +1,297 @@
+//! One set at its home: catalogue, filter and publisher, kept in step.
+//!
+//! `add` and `remove` go through the catalogue (real changes only), into the filter (the
+//! remembered component, so that removal is exact), to the publisher (what replicas miss).
+//!
+//! Always true: the filter holds exactly the keys of the catalogue, each in the component
+//! that the catalogue remembers.
+//!
+//! A filter that outgrows its plan is built again from the catalogue into a larger shape,
+//! one that has become far too large into a smaller one, with room between the two limits
+//! so that a set at either does not swing. Neither an update nor an empty component cures an
+//! overfull filter; a larger shape does.
+
+use std::time::Duration;
+
+use super::image::Image;
+use super::policy::Policy;
+use super::publisher::{Extent, Freshness, Held, Intervals, Publication, Publisher, Sent};
+use crate::catalogue::Catalogue;
+use crate::design;
+use crate::filter::DynamicFilter;
+use crate::key_hash::{Digest, KeyHash, KeyHasher};
+use crate::params::{ParamError, Rate};
+use crate::scheme::Scheme;
+
+/// What a set promises, and how its replicas are kept fresh.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SetPlan {
+    /// Chance that one lookup of an absent key names any wrong host.
+    pub false_positive: f64,
+    /// Hosts that the rate is shared among.
+    pub expected_hosts: u32,
+    /// Keys that a component is planned for at first; the filter grows past it.
+    pub capacity: u64,
+    /// Components before the filter is built again into a larger shape.
+    pub max_components: u32,
+    /// When replicas are too stale.
+    pub policy: Policy,
+}
+
+impl Default for SetPlan {
+    fn default() -> Self {
+        Self {
+            false_positive: 0.01,
+            expected_hosts: 32,
+            capacity: 4096,
+            max_components: DynamicFilter::MAX_COMPONENTS,
+            policy: Policy::default(),
+        }
+    }
+}
+
+impl SetPlan {
+    /// The rate that each replica keeps, so that all together keep the promised one:
+    /// `1 - (1 - E)^(1/γ)`.
+    ///
+    /// # Errors
+    /// If the promised rate is not between 0 and 1, or no host is expected.
+    pub fn replica_false_positive(&self) -> Result<Rate, ParamError> {
+        if self.expected_hosts == 0 {
+            return Err(ParamError::Items(0));
+        }
+        let promised = Rate::new(self.false_positive)?.get();
+        Rate::new(crate::model::each_of(promised, f64::from(self.expected_hosts)))
+    }
+
+    fn filter(&self, hasher: KeyHasher, capacity: u64) -> Result<DynamicFilter, ParamError> {
+        // A tenth more room: clears may then wait while the promised rate holds.
+        let planned = capacity + capacity / 10;
+        let rate = self.replica_false_positive()?;
+        let shape = design::dynamic_component(planned, rate, self.max_components)?;
+        DynamicFilter::new(Scheme::new(shape, hasher), capacity, self.max_components)
+    }
+}
+
+/// One set at its home.
+#[derive(Debug)]
+pub struct Home<C> {
+    catalogue: C,
+    hasher: KeyHasher,
+    plan: SetPlan,
+    filter: DynamicFilter,
+    publisher: Publisher,
+    rebuilds: u64,
+}
+
+impl<C: Catalogue> Home<C> {
+    /// A home of this catalogue. The filter is built from the keys it holds already, into
+    /// the components that it remembers.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory.
+    pub fn new(
+        hasher: KeyHasher,
+        plan: SetPlan,
+        intervals: Intervals,
+        catalogue: C,
+    ) -> Result<Self, ParamError> {
+        let mut capacity = plan.capacity;
+        while catalogue.len() > capacity.saturating_mul(plan.max_components.into()) {
+            capacity = capacity.saturating_mul(2);
+        }
+        let filter = plan.filter(hasher, capacity)?;
+        let promised = plan.replica_false_positive()?.get();
+        let publisher = Publisher::new(plan.policy, intervals, &filter, promised);
+        let mut home = Self { catalogue, hasher, plan, filter, publisher, rebuilds: 0 };
+        if !home.catalogue.is_empty() {
+            home.fill(Duration::ZERO);
+        }
+        Ok(home)
+    }
+
+    /// Adds a key; returns whether it is new.
+    pub fn add(&mut self, now: Duration, key: &[u8]) -> bool {
+        if self.catalogue.contains(key) {
+            return false;
+        }
+        let hash = self.hasher.hash(key);
+        let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
+        self.catalogue.insert(key, component);
+        self.publisher.added(now, hash, Held { component, flips }, self.catalogue.len());
+        if self.filter.is_past_plan() {
+            self.reshape(now);
+        }
+        true
+    }
+
+    /// Removes a key; returns whether it was held.
+    pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
+        let Some(component) = self.catalogue.remove(key) else { return false };
+        let hash = self.hasher.hash(key);
+        let flips = self.filter.remove_counted(component, self.filter.scheme().cut(hash));
+        debug_assert!(flips.is_some(), "the filter holds the keys of the catalogue");
+        self.publisher.removed(now, hash, flips.unwrap_or(0), self.catalogue.len());
+        if self.is_far_too_large() {
+            self.reshape(now);
+        }
+        true
+    }
+
+    /// Whether the key is held: exact.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.catalogue.contains(key)
+    }
+
+    /// Whether an update is due, and if so, what it carries.
+    pub(crate) fn poll(&mut self, now: Duration) -> Option<Publication> {
+        let extent = self.publisher.due(now, &self.filter)?;
+        if extent == Extent::Everything {
+            self.shrink(now);
+        }
+        Some(self.publisher.publish(now, &self.filter, extent))
+    }
+
+    /// An update that carries everything, because somebody asked for it.
+    pub(crate) fn publish(&mut self, now: Duration) -> Publication {
+        self.shrink(now);
+        self.publisher.publish(now, &self.filter, Extent::Everything)
+    }
+
+    /// When to poll again although nothing happened.
+    pub(crate) fn next_timeout(&self) -> Option<Duration> {
+        self.publisher.next_timeout()
+    }
+
+    /// Another policy, from now on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.plan.policy = policy;
+        self.publisher.set_policy(policy);
+    }
+
+    /// How stale the published copy is: a pass over all bits.
+    #[must_use]
+    pub fn freshness(&self) -> Freshness {
+        self.publisher.freshness(&self.filter)
+    }
+
+    /// Whether the published copy claims a key: what other hosts would answer if every
+    /// update had arrived.
+    #[must_use]
+    pub fn published_claims(&self, hash: KeyHash) -> bool {
+        self.kept().claims(self.kept().scheme().cut(hash))
+    }
+
+    /// Updates sent so far.
+    #[must_use]
+    pub const fn sent(&self) -> Sent {
+        self.publisher.sent()
+    }
+
+    /// How often the filter was built again into another shape.
+    #[must_use]
+    pub const fn rebuilds(&self) -> u64 {
+        self.rebuilds
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        self.publisher.policy()
+    }
+
+    /// The filter as it is.
+    #[must_use]
+    pub const fn filter(&self) -> &DynamicFilter {
+        &self.filter
+    }
+
+    /// The exact keys.
+    #[must_use]
+    pub const fn catalogue(&self) -> &C {
+        &self.catalogue
+    }
+
+    /// What receivers have.
+    pub(crate) const fn kept(&self) -> &Image {
+        self.publisher.kept()
+    }
+
+    /// Digests of up to `count` members, picked by `pick`: receivers count those that they
+    /// deny. None while the published copy is of another shape than the filter.
+    pub(crate) fn sample(&self, count: usize, mut pick: impl FnMut(u64) -> u64) -> Vec<Digest> {
+        let items = self.catalogue.len();
+        if items == 0 || self.kept().scheme() != self.filter.scheme() {
+            return Vec::new();
+        }
+        let mut chosen: Vec<u64> = (0..count).map(|_| pick(items)).collect();
+        chosen.sort_unstable();
+        chosen.dedup();
+        let (mut chosen, mut index) = (chosen.into_iter().peekable(), 0);
+        let mut digests = Vec::new();
+        self.catalogue.for_each(&mut |key, _| {
+            if chosen.next_if_eq(&index).is_some() {
+                digests.push(self.filter.scheme().digest(key));
+            }
+            index += 1;
+        });
+        digests
+    }
+
+    /// Merges components that fit into one; the catalogue's old ids stay valid.
+    fn shrink(&mut self, now: Duration) {
+        // Only where it saves a third: at the brim it would merge and split in turn.
+        let needed = self.catalogue.len().div_ceil(self.filter.capacity()).max(1);
+        if self.filter.components().len() as u64 > needed + needed.div_ceil(2)
+            && !self.filter.shrink().is_empty()
+        {
+            self.publisher.merged(now);
+        }
+    }
+
+    /// Whether a filter half the size would have plenty of room.
+    fn is_far_too_large(&self) -> bool {
+        let capacity = self.filter.capacity();
+        capacity > self.plan.capacity && self.catalogue.len() < capacity / 8
+    }
+
+    /// Builds the filter again, for components that hold half of the keys each.
+    fn reshape(&mut self, now: Duration) {
+        let capacity = self.plan.capacity.max(self.catalogue.len().div_ceil(2));
+        // Without memory for a larger filter the present one goes on, past its plan.
+        let Ok(filter) = self.plan.filter(self.hasher, capacity) else { return };
+        self.filter = filter;
+        self.rebuilds += 1;
+        let mut moved = Vec::new();
+        self.catalogue.for_each(&mut |key, _| moved.push(Box::<[u8]>::from(key)));
+        for key in moved {
+            let component = self.filter.insert(&key);
+            self.catalogue.insert(&key, component);
+        }
+        self.publisher.rebuilt(now, self.ones());
+    }
+
+    fn ones(&self) -> u64 {
+        self.filter.components().iter().map(|(_, component)| component.bits().ones()).sum()
+    }
+
+    /// Builds the filter from the catalogue, into the components that it remembers, unless
+    /// these no longer fit the plan.
+    fn fill(&mut self, now: Duration) {
+        let (filter, publisher, hasher) = (&mut self.filter, &mut self.publisher, self.hasher);
+        let items = self.catalogue.len();
+        self.catalogue.for_each(&mut |key, component| {
+            let hash = hasher.hash(key);
+            filter.insert_into(component, filter.scheme().cut(hash));
+            publisher.added(now, hash, Held { component, flips: 0 }, items);
+        });
+        let capacity = self.filter.capacity();
+        let overfull = self.filter.components().iter().any(|(_, c)| c.items() > capacity);
+        if overfull || self.filter.is_past_plan() {
+            self.reshape(now);
+        } else {
+            self.publisher.rebuilt(now, self.ones());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! One home's set as it was last published: bits, component by component.
+//!
+//! The home keeps one (its *kept copy*, to know what receivers have), every receiver keeps
+//! one (to take deltas against); the same bytes turn both into the same next image.
+//!
+//! Always true: components stand in the order of their ids, and each one's checksum is that
+//! of its bits. The image's checksum is a weighted sum of theirs, so that it follows a
+//! change at the cost of the words that changed.
+
+use crate::bits::BitVector;
+use crate::codec::Flips;
+use crate::filter::{ComponentId, Slices};
+use crate::key_hash::Digest;
+use crate::scheme::Scheme;
+
+/// One component as published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ImageComponent {
+    pub(crate) id: ComponentId,
+    pub(crate) bits: BitVector,
+    checksum: u64,
+}
+
+impl ImageComponent {
+    pub(crate) fn new(id: ComponentId, bits: BitVector) -> Self {
+        let checksum = bits.checksum();
+        Self { id, bits, checksum }
+    }
+
+    /// A component's share of the image's checksum: the id takes part.
+    const fn share(&self) -> u64 {
+        self.checksum.wrapping_mul(2 * self.id.0 as u64 + 1)
+    }
+}
+
+/// What happens to one component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Bits flip.
+    Flips(Flips),
+    /// All bits are given anew; the component may be new.
+    Whole(BitVector),
+    /// The component is no more: its keys are in another one, or gone.
+    Dropped,
+}
+
+/// What turns one image into the next: components in the order of their ids.
+pub(crate) type Changes = Vec<(ComponentId, Change)>;
+
+/// A home's set as published.
+#[derive(Debug, Clone)]
+pub(crate) struct Image {
+    scheme: Scheme,
+    components: Vec<ImageComponent>,
+    /// Kept from two components on, so that one question asks all.
+    slices: Option<Slices>,
+}
+
+impl Image {
+    pub(crate) fn new(scheme: Scheme, components: Vec<ImageComponent>) -> Self {
+        debug_assert!(components.is_sorted_by(|a, b| a.id < b.id));
+        let mut image = Self { scheme, components, slices: None };
+        image.rebuild_slices();
+        image
+    }
+
+    pub(crate) const fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    pub(crate) fn components(&self) -> &[ImageComponent] {
+        &self.components
+    }
+
+    pub(crate) fn component(&self, id: ComponentId) -> Option<&ImageComponent> {
+        let index = self.components.binary_search_by_key(&id, |component| component.id).ok()?;
+        Some(&self.components[index])
+    }
+
+    /// Names the bits of all components.
+    pub(crate) fn checksum(&self) -> u64 {
+        self.components.iter().map(ImageComponent::share).fold(0, u64::wrapping_add)
+    }
+
+    /// Whether any component claims a digest.
+    #[inline]
+    pub(crate) fn claims(&self, digest: Digest) -> bool {
+        let shape = self.scheme.shape();
+        match (&self.slices, self.components.as_slice()) {
+            (Some(slices), _) => slices.claim(digest, shape),
+            (None, [only]) => digest.positions(shape).all(|position| only.bits.get(position) == 1),
+            (None, _) => false,
+        }
+    }
+
+    /// The fills of all components.
+    pub(crate) fn fills(&self) -> Vec<f64> {
+        self.components.iter().map(|component| component.bits.fill()).collect()
+    }
+
+    /// The checksum that these changes lead to.
+    pub(crate) fn checksum_after(&self, changes: &Changes) -> u64 {
+        let mut sum = self.checksum();
+        for (id, change) in changes {
+            let before = self.component(*id);
+            sum = sum.wrapping_sub(before.map_or(0, ImageComponent::share));
+            let checksum = match (change, before) {
+                (Change::Dropped, _) | (Change::Flips(_), None) => continue,
+                (Change::Whole(bits), _) => bits.checksum(),
+                (Change::Flips(flips), Some(before)) => {
+                    flips.checksum_after(&before.bits, before.checksum)
+                }
+            };
+            sum = sum.wrapping_add(checksum.wrapping_mul(2 * u64::from(id.0) + 1));
+        }
+        sum
+    }
+
+    /// Makes the changes. Flips of a component that is not there are passed over: decoding
+    /// against this image never yields them.
+    pub(crate) fn apply(&mut self, changes: &Changes) {
+        for (id, change) in changes {
+            let place = self.components.binary_search_by_key(id, |component| component.id);
+            match (change, place) {
+                (Change::Whole(bits), Ok(index)) => {
+                    self.components[index] = ImageComponent::new(*id, bits.clone());
+                }
+                (Change::Whole(bits), Err(index)) => {
+                    self.components.insert(index, ImageComponent::new(*id, bits.clone()));
+                }
+                (Change::Dropped, Ok(index)) => {
+                    self.components.remove(index);
+                }
+                (Change::Flips(flips), Ok(index)) => self.flip(index, flips),
+                (Change::Dropped | Change::Flips(_), Err(_)) => {}
+            }
+        }
+        if changes.iter().any(|(_, change)| !matches!(change, Change::Flips(_))) {
+            self.rebuild_slices();
+        }
+    }
+
+    fn flip(&mut self, index: usize, flips: &Flips) {
+        let component = &mut self.components[index];
+        component.checksum = flips.checksum_after(&component.bits, component.checksum);
+        flips.apply(&mut component.bits);
+        if let Some(slices) = &mut self.slices {
+            slices.set(index, flips.sets.iter().copied());
+            slices.clear(index, flips.clears.iter().copied());
+        }
+    }
+
+    fn rebuild_slices(&mut self) {
+        let sliced = self.components.len() > 1;
+        self.slices = sliced.then(|| Slices::of(self.components.iter().map(|c| &c.bits)));
+    }
+}
+
+impl PartialEq for Image {
+    fn eq(&self, other: &Self) -> bool {
+        self.scheme == other.scheme && self.components == other.components
+    }
+}

@@ -1,0 +1,36 @@
+//! The replica protocol: a home decides when its replicas are too stale and what to send;
+//! every host applies what arrives, in any order the network makes of it, and answers.
+//!
+//! Sans-I/O: `handle_*` takes what happened and when, `poll_*` returns what to do; no clock,
+//! no socket, no randomness inside. The host drives it with a network, the lab with a
+//! simulated one.
+//!
+//! ```text
+//! home   add ─► Home (catalogue, filter) ─► Publisher (kept copy, policy) ─► Engine ─► message
+//! host   who ◄─ Bank ◄─ Receiver (image, pages being fetched) ◄───────────── Engine ◄─ message
+//! ```
+//!
+//! Papers 1 and 3 give the update control, formulas section 2 its corrected mathematics.
+
+mod engine;
+mod event;
+mod fetch;
+mod home;
+mod image;
+mod message;
+mod names;
+mod paged;
+mod policy;
+mod publisher;
+mod receiver;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+pub use engine::{Config, Destination, Engine, ReplicaInfo, Transmit};
+pub use event::{Counters, Event};
+pub use home::{Home, SetPlan};
+pub use names::{Epoch, Incarnation, Name};
+pub use policy::{Policy, PolicyError, Rule};
+pub use publisher::{Freshness, Intervals, Sent};
+pub use receiver::Sampled;

@@ -1,0 +1,64 @@
+//! Names and numbers of the protocol: hosts, sets, lives, updates.
+
+use std::fmt;
+
+/// The name of a host or of a set: 1 to 255 bytes of printable text without spaces.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name(Box<str>);
+
+impl Name {
+    /// Bytes a name may have.
+    pub const LONGEST: usize = 255;
+
+    /// A name, or `None` if the text is empty, too long, or holds spaces or control
+    /// characters.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = (1..=Self::LONGEST).contains(&text.len());
+        let printable = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        (fits && printable).then(|| Self(text.into()))
+    }
+
+    /// The plain text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// Orders a home's lives: changes when it restarts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(pub u64);
+
+impl Incarnation {
+    /// The incarnation of a home that starts now: above the one it remembers, above the
+    /// wall clock in milliseconds, and above the highest of its own name that others have
+    /// heard. So a restored backup and a host without a disk are heard too.
+    #[must_use]
+    pub fn next(stored: Option<Self>, wall_clock_ms: u64, heard: Option<Self>) -> Self {
+        let above = |life: Option<Self>| life.map_or(0, |life| life.0.saturating_add(1));
+        Self(above(stored).max(wall_clock_ms).max(above(heard)))
+    }
+}
+
+/// Counts a home's published updates of a set, within one life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    pub(crate) const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}

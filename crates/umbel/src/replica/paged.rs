@@ -1,0 +1,324 @@
+//! Changes of an image as bytes, cut into pages.
+//!
+//! ```text
+//! changes   = varint count, each: varint id, op byte, and unless dropped a change
+//! op        = 0 dropped | 1 flips by bits | 2 flips by digests | 3 whole
+//! change    = [digests: subset of all digests] then for each page of 2^20 bits:
+//!             varint length, block
+//! block     = empty if nothing changes, else
+//!             [by bits: subset of the page's zeros that are set] subset of its ones cleared
+//!             (whole: subset of the page's positions that are ones)
+//! ```
+//!
+//! Why pages: bits are named among a base's zeros and ones, so a change can be read only by
+//! who has the base. Somebody who is still fetching a large filter has some pages of it;
+//! block by block, the change still tells him what became of those. A filter of up to 2^20
+//! bits is one page and pays one length for it.
+//!
+//! Always true: what is decoded fits the image it was decoded against.
+
+use super::image::{Change, Changes, Image};
+use crate::bits::BitVector;
+use crate::codec::{
+    Among, DecodeError, Flips, Reader, decode_flipped, encode_flipped, put_varint, subset,
+};
+use crate::filter::ComponentId;
+use crate::key_hash::Digest;
+use crate::params::{Bits, Shape};
+
+/// Bits a page: 128 KiB as they are, less when coded.
+pub(crate) const PAGE_BITS: u64 = 1 << 20;
+
+/// Number of pages of a filter.
+pub(crate) const fn pages(shape: &Shape) -> u64 {
+    shape.bits().div_ceil(PAGE_BITS)
+}
+
+/// Length of a page, which is shorter at the end of a filter.
+pub(crate) fn page_len(shape: &Shape, page: u64) -> u64 {
+    PAGE_BITS.min(shape.bits() - page * PAGE_BITS)
+}
+
+/// What one component is to become.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) id: ComponentId,
+    pub(crate) bits: BitVector,
+    /// Digests that explain the bits set since the base, or none if they are not known.
+    pub(crate) added: Vec<Digest>,
+}
+
+/// Appends what turns `image` into one with these targets and without the dropped.
+pub(crate) fn encode_changes(
+    out: &mut Vec<u8>,
+    image: &Image,
+    targets: &[Target],
+    dropped: &[ComponentId],
+) {
+    put_varint(out, (targets.len() + dropped.len()) as u64);
+    for id in dropped {
+        put_varint(out, id.0.into());
+        out.push(DROPPED);
+    }
+    for target in targets {
+        put_varint(out, target.id.0.into());
+        let shape = image.scheme().shape();
+        match image.component(target.id) {
+            Some(base) => out.extend(shortest(shape, &base.bits, target)),
+            None => encode_whole(out, &target.bits),
+        }
+    }
+}
+
+/// Reads what [`encode_changes`] wrote against the same image.
+pub(crate) fn decode_changes(
+    reader: &mut Reader<'_>,
+    image: &Image,
+) -> Result<Changes, DecodeError> {
+    let shape = image.scheme().shape();
+    let mut changes: Changes = Vec::new();
+    for _ in 0..reader.varint()? {
+        let id = ComponentId(reader.varint32()?);
+        if changes.iter().any(|(other, _)| *other == id) || changes.len() >= MOST_COMPONENTS {
+            return Err(DecodeError::Malformed("a component changes twice"));
+        }
+        let base = image.component(id).map(|component| &component.bits);
+        let change = match (reader.byte()?, base) {
+            (DROPPED, _) => Change::Dropped,
+            (WHOLE, _) => Change::Whole(decode_whole(reader, shape)?),
+            (op @ (BY_BITS | BY_DIGESTS), Some(base)) => {
+                Change::Flips(decode_flips(reader, shape, base, op)?)
+            }
+            _ => return Err(DecodeError::Malformed("unknown change of a component")),
+        };
+        changes.push((id, change));
+    }
+    Ok(changes)
+}
+
+/// More components than any home has: bounds what a hostile one makes us hold.
+pub(crate) const MOST_COMPONENTS: usize = 1024;
+
+const DROPPED: u8 = 0;
+const BY_BITS: u8 = 1;
+const BY_DIGESTS: u8 = 2;
+const WHOLE: u8 = 3;
+
+/// The shortest of: flipped bits, digests and cleared bits, the whole component.
+fn shortest(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
+    let mut best = vec![BY_BITS];
+    encode_pages(&mut best, shape, |page| {
+        let (base, new) = (page_of(base, shape, page), page_of(&target.bits, shape, page));
+        let mut block = Vec::new();
+        if base != new {
+            encode_flipped(&mut block, &new, &base, &base, Among::Zeros);
+            encode_flipped(&mut block, &base, &new, &base, Among::Ones);
+        }
+        block
+    });
+    if !target.added.is_empty() {
+        best = shorter(best, by_digests(shape, base, target));
+    }
+    // Half as long as the bits themselves: perhaps most of the filter is new.
+    if best.len() as u64 > shape.bits() / 16 {
+        let mut whole = Vec::new();
+        encode_whole(&mut whole, &target.bits);
+        best = shorter(best, whole);
+    }
+    best
+}
+
+fn shorter(a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
+    if b.len() < a.len() { b } else { a }
+}
+
+fn by_digests(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
+    let mut out = vec![BY_DIGESTS];
+    let mut digests = target.added.clone();
+    digests.sort_unstable();
+    digests.dedup();
+    let universe = 1u128 << shape.digest_bits().get();
+    subset::encode(&mut out, universe, digests.len() as u64, digests.iter().map(|d| d.get()));
+    encode_pages(&mut out, shape, |page| {
+        let (base, new) = (page_of(base, shape, page), page_of(&target.bits, shape, page));
+        let mut block = Vec::new();
+        if !base.is_subset_of(&new) {
+            encode_flipped(&mut block, &base, &new, &base, Among::Ones);
+        }
+        block
+    });
+    out
+}
+
+fn encode_whole(out: &mut Vec<u8>, bits: &BitVector) {
+    out.push(WHOLE);
+    for page in 0..bits.len().div_ceil(PAGE_BITS) {
+        let mut block = Vec::new();
+        encode_page(&mut block, &bits.slice(page * PAGE_BITS, PAGE_BITS));
+        put_varint(out, block.len() as u64);
+        out.append(&mut block);
+    }
+}
+
+/// Appends one page: the subset of its positions that are ones.
+pub(crate) fn encode_page(out: &mut Vec<u8>, page: &BitVector) {
+    subset::encode(out, page.len().into(), page.ones(), page.positions());
+}
+
+/// Reads one page of this length.
+pub(crate) fn decode_page(reader: &mut Reader<'_>, len: u64) -> Result<BitVector, DecodeError> {
+    let mut bits = BitVector::zeros(Bits::new(len)?)?;
+    subset::decode(reader, len.into(), len, |position| {
+        bits.set(position);
+    })?;
+    Ok(bits)
+}
+
+fn decode_whole(reader: &mut Reader<'_>, shape: &Shape) -> Result<BitVector, DecodeError> {
+    let mut bits = BitVector::zeros(Bits::new(shape.bits())?)?;
+    for page in 0..pages(shape) {
+        let mut block = block(reader)?;
+        let here = decode_page(&mut block, page_len(shape, page))?;
+        block.end()?;
+        bits.put_slice(page * PAGE_BITS, &here);
+    }
+    Ok(bits)
+}
+
+fn decode_flips(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    base: &BitVector,
+    op: u8,
+) -> Result<Flips, DecodeError> {
+    let digests = if op == BY_DIGESTS { decode_digests(reader, shape)? } else { Vec::new() };
+    let mut flips = Flips { sets: set_by(&digests, shape, base), clears: Vec::new() };
+    for page in 0..pages(shape) {
+        let mut block = block(reader)?;
+        if !block.is_empty() {
+            let here = page_of(base, shape, page);
+            let change = decode_block(&mut block, &here, op)?;
+            let start = page * PAGE_BITS;
+            flips.sets.extend(change.sets.iter().map(|position| start + position));
+            flips.clears.extend(change.clears.iter().map(|position| start + position));
+        }
+    }
+    Ok(flips)
+}
+
+/// Reads one page's block: positions are the page's own.
+fn decode_block(reader: &mut Reader<'_>, base: &BitVector, op: u8) -> Result<Flips, DecodeError> {
+    let sets = if op == BY_BITS { decode_flipped(reader, base, Among::Zeros)? } else { Vec::new() };
+    let clears = decode_flipped(reader, base, Among::Ones)?;
+    reader.end()?;
+    Ok(Flips { sets, clears })
+}
+
+fn decode_digests(reader: &mut Reader<'_>, shape: &Shape) -> Result<Vec<Digest>, DecodeError> {
+    let mut digests = Vec::new();
+    let universe = 1u128 << shape.digest_bits().get();
+    subset::decode(reader, universe, shape.bits(), |number| {
+        digests.extend(Digest::from_raw(number, shape.digest_bits()));
+    })?;
+    Ok(digests)
+}
+
+/// The zeros of `base` that these digests set, ascending.
+fn set_by(digests: &[Digest], shape: &Shape, base: &BitVector) -> Vec<u64> {
+    let positions = digests.iter().flat_map(|digest| digest.positions(shape));
+    let mut sets: Vec<u64> = positions.filter(|position| base.get(*position) == 0).collect();
+    sets.sort_unstable();
+    sets.dedup();
+    sets
+}
+
+fn encode_pages(out: &mut Vec<u8>, shape: &Shape, block: impl Fn(u64) -> Vec<u8>) {
+    for page in 0..pages(shape) {
+        let mut block = block(page);
+        put_varint(out, block.len() as u64);
+        out.append(&mut block);
+    }
+}
+
+fn block<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, DecodeError> {
+    let length = reader.varint()?;
+    Ok(Reader::new(reader.take(length)?))
+}
+
+fn page_of(bits: &BitVector, shape: &Shape, page: u64) -> BitVector {
+    bits.slice(page * PAGE_BITS, page_len(shape, page))
+}
+
+/// What an update makes of pages that somebody has, without the rest of the filter.
+#[derive(Debug)]
+pub(crate) struct PartialChanges {
+    /// For each component that changes: dropped, or what becomes of which page.
+    pub(crate) components: Vec<(ComponentId, PartialChange)>,
+}
+
+/// What becomes of one component, of which only some pages are here.
+#[derive(Debug)]
+pub(crate) enum PartialChange {
+    /// It is no more.
+    Dropped,
+    /// All its pages, given anew.
+    Whole(Vec<BitVector>),
+    /// The pages that were here, after the change.
+    Pages(Vec<(u64, BitVector)>),
+}
+
+/// Reads a change for the sake of the pages that `have` gives.
+pub(crate) fn decode_partial<'a>(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    have: impl Fn(ComponentId, u64) -> Option<&'a BitVector>,
+) -> Result<PartialChanges, DecodeError> {
+    let mut components = Vec::new();
+    for _ in 0..reader.varint()? {
+        let id = ComponentId(reader.varint32()?);
+        if components.len() >= MOST_COMPONENTS {
+            return Err(DecodeError::Malformed("more components than there can be"));
+        }
+        let change = match reader.byte()? {
+            DROPPED => PartialChange::Dropped,
+            WHOLE => PartialChange::Whole(
+                (0..pages(shape))
+                    .map(|page| decode_page(&mut block(reader)?, page_len(shape, page)))
+                    .collect::<Result<_, _>>()?,
+            ),
+            op @ (BY_BITS | BY_DIGESTS) => {
+                PartialChange::Pages(decode_partial_flips(reader, shape, op, |page| {
+                    have(id, page)
+                })?)
+            }
+            _ => return Err(DecodeError::Malformed("unknown change of a component")),
+        };
+        components.push((id, change));
+    }
+    Ok(PartialChanges { components })
+}
+
+fn decode_partial_flips<'a>(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    op: u8,
+    have: impl Fn(u64) -> Option<&'a BitVector>,
+) -> Result<Vec<(u64, BitVector)>, DecodeError> {
+    let digests = if op == BY_DIGESTS { decode_digests(reader, shape)? } else { Vec::new() };
+    let mut changed = Vec::new();
+    for page in 0..pages(shape) {
+        let mut block = block(reader)?;
+        let Some(base) = have(page) else { continue };
+        let mut bits = base.clone();
+        if !block.is_empty() {
+            decode_block(&mut block, base, op)?.apply(&mut bits);
+        }
+        for position in digests.iter().flat_map(|digest| digest.positions(shape)) {
+            if position / PAGE_BITS == page {
+                bits.set(position % PAGE_BITS);
+            }
+        }
+        changed.push((page, bits));
+    }
+    Ok(changed)
+}

@@ -1,0 +1,265 @@
+//! What decides that an update is due: a policy, as people write it.
+//!
+//! ```text
+//! kind:value[,name=value…]       miss:0.01,ghost=0.05      (default)
+//!                                overall:0.1,weights=1/5   the papers' weighted rate
+//!                                dirty:0.1                 share of dirty bits (Summary Cache)
+//!                                interval:60               seconds
+//!                                budget:10000              bytes a second
+//!                                manual
+//! each with shortest= and longest= interval between updates, in seconds
+//! ```
+//!
+//! Not here: whether an update is due right now; that takes the counts that the publisher
+//! keeps.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::model::stale::Weights;
+
+/// When a home's replicas are too stale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Policy {
+    /// What is kept below which value.
+    pub rule: Rule,
+    /// No two updates follow each other more closely; `None` leaves it to the host.
+    pub shortest: Option<Duration>,
+    /// No change waits longer than this, clears included; `None` leaves it to the host.
+    pub longest: Option<Duration>,
+}
+
+/// What a policy keeps below which value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Rule {
+    /// Members that the replicas deny, and removed keys that they claim, both as shares of
+    /// all members.
+    Miss {
+        /// Largest share of members that replicas may deny.
+        miss: f64,
+        /// Largest number of removed keys still claimed, per member.
+        ghost: f64,
+    },
+    /// The papers' overall rate, equation 17: `w+ f+ + w- f-`.
+    Overall {
+        /// Largest overall rate.
+        target: f64,
+        /// The weights of false positives and false negatives.
+        weights: Weights,
+    },
+    /// Share of dirty bits, as in Summary Cache.
+    Dirty {
+        /// Largest share of all bits.
+        share: f64,
+    },
+    /// A fixed interval.
+    Interval {
+        /// From one update to the next.
+        every: Duration,
+    },
+    /// As many bytes a second, and the best rate that they buy.
+    Budget {
+        /// Bytes a second, in the long run.
+        bytes_per_second: f64,
+    },
+    /// Only when asked.
+    Manual,
+}
+
+impl Policy {
+    /// A policy with this rule and the host's intervals.
+    #[must_use]
+    pub const fn new(rule: Rule) -> Self {
+        Self { rule, shortest: None, longest: None }
+    }
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self::new(Rule::Miss { miss: 0.01, ghost: DEFAULT_GHOST })
+    }
+}
+
+/// Removed keys that replicas may still claim, per member, unless told otherwise.
+pub(crate) const DEFAULT_GHOST: f64 = 0.05;
+
+/// Why a text is not a policy. Nothing changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PolicyError {
+    /// The word before the colon is none of the kinds.
+    #[error("unknown policy '{0}': use miss, overall, dirty, interval, budget or manual")]
+    Kind(String),
+    /// A kind that needs a value has none, or the other way round.
+    #[error("policy {0}")]
+    Value(&'static str),
+    /// A name that this kind of policy does not have.
+    #[error("policy '{kind}' has no '{name}'")]
+    Name {
+        /// The policy's kind.
+        kind: String,
+        /// What it was given.
+        name: String,
+    },
+    /// A value outside its range.
+    #[error("'{name}' takes {range}, not '{given}'")]
+    Range {
+        /// Which value.
+        name: String,
+        /// What it may be.
+        range: &'static str,
+        /// What it was.
+        given: String,
+    },
+}
+
+impl FromStr for Policy {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        let mut parts = text.split(',');
+        let head = parts.next().unwrap_or_default();
+        let (kind, value) = match head.split_once(':') {
+            Some((kind, value)) => (kind.trim(), Some(value.trim())),
+            None => (head.trim(), None),
+        };
+        let mut policy = Self::new(rule(kind, value)?);
+        for part in parts {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            policy.set(kind, name.trim(), value.trim())?;
+        }
+        if policy.shortest.zip(policy.longest).is_some_and(|(short, long)| short > long) {
+            return Err(PolicyError::Value("has a shortest interval above its longest"));
+        }
+        Ok(policy)
+    }
+}
+
+impl Policy {
+    /// Takes one `name=value`.
+    fn set(&mut self, kind: &str, name: &str, value: &str) -> Result<(), PolicyError> {
+        match (name, &mut self.rule) {
+            ("shortest", _) => self.shortest = Some(seconds(name, value)?),
+            ("longest", _) => self.longest = Some(seconds(name, value)?),
+            ("ghost", Rule::Miss { ghost, .. }) => *ghost = share(name, value)?,
+            ("weights", Rule::Overall { weights, .. }) => *weights = parse_weights(value)?,
+            _ => return Err(PolicyError::Name { kind: kind.into(), name: name.into() }),
+        }
+        Ok(())
+    }
+}
+
+fn rule(kind: &str, value: Option<&str>) -> Result<Rule, PolicyError> {
+    let needed = || value.ok_or(PolicyError::Value("needs a value, as in miss:0.01"));
+    Ok(match kind {
+        "miss" => Rule::Miss { miss: share(kind, needed()?)?, ghost: DEFAULT_GHOST },
+        "overall" => Rule::Overall { target: share(kind, needed()?)?, weights: Weights::default() },
+        "dirty" => Rule::Dirty { share: share(kind, needed()?)? },
+        "interval" => Rule::Interval { every: seconds(kind, needed()?)? },
+        "budget" => Rule::Budget { bytes_per_second: positive(kind, needed()?)? },
+        "manual" if value.is_none() => Rule::Manual,
+        "manual" => return Err(PolicyError::Value("manual takes no value")),
+        other => return Err(PolicyError::Kind(other.into())),
+    })
+}
+
+fn number(
+    name: &str,
+    given: &str,
+    range: &'static str,
+    fits: impl Fn(f64) -> bool,
+) -> Result<f64, PolicyError> {
+    let parsed = given.parse().ok().filter(|number: &f64| number.is_finite() && fits(*number));
+    parsed.ok_or_else(|| PolicyError::Range { name: name.into(), range, given: given.into() })
+}
+
+fn share(name: &str, given: &str) -> Result<f64, PolicyError> {
+    number(name, given, "a number from 0 to 1", |number| (0.0..=1.0).contains(&number))
+}
+
+fn positive(name: &str, given: &str) -> Result<f64, PolicyError> {
+    number(name, given, "a number above 0", |number| number > 0.0)
+}
+
+fn seconds(name: &str, given: &str) -> Result<Duration, PolicyError> {
+    let range = "seconds, from 0 to 10^9";
+    number(name, given, range, |number| (0.0..=1e9).contains(&number)).map(Duration::from_secs_f64)
+}
+
+fn parse_weights(given: &str) -> Result<Weights, PolicyError> {
+    let range = "two weights, as in 1/5";
+    let (left, right) = given.split_once('/').unwrap_or((given, ""));
+    let weight = |text| number("weights", text, range, |number| number >= 0.0);
+    Ok(Weights { false_positive: weight(left)?, disagreement: weight(right)? })
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.rule {
+            Rule::Miss { miss, ghost } => write!(f, "miss:{miss},ghost={ghost}")?,
+            Rule::Overall { target, weights } => {
+                let Weights { false_positive, disagreement } = weights;
+                write!(f, "overall:{target},weights={false_positive}/{disagreement}")?;
+            }
+            Rule::Dirty { share } => write!(f, "dirty:{share}")?,
+            Rule::Interval { every } => write!(f, "interval:{}", every.as_secs_f64())?,
+            Rule::Budget { bytes_per_second } => write!(f, "budget:{bytes_per_second}")?,
+            Rule::Manual => f.write_str("manual")?,
+        }
+        for (name, interval) in [("shortest", self.shortest), ("longest", self.longest)] {
+            if let Some(interval) = interval {
+                write!(f, ",{name}={}", interval.as_secs_f64())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_come_back_as_they_were_written() {
+        for text in [
+            "miss:0.01,ghost=0.05",
+            "overall:0.1,weights=1/5",
+            "dirty:0.1,shortest=1,longest=60",
+            "interval:60",
+            "budget:10000,longest=600",
+            "manual",
+            "miss:0,ghost=1,shortest=0.5",
+        ] {
+            let policy: Policy = text.parse().unwrap();
+            assert_eq!(policy.to_string(), text);
+        }
+        assert_eq!("miss:0.01".parse::<Policy>().unwrap(), Policy::default());
+        assert_eq!("overall:0.1".parse::<Policy>().unwrap().to_string(), "overall:0.1,weights=1/1");
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_what_is_allowed() {
+        for (text, said) in [
+            ("", "unknown policy ''"),
+            ("often", "unknown policy 'often'"),
+            ("miss", "needs a value"),
+            ("miss:x", "a number from 0 to 1, not 'x'"),
+            ("miss:NaN", "not 'NaN'"),
+            ("miss:1.5", "not '1.5'"),
+            ("miss:0.1,weights=1/2", "policy 'miss' has no 'weights'"),
+            ("overall:0.1,weights=1", "two weights"),
+            ("overall:0.1,weights=-1/2", "two weights"),
+            ("interval:-1", "seconds"),
+            ("interval:1e300", "seconds"),
+            ("budget:0", "a number above 0"),
+            ("manual:1", "takes no value"),
+            ("dirty:0.1,shortest=5,longest=1", "above its longest"),
+            ("dirty:0.1,,", "policy 'dirty' has no ''"),
+        ] {
+            let error = text.parse::<Policy>().unwrap_err().to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! What changed since the last update: misses, ghosts, hashes of keys added and removed.
+//!
+//! Always true, as long as whoever feeds it names every real change of membership:
+//!
+//! * `misses` is exactly the number of members that the kept copy denies. The copy does not
+//!   change between updates, so a key is a miss from its add to its removal or to the next
+//!   update, which covers every member.
+//! * `added` is a multiset: of a digest that was not held when the last update went out, as
+//!   many are left after subtraction as are held now. Two members may share a digest.
+//! * `ghosts` is the number of removed keys that the kept copy still claims, exact while the
+//!   memory of removed digests has room, from above past it.
+//!
+//! Formulas, section 2: dropping either of the first two rules leaves members missed after
+//! an update.
+
+use std::collections::BTreeMap;
+
+use crate::filter::ComponentId;
+use crate::key_hash::KeyHash;
+
+/// What changed since the last update.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    misses: u64,
+    ghosts: u64,
+    /// Ghosts that the last update left.
+    ghosts_before: u64,
+    /// Removed digests that the kept copy claims, with how many keys had them.
+    remembered: BTreeMap<KeyHash, u32>,
+    added: Vec<(KeyHash, ComponentId)>,
+    removed: Vec<KeyHash>,
+    /// Whether digests were dropped for want of room: bits will tell instead.
+    overflowed: bool,
+    /// Bits that flipped to one and to zero since the last exact count.
+    pub(super) flips: FlipBound,
+}
+
+/// A bound on the dirty bits: an exact count, and flips since.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FlipBound {
+    pub(super) ones: u64,
+    pub(super) zeros: u64,
+}
+
+/// Digests that are remembered, at least, and then one for every so many members.
+const ROOM: usize = 4096;
+const MEMBERS_A_DIGEST: u64 = 4;
+
+impl Tally {
+    /// A key was added; `claimed` says whether the kept copy claims it.
+    pub(super) fn added(
+        &mut self,
+        hash: KeyHash,
+        component: ComponentId,
+        claimed: bool,
+        items: u64,
+    ) {
+        if claimed {
+            self.forget_ghost(hash);
+        } else {
+            self.misses += 1;
+        }
+        if !self.overflowed {
+            self.added.push((hash, component));
+            self.check_room(items);
+        }
+    }
+
+    /// A key was removed; `claimed` says whether the kept copy claims it.
+    pub(super) fn removed(&mut self, hash: KeyHash, claimed: bool, items: u64) {
+        if claimed {
+            self.ghosts += 1;
+            if self.remembered.len() < room(items) {
+                *self.remembered.entry(hash).or_default() += 1;
+            }
+        } else {
+            debug_assert!(self.misses > 0, "a denied member was counted when it was added");
+            self.misses = self.misses.saturating_sub(1);
+        }
+        if !self.overflowed {
+            self.removed.push(hash);
+            self.check_room(items);
+        }
+    }
+
+    pub(super) const fn misses(&self) -> u64 {
+        self.misses
+    }
+
+    pub(super) const fn ghosts(&self) -> u64 {
+        self.ghosts
+    }
+
+    /// How many ghosts there will be if as many come until the next update as came since the
+    /// last: an update that could carry clears now spares one that must carry them soon.
+    pub(super) const fn ghosts_ahead(&self) -> u64 {
+        self.ghosts + self.ghosts.saturating_sub(self.ghosts_before)
+    }
+
+    /// Whether anything happened since the last update.
+    pub(super) fn is_clean(&self) -> bool {
+        let told = self.added.is_empty() && self.removed.is_empty();
+        told && !self.overflowed && self.ghosts == 0 && self.misses == 0
+    }
+
+    /// The digests that an update must name, with the components that hold them; `None` if
+    /// they were too many to remember.
+    pub(super) fn pending(&self) -> Option<Vec<(KeyHash, ComponentId)>> {
+        if self.overflowed {
+            return None;
+        }
+        let mut added = self.added.clone();
+        added.sort_unstable();
+        let mut removed = self.removed.clone();
+        removed.sort_unstable();
+        let mut gone = removed.into_iter().peekable();
+        added.retain(|(hash, _)| {
+            while gone.next_if(|other| other < hash).is_some() {}
+            gone.next_if_eq(hash).is_none()
+        });
+        Some(added)
+    }
+
+    /// An update went out that covers every member; `cleared` says whether it also took
+    /// away what is no longer held.
+    pub(super) fn published(&mut self, cleared: bool) {
+        self.misses = 0;
+        self.added.clear();
+        self.removed.clear();
+        self.overflowed = false;
+        if cleared {
+            self.ghosts = 0;
+            self.remembered.clear();
+            self.flips = FlipBound::default();
+        }
+        self.ghosts_before = self.ghosts;
+    }
+
+    fn forget_ghost(&mut self, hash: KeyHash) {
+        if let Some(count) = self.remembered.get_mut(&hash) {
+            *count -= 1;
+            self.ghosts -= 1;
+            if *count == 0 {
+                self.remembered.remove(&hash);
+            }
+        }
+    }
+
+    /// The digests no longer fit the filter: bits will tell.
+    pub(super) fn forget_digests(&mut self) {
+        self.overflowed = true;
+        self.added = Vec::new();
+        self.removed = Vec::new();
+    }
+
+    fn check_room(&mut self, items: u64) {
+        if self.added.len() + self.removed.len() > room(items) {
+            self.forget_digests();
+        }
+    }
+}
+
+/// Past a quarter of all members, bits are shorter than digests anyway.
+fn room(items: u64) -> usize {
+    ROOM.max((items / MEMBERS_A_DIGEST) as usize)
+}
