@@ -167,7 +167,7 @@ impl StandardFilter {
     /// Keeps the ones of both. The result claims every key that is in both sets, and more
     /// than a filter of the intersection would: see `model` for how many.
     ///
-    /// The number of items becomes an estimate.
+    /// The number of items becomes an estimate, at most the smaller of both.
     ///
     /// # Errors
     /// If the schemes differ; nothing changes then.
@@ -175,21 +175,22 @@ impl StandardFilter {
         self.scheme.check(&other.scheme)?;
         let estimate = super::estimate_intersection(self, other)?;
         self.bits.intersect_with(&other.bits);
-        self.items = estimate.round() as u64;
+        self.items = (estimate.round() as u64).min(self.items).min(other.items);
         Ok(())
     }
 
     /// Keeps the ones that `other` does not have: bits, not keys. A key of `self` that
     /// shares a position with a key of `other` is denied afterwards.
     ///
-    /// The number of items becomes an estimate from the fill.
+    /// The number of items becomes an estimate from the fill, at most what it was.
     ///
     /// # Errors
     /// If the schemes differ; nothing changes then.
     pub fn difference_with(&mut self, other: &Self) -> Result<(), Mismatch> {
         self.scheme.check(&other.scheme)?;
         self.bits.difference_with(&other.bits);
-        self.items = super::estimate_items(self.scheme.shape(), self.bits.ones()).round() as u64;
+        let estimate = super::estimate_items(self.scheme.shape(), self.bits.ones());
+        self.items = (estimate.round() as u64).min(self.items);
         Ok(())
     }
 

@@ -471,6 +471,23 @@ fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
     assert_eq!(dynamic.union_with(&other), Err(Mismatch::Capacity(10, 11)));
 }
 
+/// A full filter tells nothing of its number of keys: the estimate is infinite, and a file
+/// with that many items could not be read again.
+#[test]
+fn algebra_of_full_filters_keeps_the_number_of_items_finite() {
+    let mut full = StandardFilter::with_shape(Shape::new(1, 1).unwrap()).unwrap();
+    full.insert("a");
+    full.insert("b");
+    let mut both = full.clone();
+    both.intersect_with(&full).unwrap();
+    assert_eq!(both.items(), 2);
+    let mut alone = full.clone();
+    alone.difference_with(&StandardFilter::new(*full.scheme()).unwrap()).unwrap();
+    assert_eq!(alone.items(), 2);
+    let read = Decoder::new().filter(&crate::codec::encode(&both)).unwrap();
+    assert_eq!(read, both.into());
+}
+
 #[test]
 fn estimates_come_close() {
     let make = |keys: std::ops::Range<u64>| {
