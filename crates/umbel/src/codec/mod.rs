@@ -80,7 +80,9 @@ pub enum DecodeError {
     #[error("the data is truncated")]
     Truncated,
     /// Damaged on disk or on the way.
-    #[error("the data is damaged: its checksum is {found:08x} and should be {stored:08x}")]
+    #[error(
+        "the data is damaged or cut short: its checksum is {found:08x} and should be {stored:08x}"
+    )]
     Checksum {
         /// The checksum that the data says it has.
         stored: u32,
