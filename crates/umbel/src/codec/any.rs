@@ -139,6 +139,24 @@ impl AnyFilter {
         each!(self, filter => filter.contains_digest(digest))
     }
 
+    /// Adds many keys, asking for memory ahead.
+    ///
+    /// # Panics
+    /// If the hasher is locked, or a dynamic filter has no memory for another component:
+    /// see [`Self::memory_bytes_with`].
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        each!(self, filter => filter.insert_batch(keys));
+    }
+
+    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
+    /// with one answer per key, in order.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        each!(self, filter => filter.contains_batch(keys, answers));
+    }
+
     /// Keys held.
     #[must_use]
     pub fn items(&self) -> u64 {
@@ -155,6 +173,17 @@ impl AnyFilter {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         each!(self, filter => filter.memory_bytes())
+    }
+
+    /// Bytes of memory that the filter takes at most once so many more keys were added:
+    /// only dynamic filters grow.
+    #[must_use]
+    pub fn memory_bytes_with(&self, more: u64) -> u64 {
+        match self {
+            Self::Standard(_) | Self::Counting(_) => self.memory_bytes() as u64,
+            Self::Dynamic(filter) => filter.memory_bytes_with(more),
+            Self::PlainDynamic(filter) => filter.memory_bytes_with(more),
+        }
     }
 
     /// Set bits, all components together.

@@ -20,9 +20,14 @@ pub trait Component: Clone + PartialEq + fmt::Debug + Send + Sync + private::Sea
     fn empty(scheme: Scheme) -> Result<Self, ParamError>;
     /// Adds a key by its digest.
     fn add(&mut self, digest: Digest);
+    /// Adds many keys by their digests, asking for memory ahead.
+    fn add_digests(&mut self, digests: &[Digest]);
     /// Whether the component claims a digest.
     #[must_use]
     fn claims(&self, digest: Digest) -> bool;
+    /// Whether the component claims each of many digests, asking for memory ahead;
+    /// `answers` is overwritten.
+    fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>);
     /// Keys held.
     #[must_use]
     fn items(&self) -> u64;
@@ -59,8 +64,16 @@ impl Component for CountingFilter {
         self.insert_digest(digest);
     }
 
+    fn add_digests(&mut self, digests: &[Digest]) {
+        self.insert_digests(digests);
+    }
+
     fn claims(&self, digest: Digest) -> bool {
         self.contains_digest(digest)
+    }
+
+    fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
+        self.contains_digests(digests, answers);
     }
 
     fn items(&self) -> u64 {
@@ -97,8 +110,16 @@ impl Component for StandardFilter {
         self.insert_digest(digest);
     }
 
+    fn add_digests(&mut self, digests: &[Digest]) {
+        self.insert_digests(digests);
+    }
+
     fn claims(&self, digest: Digest) -> bool {
         self.contains_digest(digest)
+    }
+
+    fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
+        self.contains_digests(digests, answers);
     }
 
     fn items(&self) -> u64 {

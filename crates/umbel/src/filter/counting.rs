@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use super::standard::claims;
+use super::standard::{batch_claims, claims};
 use super::{BATCH, StandardFilter, in_batches};
 use crate::bits::{BitVector, checksum_of, zeroed};
 use crate::design;
@@ -186,6 +186,28 @@ impl CountingFilter {
             for digest in batch {
                 self.insert_digest(*digest);
             }
+        }
+    }
+
+    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
+    /// with one answer per key, in order.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        answers.clear();
+        in_batches(
+            keys,
+            |key| self.scheme.digest(key),
+            |digests| batch_claims(&self.bits, self.scheme.shape(), digests, answers),
+        );
+    }
+
+    /// Asks for many keys by their digests; `answers` is overwritten.
+    pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
+        answers.clear();
+        for batch in digests.chunks(BATCH) {
+            batch_claims(&self.bits, self.scheme.shape(), batch, answers);
         }
     }
 

@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::slices::Slices;
-use super::{Component, CountingFilter, StandardFilter};
+use super::{BATCH, Component, CountingFilter, StandardFilter, in_batches};
 use crate::bits::BitVector;
 use crate::design;
 use crate::key_hash::Digest;
@@ -199,6 +199,31 @@ impl<C: Component> DynamicFilter<C> {
         }
     }
 
+    /// Adds many keys, asking for memory ahead; each goes where [`Self::insert`] would put
+    /// it.
+    ///
+    /// # Panics
+    /// If the hasher is locked, or there is no memory for another component.
+    pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
+        let scheme = self.scheme;
+        in_batches(keys, |key| scheme.digest(key), |digests| self.insert_digests(digests));
+    }
+
+    /// Adds many keys by their digests, asking for memory ahead.
+    ///
+    /// # Panics
+    /// If there is no memory for another component.
+    pub fn insert_digests(&mut self, mut digests: &[Digest]) {
+        while !digests.is_empty() {
+            let index = self.index_with_room();
+            let room = self.capacity - self.components[index].1.items();
+            let batch = (digests.len() as u64).min(room).min(BATCH as u64) as usize;
+            let (now, later) = digests.split_at(batch);
+            self.insert_digests_at(index, now);
+            digests = later;
+        }
+    }
+
     /// Whether any component claims a key.
     ///
     /// # Panics
@@ -215,6 +240,32 @@ impl<C: Component> DynamicFilter<C> {
         match &self.slices {
             Some(slices) => slices.claim(digest, self.scheme.shape()),
             None => self.components.iter().any(|(_, component)| component.claims(digest)),
+        }
+    }
+
+    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
+    /// with one answer per key, in order.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
+        let digests: Vec<_> = keys.iter().map(|key| self.scheme.digest(key.as_ref())).collect();
+        self.contains_digests(&digests, answers);
+    }
+
+    /// Asks for many keys by their digests; `answers` is overwritten.
+    pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
+        answers.clear();
+        let shape = self.scheme.shape();
+        match (&self.slices, &self.components[..]) {
+            (Some(slices), _) => {
+                for batch in digests.chunks(BATCH) {
+                    batch.iter().for_each(|digest| slices.prefetch(&digest.positions(shape)));
+                    answers.extend(batch.iter().map(|digest| slices.claim(*digest, shape)));
+                }
+            }
+            (None, [(_, only)]) => only.claims_digests(digests, answers),
+            (None, _) => answers.extend(digests.iter().map(|digest| self.contains_digest(*digest))),
         }
     }
 
@@ -375,6 +426,24 @@ impl<C: Component> DynamicFilter<C> {
         size_of::<Self>() + components.sum::<usize>() + slices
     }
 
+    /// Bytes of memory that the filter takes at most once so many more keys were added:
+    /// what to ask before an insert that must not fail for want of memory.
+    #[must_use]
+    pub fn memory_bytes_with(&self, more: u64) -> u64 {
+        let free = |c: &C| self.capacity.saturating_sub(c.items());
+        let room = self.components.iter().map(|(_, c)| free(c)).fold(0, u64::saturating_add);
+        let added = more.saturating_sub(room).div_ceil(self.capacity);
+        if added == 0 {
+            return self.memory_bytes() as u64;
+        }
+        let components = added.saturating_add(self.components.len() as u64);
+        let each = self.components.iter().map(|(_, c)| c.memory_bytes() as u64).max().unwrap_or(0);
+        let slices = Slices::memory_bytes_of(components, self.scheme.shape().bits());
+        (size_of::<Self>() as u64)
+            .saturating_add(components.saturating_mul(each))
+            .saturating_add(slices)
+    }
+
     /// Recounts everything that is kept up, the slow way.
     ///
     /// # Panics
@@ -391,6 +460,18 @@ impl<C: Component> DynamicFilter<C> {
 
     fn plain_bits(&self) -> impl Iterator<Item = &BitVector> {
         self.components.iter().map(|(_, component)| component.bits())
+    }
+
+    /// Adds keys to the component at `index`, which has room for them.
+    fn insert_digests_at(&mut self, index: usize, digests: &[Digest]) {
+        let shape = self.scheme.shape();
+        if let Some(slices) = &self.slices {
+            digests.iter().for_each(|d| slices.prefetch_column(index, d.positions(shape)));
+        }
+        self.components[index].1.add_digests(digests);
+        if let Some(slices) = &mut self.slices {
+            digests.iter().for_each(|digest| slices.set(index, digest.positions(shape)));
+        }
     }
 
     /// Algorithm 1's `GetActiveStandardBF`, which adds a component if none has room.

@@ -14,6 +14,7 @@
 use crate::bits::BitVector;
 use crate::key_hash::{Digest, Positions};
 use crate::params::Shape;
+use crate::prefetch::prefetch;
 
 /// Eight components a block, one byte a position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +56,20 @@ impl Slices {
         }
     }
 
+    /// Asks for the rows of these positions ahead of [`Self::set`] for the component at
+    /// `index`.
+    pub(super) fn prefetch_column(&self, index: usize, positions: impl Iterator<Item = u64>) {
+        let block = &self.blocks[index / 8];
+        positions.for_each(|position| prefetch(block, position as usize));
+    }
+
+    /// Asks for the rows of these positions ahead of [`Self::claim`].
+    pub(super) fn prefetch(&self, positions: &Positions) {
+        for block in &self.blocks {
+            positions.clone().for_each(|position| prefetch(block, position as usize));
+        }
+    }
+
     /// Whether any component claims the digest.
     #[inline]
     pub(crate) fn claim(&self, digest: Digest, shape: &Shape) -> bool {
@@ -67,6 +82,11 @@ impl Slices {
             let claims = and_rows(rows, digest.positions(shape));
             (0..8).filter(move |bit| claims >> bit & 1 == 1).map(move |bit| block * 8 + bit)
         })
+    }
+
+    /// Bytes of memory that the slices of so many components of so many bits take.
+    pub(super) fn memory_bytes_of(components: u64, bits: u64) -> u64 {
+        components.div_ceil(8).saturating_mul(bits)
     }
 
     /// Bytes of memory that the slices take.

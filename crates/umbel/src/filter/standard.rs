@@ -265,7 +265,12 @@ pub(super) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
 
 /// Answers one batch: the first three probes of all keys, then the rest of the survivors,
 /// each round with its memory asked for ahead.
-fn batch_claims(bits: &BitVector, shape: &Shape, digests: &[Digest], answers: &mut Vec<bool>) {
+pub(super) fn batch_claims(
+    bits: &BitVector,
+    shape: &Shape,
+    digests: &[Digest],
+    answers: &mut Vec<bool>,
+) {
     const FIRST: u32 = 3;
     let first = shape.hashes().min(FIRST);
     for digest in digests {

@@ -281,12 +281,26 @@ proptest! {
         prop_assert_eq!(&one, &many);
         prop_assert_eq!(&count_one, &count_many);
         prop_assert_eq!(&count_one.to_standard(), &one);
+        let mut dynamic_one = DynamicFilter::<CountingFilter>::with_shape(shape, 40).unwrap();
+        let mut dynamic_many = dynamic_one.clone();
+        let planned = dynamic_one.memory_bytes_with(keys.len() as u64);
+        for key in &keys {
+            dynamic_one.insert(key);
+        }
+        dynamic_many.insert_batch(&keys);
+        prop_assert_eq!(&dynamic_one, &dynamic_many);
+        dynamic_many.validate();
+        prop_assert_eq!(dynamic_many.memory_bytes() as u64, planned);
+
         let asked: Vec<_> = (0..150).map(bytes).collect();
         let mut answers = Vec::new();
-        one.contains_batch(&asked, &mut answers);
-        prop_assert_eq!(answers.len(), asked.len());
-        for (key, answer) in asked.iter().zip(answers) {
-            prop_assert_eq!(one.contains(key), answer);
+        let any: [AnyFilter; 3] = [one.into(), count_one.into(), dynamic_one.into()];
+        for filter in any {
+            filter.contains_batch(&asked, &mut answers);
+            prop_assert_eq!(answers.len(), asked.len());
+            for (key, answer) in asked.iter().zip(&answers) {
+                prop_assert_eq!(filter.may_contain(key), *answer, "{:?}", filter);
+            }
         }
     }
 }
