@@ -3,6 +3,7 @@
 mod demo;
 mod model;
 mod plan;
+mod filter;
 
 use std::process::ExitCode;
 
@@ -15,6 +16,7 @@ pub(crate) enum Command {
     Model(model::Model),
     /// Parameters for a target: how large, how often, how many bytes, how wrong
     Plan(plan::Plan),
+    Filter(filter::Filter),
 }
 
 impl Command {
@@ -23,6 +25,7 @@ impl Command {
             Self::Demo(demo) => demo.run(),
             Self::Model(command) => command.run(),
             Self::Plan(command) => command.run(),
+            Self::Filter(filter) => filter.run(),
         }
     }
 }

@@ -1,0 +1,112 @@
+//! `umbel filter union` and `intersect`: several filters of one shape and seed into one.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use umbel::codec::AnyFilter;
+use umbel::{Mismatch, StandardFilter};
+
+use super::Options;
+use super::file::{Target, name, read_any};
+use super::report::{Nothing, write_filter};
+
+/// Join filters: the result claims every key of each
+///
+/// All must be of the same kind, shape, hash and seed. Counters are added; a dynamic filter
+/// gets the components of all, and those whose keys fit into one are merged.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  umbel filter union monday.umbel tuesday.umbel -o both.umbel")]
+pub(super) struct Union {
+    #[command(flatten)]
+    sides: Sides,
+}
+
+impl Union {
+    pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
+        self.sides.fold(options, Ok, union)
+    }
+}
+
+/// Keep what filters have in common: the result claims every key that is in all of them
+///
+/// Takes standard and counting filters of the same shape, hash and seed, and makes a standard
+/// one. It claims a few keys more than a filter built from the common keys would, and its
+/// number of items is an estimate.
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  umbel filter intersect here.umbel there.umbel -o common.umbel")]
+pub(super) struct Intersect {
+    #[command(flatten)]
+    sides: Sides,
+}
+
+impl Intersect {
+    pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
+        self.sides.fold(
+            options,
+            |first| Ok(plain_bits(&first)?.into()),
+            |a, b| {
+                let mut common = plain_bits(a)?;
+                common.intersect_with(&plain_bits(b)?)?;
+                *a = common.into();
+                Ok(())
+            },
+        )
+    }
+}
+
+/// The filters to join, and where to write the result.
+#[derive(Args)]
+struct Sides {
+    /// Filters to join, two or more
+    #[arg(value_name = "FILE", num_args = 2.., required = true)]
+    files: Vec<PathBuf>,
+    /// File to write; an umbel file that is there is replaced, any other is not
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+impl Sides {
+    fn fold(
+        &self,
+        options: &Options,
+        start: impl Fn(AnyFilter) -> anyhow::Result<AnyFilter>,
+        join: impl Fn(&mut AnyFilter, &AnyFilter) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let limit = options.memory_limit();
+        let target = Target::new(&self.output)?;
+        let (first, others) = self.files.split_first().expect("clap asks for two");
+        let between = |a: &Path, b: &Path| format!("{} and {}", name(a), name(b));
+        let read = read_any(first, limit)?;
+        let mut result = start(read).map_err(|error| error.context(name(first)))?;
+        for path in others {
+            let other = read_any(path, limit)?;
+            join(&mut result, &other).map_err(|error| error.context(between(first, path)))?;
+        }
+        write_filter(&target, &self.output, &result, &Nothing {}, options)
+    }
+}
+
+fn union(a: &mut AnyFilter, b: &AnyFilter) -> anyhow::Result<()> {
+    use AnyFilter::{Counting, Dynamic, PlainDynamic, Standard};
+    let joined: Result<(), Mismatch> = match (a, b) {
+        (Standard(a), Standard(b)) => a.union_with(b),
+        (Counting(a), Counting(b)) => a.union_with(b),
+        (Dynamic(a), Dynamic(b)) => a.union_with(b).map(|_| drop(a.shrink())),
+        (PlainDynamic(a), PlainDynamic(b)) => a.union_with(b).map(|_| drop(a.shrink())),
+        (a, b) => bail!("one is {}, the other is {}", a.kind(), b.kind()),
+    };
+    Ok(joined?)
+}
+
+fn plain_bits(filter: &AnyFilter) -> anyhow::Result<StandardFilter> {
+    match filter {
+        AnyFilter::Standard(filter) => Ok(filter.clone()),
+        AnyFilter::Counting(filter) => Ok(filter.to_standard()),
+        _ => Err(anyhow!("{} cannot be intersected: its keys lie in any component", filter.kind())),
+    }
+}

@@ -1,0 +1,188 @@
+//! `umbel filter build`: a new filter from keys.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use anyhow::ensure;
+use clap::{ArgGroup, Args, ValueEnum};
+use indicatif::HumanCount;
+use serde::Serialize;
+use umbel::codec::AnyFilter;
+use umbel::filter::estimate_items;
+use umbel::params::ParamError;
+use umbel::{CountingFilter, DynamicFilter, Rate, Scheme, Shape, StandardFilter, design};
+
+use super::file::{Target, name};
+use super::keys::{KeyArgs, Tally};
+use super::memory::MemoryLimit;
+use super::progress::Progress;
+use super::report::{percent, write_filter};
+use super::seed::HasherArgs;
+use super::{Options, number, print};
+
+/// Build a filter from keys
+///
+/// The size follows from a target (--items and --false-positive: the smallest filter that
+/// keeps the rate while it holds that many keys) or is given (--bits and --hashes).
+#[derive(Args)]
+#[command(
+    group(ArgGroup::new("size").required(true).args(["items", "bits"])),
+    after_help = EXAMPLES,
+)]
+pub(super) struct Build {
+    /// What the filter can do
+    #[arg(long, value_enum, default_value_t, value_name = "KIND")]
+    kind: KindArg,
+    /// Keys to plan for; dynamic: keys per component, or in all if --capacity is given
+    #[arg(long, value_name = "N", value_parser = number::whole, requires = "false_positive")]
+    items: Option<u64>,
+    /// Share of absent keys that may be claimed, such as 0.01 or 1%
+    #[arg(long, value_name = "E", value_parser = number::rate, requires = "items")]
+    false_positive: Option<Rate>,
+    /// Length of the filter; dynamic: of a component
+    #[arg(long, value_name = "M", value_parser = number::whole, requires = "hashes")]
+    bits: Option<u64>,
+    /// Positions per key
+    #[arg(long, value_name = "K", requires = "bits")]
+    hashes: Option<u32>,
+    /// Keys per component of a dynamic filter. With --items N the rate holds for N keys, in
+    /// N/C components; without, for 8 components. [default with --bits: the keys that fill
+    /// half of the bits]
+    #[arg(long, value_name = "C", value_parser = number::whole)]
+    capacity: Option<u64>,
+    #[command(flatten)]
+    hasher: HasherArgs,
+    /// File to write; an umbel file that is there is replaced, any other is not
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    #[command(flatten)]
+    keys: KeyArgs,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  umbel filter build --items 1e6 --false-positive 1% -o seen.umbel keys.txt more-keys.txt
+  find /srv -type f | umbel filter build --items 50000 --false-positive 0.001 -o files.umbel
+  umbel filter build --kind counting --bits 9593 --hashes 7 --seed 42 -o c.umbel keys.txt
+  umbel filter build --kind dynamic --items 10000 --false-positive 1% -o grows.umbel keys.txt
+  umbel filter build --items 1e6 --false-positive 1% --seed-file secret -o s.umbel keys.txt";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum KindArg {
+    /// Adds keys: the smallest
+    #[default]
+    Standard,
+    /// Adds and removes keys: five times the memory
+    Counting,
+    /// Adds, removes, and grows by components with its keys
+    Dynamic,
+}
+
+/// The numbers of a filter to be built.
+struct Plan {
+    shape: Shape,
+    /// Keys per component.
+    capacity: u64,
+    /// Components that the rate holds for.
+    components: u32,
+}
+
+impl Build {
+    pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
+        let limit = options.memory_limit();
+        let target = Target::new(&self.output)?;
+        let mut filter = self.empty_filter(limit)?;
+        let progress = Progress::new("building");
+        let tally = self.keys.read(&progress, |keys| add_batch(&mut filter, keys, limit))?;
+        self.warn_past_target(&filter);
+        write_filter(&target, &self.output, &filter, &Added::of(tally), options)
+    }
+
+    fn empty_filter(&self, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
+        ensure!(
+            self.capacity.is_none() || self.kind == KindArg::Dynamic,
+            "--capacity is for dynamic filters: add --kind dynamic"
+        );
+        let Plan { shape, capacity, components } = self.plan()?;
+        let scheme = Scheme::new(shape, self.hasher.hasher()?);
+        let plain = shape.bits() / 8;
+        limit.check(if self.kind == KindArg::Standard { plain } else { plain * 5 })?;
+        Ok(match self.kind {
+            KindArg::Standard => StandardFilter::new(scheme)?.into(),
+            KindArg::Counting => CountingFilter::new(scheme)?.into(),
+            KindArg::Dynamic => {
+                DynamicFilter::<CountingFilter>::new(scheme, capacity, components)?.into()
+            }
+        })
+    }
+
+    fn plan(&self) -> Result<Plan, ParamError> {
+        let unplanned = DynamicFilter::MAX_COMPONENTS;
+        if let (Some(bits), Some(hashes)) = (self.bits, self.hashes) {
+            let shape = Shape::new(bits, hashes)?;
+            let half_full = estimate_items(&shape, bits / 2).floor().max(1.0) as u64;
+            let capacity = self.capacity.unwrap_or(half_full);
+            return Ok(Plan { shape, capacity, components: unplanned });
+        }
+        let (items, rate) = self.goal().expect("clap requires one of both pairs");
+        if self.kind != KindArg::Dynamic {
+            return Ok(Plan { shape: design::standard(items, rate)?, capacity: 0, components: 0 });
+        }
+        let (capacity, components) = match self.capacity {
+            Some(0) => return Err(ParamError::Items(0)),
+            Some(capacity) => (capacity, items.div_ceil(capacity).max(1)),
+            None => (items, unplanned.into()),
+        };
+        let too_many = ParamError::Components(components);
+        let components = u32::try_from(components).map_err(|_| too_many)?;
+        let shape = design::dynamic_component(capacity, rate, components)?;
+        Ok(Plan { shape, capacity, components })
+    }
+
+    fn goal(&self) -> Option<(u64, Rate)> {
+        self.items.zip(self.false_positive)
+    }
+
+    /// A filter that was given more keys than planned still answers, but not as promised.
+    fn warn_past_target(&self, filter: &AnyFilter) {
+        let Some((planned, target)) = self.goal() else { return };
+        let (items, rate) = (filter.items(), filter.false_positive());
+        if self.kind != KindArg::Dynamic && items > planned && rate > target.get() {
+            let (file, rate) = (name(&self.output), percent(rate));
+            print::warn(format_args!(
+                "{file}: {items} keys, planned for {planned}: its false positive rate is {rate}"
+            ));
+        }
+    }
+}
+
+/// Adds a batch, unless the filter would outgrow the limit.
+pub(super) fn add_batch(
+    filter: &mut AnyFilter,
+    keys: &[&[u8]],
+    limit: MemoryLimit,
+) -> anyhow::Result<()> {
+    limit.check(filter.memory_bytes_with(keys.len() as u64))?;
+    filter.insert_batch(keys);
+    Ok(())
+}
+
+/// What adding did.
+#[derive(Debug, Serialize)]
+pub(super) struct Added {
+    added: u64,
+    #[serde(flatten)]
+    tally: Tally,
+}
+
+impl Added {
+    pub(super) const fn of(tally: Tally) -> Self {
+        Self { added: tally.keys, tally }
+    }
+}
+
+impl fmt::Display for Added {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} keys added; ", HumanCount(self.added))
+    }
+}

@@ -1,0 +1,77 @@
+//! How large a filter may be: a filter that does not fit must end in a clear line, not in
+//! the system ending the process.
+//!
+//! Asking the allocator is not enough: Linux promises more memory than it has, and ends
+//! the process when the promise is called in. So the limit is what is available now.
+
+use std::fs;
+
+use anyhow::bail;
+use indicatif::BinaryBytes;
+
+/// Bytes of memory that one filter may take.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct MemoryLimit(u64);
+
+/// Where the system does not say how much memory it has.
+const UNKNOWN: u64 = 64 << 30;
+
+/// Where a Linux container finds its limit, by version of its control groups.
+const CONTAINER_LIMITS: [&str; 2] =
+    ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+
+impl MemoryLimit {
+    pub(super) const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+
+    /// The memory that the system has available, of the machine or of its container.
+    pub(super) fn of_system() -> Self {
+        let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
+        let container = CONTAINER_LIMITS.iter().filter_map(|path| {
+            // "max" where there is no limit: no number, no limit.
+            fs::read_to_string(path).ok()?.trim().parse().ok()
+        });
+        Self(machine.into_iter().chain(container).min().unwrap_or(UNKNOWN))
+    }
+
+    pub(super) const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// Refuses a filter that would take more.
+    pub(super) fn check(self, needed: u64) -> anyhow::Result<()> {
+        if needed > self.0 {
+            bail!("{}", too_large(needed, self.0));
+        }
+        Ok(())
+    }
+}
+
+/// What to say of a filter that takes more than the limit.
+pub(super) fn too_large(needed: u64, limit: u64) -> String {
+    format!(
+        "the filter takes {} of memory, and the limit is {}: --max-memory sets another",
+        BinaryBytes(needed),
+        BinaryBytes(limit)
+    )
+}
+
+/// `MemAvailable` of `/proc/meminfo`, in bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    kibibytes.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn available_memory_is_read_in_bytes() {
+        let text = "MemTotal:       2048 kB\nMemAvailable:    1024 kB\n";
+        assert_eq!(available(text), Some(1 << 20));
+        assert_eq!(available("MemTotal: 1 kB"), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! A progress bar for inputs that take a while, on a terminal only.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Shows how much of the input is read, on standard error. Appears after a moment, so that
+/// small inputs do not flicker; never where standard error is not a terminal.
+#[derive(Debug)]
+pub(super) struct Progress {
+    bar: ProgressBar,
+    appears: Cell<Option<Instant>>,
+}
+
+const APPEARS_AFTER: Duration = Duration::from_millis(500);
+
+impl Progress {
+    /// A bar that says what is being done.
+    pub(super) fn new(what: &'static str) -> Self {
+        let bar = ProgressBar::hidden().with_message(what);
+        Self { bar, appears: Cell::new(Some(Instant::now() + APPEARS_AFTER)) }
+    }
+
+    /// No bar: for commands that print to the same terminal meanwhile.
+    pub(super) fn none() -> Self {
+        Self { bar: ProgressBar::hidden(), appears: Cell::new(None) }
+    }
+
+    /// Tells how long the input is, if that is known.
+    pub(super) fn expect_bytes(&self, total: Option<u64>) {
+        let template = match total {
+            Some(total) => {
+                self.bar.set_length(total);
+                "{msg} {wide_bar} {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left"
+            }
+            None => "{msg} {bytes}, {bytes_per_sec} {spinner}",
+        };
+        self.bar.set_style(ProgressStyle::with_template(template).expect("the template is sound"));
+    }
+
+    /// So many bytes more were read.
+    pub(super) fn advance(&self, bytes: usize) {
+        self.bar.inc(bytes as u64);
+        if self.appears.get().is_some_and(|time| time <= Instant::now()) {
+            self.appears.set(None);
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+    }
+
+    /// All is read: the bar goes.
+    pub(super) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

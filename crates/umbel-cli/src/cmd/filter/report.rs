@@ -1,0 +1,156 @@
+//! What is told of a filter: the fields of `info`, and one line for what a command did.
+
+use std::fmt::{self, Write};
+use std::path::Path;
+
+use indicatif::{DecimalBytes, HumanCount};
+use serde::Serialize;
+use umbel::codec::{AnyFilter, Kind};
+
+use super::file::{Target, name};
+use super::{Options, print};
+
+/// All that a file tells of its filter. `bits` are those of one component, `ones` and
+/// `items` those of all; `fill` is the share of ones over all components.
+#[derive(Debug, Serialize)]
+pub(super) struct Info {
+    pub(super) kind: &'static str,
+    pub(super) bits: u64,
+    pub(super) hashes: u32,
+    pub(super) digest_bits: u32,
+    pub(super) hash: String,
+    pub(super) seed_fingerprint: String,
+    pub(super) items: u64,
+    pub(super) ones: u64,
+    pub(super) fill: f64,
+    pub(super) false_positive: f64,
+    pub(super) components: usize,
+    pub(super) bytes_in_memory: usize,
+    pub(super) bytes_on_disk: usize,
+    pub(super) stuck_counters: u64,
+}
+
+impl Info {
+    pub(super) fn of(filter: &AnyFilter, bytes_on_disk: usize) -> Self {
+        let (shape, hasher) = (filter.scheme().shape(), filter.scheme().hasher());
+        let all_bits = shape.bits() as f64 * filter.components() as f64;
+        Self {
+            kind: kind_name(filter.kind()),
+            bits: shape.bits(),
+            hashes: shape.hashes(),
+            digest_bits: shape.digest_bits().get(),
+            hash: hasher.id().to_string(),
+            seed_fingerprint: hasher.fingerprint().to_string(),
+            items: filter.items(),
+            ones: filter.ones(),
+            fill: filter.ones() as f64 / all_bits,
+            false_positive: filter.false_positive(),
+            components: filter.components(),
+            bytes_in_memory: filter.memory_bytes(),
+            bytes_on_disk,
+            stuck_counters: filter.stuck_counters(),
+        }
+    }
+}
+
+const fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Standard => "standard",
+        Kind::Counting => "counting",
+        _ => "dynamic",
+    }
+}
+
+/// Writes a filter and tells what became of it: `did` is the command's own part of the
+/// report, as fields for JSON and as words for people.
+pub(super) fn write_filter(
+    target: &Target,
+    path: &Path,
+    filter: &AnyFilter,
+    did: &(impl Serialize + fmt::Display),
+    options: &Options,
+) -> anyhow::Result<()> {
+    let bytes = filter.encode();
+    target.write(&bytes)?;
+    warn_past_plan(filter, path);
+    // A filter sent to a pipe may be on standard output itself: nothing may follow it.
+    if target.is_file() { tell(path, &Info::of(filter, bytes.len()), did, options) } else { Ok(()) }
+}
+
+/// Tells what became of a filter.
+pub(super) fn tell(
+    path: &Path,
+    info: &Info,
+    did: &(impl Serialize + fmt::Display),
+    options: &Options,
+) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct Report<'a, D> {
+        file: String,
+        #[serde(flatten)]
+        did: &'a D,
+        #[serde(flatten)]
+        info: &'a Info,
+    }
+    let file = name(path);
+    if options.json {
+        return print::json(&Report { file, did, info });
+    }
+    let (kind, items) = (info.kind, HumanCount(info.items));
+    let (size, rate) = (DecimalBytes(info.bytes_on_disk as u64), percent(info.false_positive));
+    print::text(format_args!(
+        "{file}: {did}{kind} filter of {items} items, {size}, false positive {rate}"
+    ))
+}
+
+fn warn_past_plan(filter: &AnyFilter, path: &Path) {
+    let (past, planned) = match filter {
+        AnyFilter::Dynamic(filter) => (filter.is_past_plan(), filter.max_components()),
+        AnyFilter::PlainDynamic(filter) => (filter.is_past_plan(), filter.max_components()),
+        _ => return,
+    };
+    if past {
+        let (file, components) = (name(path), filter.components());
+        print::warn(format_args!(
+            "{file}: {components} components, planned for {planned}: the false positive rate it \
+             was built for no longer holds"
+        ));
+    }
+}
+
+/// A report of nothing but the filter itself.
+#[derive(Debug, Serialize)]
+pub(super) struct Nothing {}
+
+impl fmt::Display for Nothing {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Ok(())
+    }
+}
+
+/// A probability with three significant digits: `1.00 %`, `0.0123 %`, `1.23e-7 %`.
+pub(super) fn percent(rate: f64) -> String {
+    let percent = rate * 100.0;
+    let mut text = String::new();
+    let written = match percent {
+        0.0 => write!(text, "0 %"),
+        small if small < 1e-4 => write!(text, "{small:.2e} %"),
+        _ => {
+            let digits = (2 - percent.log10().floor() as i32).max(0) as usize;
+            write!(text, "{percent:.digits$} %")
+        }
+    };
+    written.expect("writing to a string succeeds");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_shown_with_three_digits() {
+        let shown = [0.0, 1.23e-9, 0.000123, 0.01, 0.5, 1.0].map(percent);
+        assert_eq!(shown, ["0 %", "1.23e-7 %", "0.0123 %", "1.00 %", "50.0 %", "100 %"]);
+    }
+}

@@ -1,0 +1,254 @@
+//! Mistakes: one clear line, exit 2, nothing changed.
+
+use super::scratch::Scratch;
+
+const SIZE: [&str; 4] = ["--items", "100", "--false-positive", "0.01"];
+
+fn with_size<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    [args, &SIZE[..]].concat()
+}
+
+/// Every way to name one filter file wrongly, for a command that reads it.
+fn refuses_bad_filters(command: impl Fn(&str) -> Vec<String>) {
+    let scratch = Scratch::with_filters();
+    let whole = scratch.read("standard.umbel");
+    let refuses = |file: &str, why: &str| {
+        let args = command(file);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        scratch.refuses(&args, &[&format!("umbel: {file}: "), why]);
+    };
+    refuses("nosuch", "No such file");
+    scratch.write("empty", "");
+    refuses("empty", "not an umbel file");
+    refuses("fruit", "not an umbel file");
+    for cut in [3, 4, 9, 30, whole.len() - 1] {
+        scratch.write("cut", &whole[..cut]);
+        refuses("cut", if cut < 5 { "truncated" } else { "cut short" });
+    }
+    let mut damaged = whole.clone();
+    damaged[20] ^= 1;
+    scratch.write("damaged", damaged);
+    refuses("damaged", "damaged");
+    let mut newer = whole;
+    newer[4] = 2;
+    scratch.write("newer", newer);
+    refuses("newer", "version 2");
+    std::fs::create_dir(scratch.path("directory")).unwrap();
+    refuses("directory", "directory");
+    scratch.build("standard", "larger", "fruit", &["--seed", "1"]);
+    scratch.succeeds(&["delta", "larger", "larger", "-o", "change"]);
+    refuses("change", "this is a delta");
+}
+
+fn words(line: &str) -> Vec<String> {
+    line.split(' ').map(str::to_owned).collect()
+}
+
+#[test]
+fn add_refuses_what_is_not_a_filter() {
+    refuses_bad_filters(|file| words(&format!("add {file} more")));
+}
+
+#[test]
+fn remove_refuses_what_is_not_a_filter() {
+    refuses_bad_filters(|file| words(&format!("remove {file} more")));
+}
+
+#[test]
+fn query_refuses_what_is_not_a_filter() {
+    refuses_bad_filters(|file| words(&format!("query {file} more")));
+}
+
+#[test]
+fn info_refuses_what_is_not_a_filter() {
+    refuses_bad_filters(|file| words(&format!("info {file}")));
+}
+
+#[test]
+fn union_and_intersect_refuse_what_is_not_a_filter_on_either_side() {
+    for command in ["union", "intersect"] {
+        refuses_bad_filters(|file| words(&format!("{command} {file} standard.umbel -o out")));
+        refuses_bad_filters(|file| words(&format!("{command} standard.umbel {file} -o out")));
+    }
+}
+
+#[test]
+fn delta_and_apply_refuse_what_is_not_a_filter() {
+    refuses_bad_filters(|file| words(&format!("delta {file} standard.umbel -o out")));
+    refuses_bad_filters(|file| words(&format!("delta standard.umbel {file} -o out")));
+    refuses_bad_filters(|file| words(&format!("apply {file} standard.umbel -o out")));
+}
+
+#[test]
+fn keys_that_are_not_there_are_an_error() {
+    let scratch = Scratch::with_filters();
+    scratch.write("empty", "");
+    scratch.write("blank", "\n\r\n\n");
+    let commands = [
+        with_size(&["build", "-o", "out"]),
+        vec!["add", "standard.umbel"],
+        vec!["remove", "counting.umbel"],
+    ];
+    for command in commands {
+        let with = |keys: &[&'static str]| [&command[..], keys].concat();
+        scratch.refuses(&with(&["empty"]), &["empty: there are no keys"]);
+        scratch.refuses(&with(&["fruit", "blank"]), &["blank: there are no keys"]);
+        scratch.refuses(&with(&["fruit", "nosuch"]), &["nosuch: No such file"]);
+        scratch.refuses(&with(&["fruit", "."]), &["directory"]);
+        scratch.refuses(&with(&[]), &["standard input: there are no keys"]);
+        scratch.refuses(&with(&["-"]), &["standard input: there are no keys"]);
+    }
+    scratch.refuses(&["query", "standard.umbel", "empty"], &["empty: there are no keys"]);
+    scratch.refuses(&["query", "standard.umbel", "blank"], &["blank: there are no keys"]);
+    scratch.refuses(&["query", "standard.umbel", "fruit", "nosuch"], &["nosuch: No such"]);
+}
+
+#[test]
+fn build_refuses_numbers_that_make_no_filter() {
+    let scratch = Scratch::with_filters();
+    let refuses = |args: &[&str], why: &[&str]| {
+        scratch.refuses(&[&["build", "-o", "out", "fruit"], args].concat(), why);
+    };
+    refuses(&["--items", "0", "--false-positive", "0.01"], &["at least one key"]);
+    refuses(&["--bits", "0", "--hashes", "3"], &["1 to 2^40 bits"]);
+    refuses(&["--bits", "100", "--hashes", "65"], &["1 to 64 hashes"]);
+    refuses(&["--items", "1e15", "--false-positive", "0.01"], &["1 to 2^40 bits"]);
+    refuses(&with_size(&["--capacity", "10"]), &["--kind dynamic"]);
+    refuses(&with_size(&["--kind", "dynamic", "--capacity", "0"]), &["at least one key"]);
+    let many =
+        ["--kind", "dynamic", "--capacity", "1", "--items", "1e6", "--false-positive", "0.1"];
+    refuses(&many, &["1 to 65536 components"]);
+}
+
+#[test]
+fn arguments_that_do_not_fit_together_are_refused() {
+    let scratch = Scratch::with_filters();
+    for args in [
+        "build -o out fruit",
+        "build -o out fruit --items 5",
+        "build -o out fruit --false-positive 0.1",
+        "build -o out fruit --bits 5",
+        "build -o out fruit --items 5 --false-positive 0.1 --bits 100 --hashes 3",
+        "build -o out fruit --items 5 --false-positive 1.5",
+        "build -o out fruit --items 5 --false-positive 0.1 --seed 1 --seed-file fruit",
+        "build -o out fruit --items 5 --false-positive 0.1 --seed x",
+        "build -o out fruit --items 5 --false-positive 0.1 --hash md5",
+        "build -o out fruit --items 5 --false-positive 0.1 --kind cuckoo",
+        "build fruit --items 5 --false-positive 0.1",
+        "union standard.umbel -o out",
+        "union standard.umbel standard.umbel",
+        "delta standard.umbel -o out",
+        "info",
+        "info standard.umbel --max-memory much",
+        "info standard.umbel counting.umbel",
+    ] {
+        let before = scratch.files();
+        let output = scratch.run(&words(args).iter().map(String::as_str).collect::<Vec<_>>(), b"");
+        assert_eq!(output.status.code(), Some(2), "{args}");
+        assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{args}");
+        assert_eq!(scratch.files(), before, "{args}");
+    }
+}
+
+#[test]
+fn a_filter_that_does_not_fit_into_memory_is_refused_in_time() {
+    let scratch = Scratch::with_filters();
+    let huge = ["build", "--bits", "1099511627776", "--hashes", "3", "-o", "out", "fruit"];
+    scratch
+        .refuses(&[&huge[..], &["--max-memory", "100G"]].concat(), &["128.00 GiB", "--max-memory"]);
+    let counting = with_size(&["build", "--kind", "counting", "-o", "out", "fruit"]);
+    scratch.refuses(&[&counting[..], &["--max-memory", "100"]].concat(), &["limit is 100 B"]);
+    let info = ["info", "counting.umbel", "--max-memory", "1000"];
+    scratch.refuses(&info, &["counting.umbel: the filter takes", "--max-memory"]);
+    let add = ["add", "standard.umbel", "more", "--max-memory", "1"];
+    scratch.refuses(&add, &["standard.umbel: the filter takes", "--max-memory"]);
+}
+
+#[test]
+fn a_dynamic_filter_stops_growing_at_the_memory_limit() {
+    let scratch = Scratch::new();
+    scratch.write("keys", (0..10_000).map(|n| format!("{n}\n")).collect::<String>());
+    let plan = ["--kind", "dynamic", "--items", "100", "--false-positive", "0.01"];
+    let build = [&["build", "-o", "out", "keys"], &plan[..], &["--max-memory", "64K"]].concat();
+    scratch.refuses(&build, &["the limit is 64.00 KiB"]);
+}
+
+#[test]
+fn a_file_that_is_not_ours_is_never_overwritten() {
+    let scratch = Scratch::with_filters();
+    let not_ours = ["fruit: ", "not an umbel file"];
+    scratch.refuses(&with_size(&["build", "-o", "fruit", "more"]), &not_ours);
+    let two = ["standard.umbel", "standard.umbel", "-o", "fruit"];
+    for command in ["union", "intersect", "delta"] {
+        scratch.refuses(&[&[command], &two[..]].concat(), &not_ours);
+    }
+    scratch.succeeds(&["delta", "standard.umbel", "standard.umbel", "-o", "change"]);
+    scratch.refuses(&["apply", "standard.umbel", "change", "-o", "fruit"], &not_ours);
+}
+
+#[test]
+fn output_that_cannot_be_written_is_refused() {
+    let scratch = Scratch::with_filters();
+    scratch.refuses(&with_size(&["build", "-o", "no/out", "fruit"]), &["no/out: ", "no directory"]);
+    scratch.refuses(&with_size(&["build", "-o", ".", "fruit"]), &["directory"]);
+    scratch.refuses(&with_size(&["build", "-o", "fruit/out", "more"]), &["fruit/out: "]);
+}
+
+#[test]
+fn removing_from_a_filter_that_cannot_is_refused() {
+    let scratch = Scratch::with_filters();
+    let why = ["standard.umbel: this is a standard filter", "--kind counting"];
+    scratch.refuses(&["remove", "standard.umbel", "more"], &why);
+}
+
+#[test]
+fn filters_of_different_kinds_or_shapes_do_not_mix() {
+    let scratch = Scratch::with_filters();
+    let shape = ["build", "--bits", "999", "--hashes", "7", "-o", "short", "fruit"];
+    scratch.succeeds(&shape);
+    scratch.build("standard", "seeded", "fruit", &["--seed", "7"]);
+    for command in ["union", "intersect", "delta"] {
+        let mix = |b: &'static str| [command, "standard.umbel", b, "-o", "out"];
+        scratch.refuses(&mix("short"), &["standard.umbel and short: ", "different lengths"]);
+        scratch.refuses(&mix("seeded"), &["standard.umbel and seeded: ", "different seeds"]);
+        scratch.refuses(&mix("dynamic.umbel"), &["dynamic.umbel: ", "a dynamic filter"]);
+    }
+    for command in ["union", "delta"] {
+        let mix = [command, "standard.umbel", "counting.umbel", "-o", "out"];
+        scratch.refuses(&mix, &["a standard filter", "a counting filter"]);
+    }
+    let dynamic = ["intersect", "dynamic.umbel", "dynamic.umbel", "-o", "out"];
+    scratch.refuses(&dynamic, &["dynamic.umbel: ", "cannot be intersected"]);
+}
+
+#[test]
+fn a_delta_fits_only_the_filter_it_was_made_against() {
+    let scratch = Scratch::with_filters();
+    scratch.build("standard", "new", "more", &[]);
+    scratch.succeeds(&["delta", "standard.umbel", "new", "-o", "change"]);
+    let apply = |old: &'static str, delta: &'static str| ["apply", old, delta, "-o", "out"];
+    scratch.refuses(&apply("new", "change"), &["change does not fit new: ", "checksum"]);
+    scratch
+        .refuses(&apply("counting.umbel", "change"), &["change: ", "counting.umbel is a counting"]);
+    scratch
+        .refuses(&apply("standard.umbel", "new"), &["new: this is a standard filter, not a delta"]);
+    scratch.refuses(&apply("standard.umbel", "fruit"), &["fruit: ", "not an umbel file"]);
+    scratch.refuses(&apply("standard.umbel", "nosuch"), &["nosuch: No such file"]);
+    scratch.build("standard", "seeded", "fruit", &["--seed", "7"]);
+    scratch
+        .refuses(&apply("seeded", "change"), &["change does not fit seeded: ", "different seeds"]);
+    let whole = scratch.read("change");
+    scratch.write("cut", &whole[..whole.len() - 2]);
+    scratch.refuses(&apply("standard.umbel", "cut"), &["cut: ", "cut short"]);
+}
+
+#[test]
+fn a_seed_file_that_is_no_secret_is_refused() {
+    let scratch = Scratch::with_filters();
+    scratch.write("empty", "");
+    let build = |seed| with_size(&["build", "-o", "out", "fruit", "--seed-file", seed]);
+    scratch.refuses(&build("empty"), &["empty: the seed file is empty"]);
+    scratch.refuses(&build("nosuch"), &["nosuch: No such file"]);
+    let query = ["query", "standard.umbel", "more", "--seed-file", "fruit"];
+    scratch.refuses(&query, &["standard.umbel: ", "made with the seed"]);
+}
