@@ -29,10 +29,10 @@ pub(crate) fn some(text: &str) -> Result<u64, String> {
     whole(text, 1, 1_000_000, "1000000")
 }
 
-/// A false positive rate: [`Rate`], and not so small that doubles lose it.
+/// A false positive rate, `0.01` or `1%`: [`Rate`], and not so small that doubles lose it.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let range = "a number from 1e-15 to below 1 is needed";
-    let given = real(text).filter(|rate| *rate >= 1e-15).ok_or(range)?;
+    let given = real_or_percent(text).filter(|rate| *rate >= 1e-15).ok_or(range)?;
     Rate::new(given).map_err(|_| range.to_owned())
 }
 
@@ -65,6 +65,13 @@ pub(crate) fn per_second(text: &str) -> Result<f64, String> {
 /// A finite or infinite number, but no NaN.
 pub(crate) fn real(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| !number.is_nan())
+}
+
+fn real_or_percent(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => real(percent.trim_end()).map(|percent| percent / 100.0),
+        None => real(text),
+    }
 }
 
 fn between(text: &str, least: f64, most: f64, range: &str) -> Result<f64, String> {
@@ -110,6 +117,8 @@ mod tests {
             assert!(rate(text).unwrap_err().contains("1e-15"), "{text}");
         }
         assert!(rate("1e-15").is_ok());
+        assert_eq!(rate("1%"), rate("0.01"));
+        assert!(rate("100%").is_err() && rate("%").is_err());
         for text in ["0", "0.51", "nan", "-1"] {
             assert!(miss(text).unwrap_err().contains("0.5"), "{text}");
         }

@@ -1,9 +1,9 @@
 //! Subcommands, one file each.
 
 mod demo;
+mod filter;
 mod model;
 mod plan;
-mod filter;
 
 use std::process::ExitCode;
 

@@ -109,12 +109,12 @@ fn build_refuses_numbers_that_make_no_filter() {
     let refuses = |args: &[&str], why: &[&str]| {
         scratch.refuses(&[&["build", "-o", "out", "fruit"], args].concat(), why);
     };
-    refuses(&["--items", "0", "--false-positive", "0.01"], &["at least one key"]);
-    refuses(&["--bits", "0", "--hashes", "3"], &["1 to 2^40 bits"]);
-    refuses(&["--bits", "100", "--hashes", "65"], &["1 to 64 hashes"]);
-    refuses(&["--items", "1e15", "--false-positive", "0.01"], &["1 to 2^40 bits"]);
+    refuses(&["--items", "0", "--false-positive", "0.01"], &["--items", "from 1 to 2^40"]);
+    refuses(&["--bits", "0", "--hashes", "3"], &["--bits", "from 1 to 2^40"]);
+    refuses(&["--bits", "100", "--hashes", "65"], &["--hashes", "from 1 to 64"]);
+    refuses(&["--items", "1e12", "--false-positive", "0.01"], &["1 to 2^40 bits"]);
     refuses(&with_size(&["--capacity", "10"]), &["--kind dynamic"]);
-    refuses(&with_size(&["--kind", "dynamic", "--capacity", "0"]), &["at least one key"]);
+    refuses(&with_size(&["--kind", "dynamic", "--capacity", "0"]), &["--capacity", "from 1"]);
     let many =
         ["--kind", "dynamic", "--capacity", "1", "--items", "1e6", "--false-positive", "0.1"];
     refuses(&many, &["1 to 65536 components"]);
@@ -142,11 +142,7 @@ fn arguments_that_do_not_fit_together_are_refused() {
         "info standard.umbel --max-memory much",
         "info standard.umbel counting.umbel",
     ] {
-        let before = scratch.files();
-        let output = scratch.run(&words(args).iter().map(String::as_str).collect::<Vec<_>>(), b"");
-        assert_eq!(output.status.code(), Some(2), "{args}");
-        assert!(!output.stderr.is_empty() && output.stdout.is_empty(), "{args}");
-        assert_eq!(scratch.files(), before, "{args}");
+        scratch.refuses(&args.split(' ').collect::<Vec<_>>(), &[]);
     }
 }
 

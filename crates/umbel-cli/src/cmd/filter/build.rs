@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::ensure;
 use clap::{ArgGroup, Args, ValueEnum};
-use indicatif::HumanCount;
 use serde::Serialize;
 use umbel::codec::AnyFilter;
 use umbel::filter::estimate_items;
@@ -16,9 +15,11 @@ use super::file::{Target, name};
 use super::keys::{KeyArgs, Tally};
 use super::memory::MemoryLimit;
 use super::progress::Progress;
-use super::report::{percent, write_filter};
+use super::report::write_filter;
 use super::seed::HasherArgs;
-use super::{Options, number, print};
+use super::{Options, print};
+use crate::output::{count, percent};
+use crate::values;
 
 /// Build a filter from keys
 ///
@@ -34,21 +35,21 @@ pub(super) struct Build {
     #[arg(long, value_enum, default_value_t, value_name = "KIND")]
     kind: KindArg,
     /// Keys to plan for; dynamic: keys per component, or in all if --capacity is given
-    #[arg(long, value_name = "N", value_parser = number::whole, requires = "false_positive")]
+    #[arg(long, value_name = "N", value_parser = values::items, requires = "false_positive")]
     items: Option<u64>,
     /// Share of absent keys that may be claimed, such as 0.01 or 1%
-    #[arg(long, value_name = "E", value_parser = number::rate, requires = "items")]
+    #[arg(long, value_name = "E", value_parser = values::rate, requires = "items")]
     false_positive: Option<Rate>,
     /// Length of the filter; dynamic: of a component
-    #[arg(long, value_name = "M", value_parser = number::whole, requires = "hashes")]
+    #[arg(long, value_name = "M", value_parser = values::bits, requires = "hashes")]
     bits: Option<u64>,
     /// Positions per key
-    #[arg(long, value_name = "K", requires = "bits")]
+    #[arg(long, value_name = "K", value_parser = values::hashes, requires = "bits")]
     hashes: Option<u32>,
     /// Keys per component of a dynamic filter. With --items N the rate holds for N keys, in
     /// N/C components; without, for 8 components. [default with --bits: the keys that fill
     /// half of the bits]
-    #[arg(long, value_name = "C", value_parser = number::whole)]
+    #[arg(long, value_name = "C", value_parser = values::items)]
     capacity: Option<u64>,
     #[command(flatten)]
     hasher: HasherArgs,
@@ -129,7 +130,6 @@ impl Build {
             return Ok(Plan { shape: design::standard(items, rate)?, capacity: 0, components: 0 });
         }
         let (capacity, components) = match self.capacity {
-            Some(0) => return Err(ParamError::Items(0)),
             Some(capacity) => (capacity, items.div_ceil(capacity).max(1)),
             None => (items, unplanned.into()),
         };
@@ -183,6 +183,6 @@ impl Added {
 
 impl fmt::Display for Added {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} keys added; ", HumanCount(self.added))
+        write!(f, "{} keys added; ", count(self.added))
     }
 }

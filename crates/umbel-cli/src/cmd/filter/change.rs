@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::Args;
-use indicatif::HumanCount;
 use serde::Serialize;
 use umbel::codec::{AnyFilter, Kind};
 use umbel::filter::Removal;
@@ -17,6 +16,7 @@ use super::keys::{KeyArgs, Tally};
 use super::progress::Progress;
 use super::report::write_filter;
 use super::seed::SecretArgs;
+use crate::output::count;
 
 /// Add keys to a filter, in place
 ///
@@ -137,7 +137,7 @@ impl Removed {
 
 impl fmt::Display for Removed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [removed, absent, kept] = [self.removed, self.absent, self.kept].map(HumanCount);
+        let [removed, absent, kept] = [self.removed, self.absent, self.kept].map(count);
         write!(f, "{removed} keys removed, {absent} absent, {kept} kept; ")
     }
 }

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use indicatif::DecimalBytes;
 use serde::Serialize;
 use umbel::codec::{DecodeError, Decoder, Kind};
 
 use super::file::{Target, decode, explain, name, read_any, read_bytes};
-use super::report::{Nothing, percent, write_filter};
+use super::report::{Nothing, write_filter};
 use super::{Options, print};
+use crate::output::{self, bytes, percent};
 
 /// Write what turns one filter into another
 ///
@@ -60,8 +60,8 @@ impl Delta {
             return print::json(&report);
         }
         let share = percent(delta as f64 / whole as f64);
-        let (delta, new) = (DecimalBytes(delta as u64), name(&self.new));
-        print::text(format_args!("{file}: delta of {delta}, {share} of {new}"))
+        let (delta, new) = (bytes(delta as f64), name(&self.new));
+        output::print(&format!("{file}: delta of {delta}, {share} of {new}\n"))
     }
 }
 

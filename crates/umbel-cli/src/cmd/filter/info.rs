@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use indicatif::{DecimalBytes, HumanCount};
 use umbel::codec::{AnyFilter, Decoder};
 
 use super::file::{decode, name, read_bytes};
-use super::report::{Info, percent};
+use super::report::Info;
 use super::{Options, print};
+use crate::output::{self, bytes, count, percent};
 
 /// Show what a filter file holds
 ///
@@ -36,14 +36,13 @@ impl InfoCommand {
         }
         let rows = rows(&filter, &info);
         let lines = rows.iter().map(|(label, value)| format!("\n  {label:<16}{value}"));
-        print::text(name(&self.file) + &lines.collect::<String>())
+        output::print(&format!("{}{}\n", name(&self.file), lines.collect::<String>()))
     }
 }
 
 fn rows(filter: &AnyFilter, info: &Info) -> Vec<(&'static str, String)> {
     let hasher = filter.scheme().hasher();
     let secret = if hasher.is_locked() { "secret" } else { "stored" };
-    let count = |number: u64| HumanCount(number).to_string();
     let mut rows = vec![
         ("kind", info.kind.to_owned()),
         ("bits", count(info.bits)),
@@ -57,8 +56,8 @@ fn rows(filter: &AnyFilter, info: &Info) -> Vec<(&'static str, String)> {
         ("false positive", percent(info.false_positive)),
     ];
     rows.extend(component_rows(filter));
-    rows.push(("in memory", DecimalBytes(info.bytes_in_memory as u64).to_string()));
-    rows.push(("on disk", DecimalBytes(info.bytes_on_disk as u64).to_string()));
+    rows.push(("in memory", bytes(info.bytes_in_memory as f64)));
+    rows.push(("on disk", bytes(info.bytes_on_disk as f64)));
     if matches!(filter, AnyFilter::Counting(_) | AnyFilter::Dynamic(_)) {
         rows.push(("stuck counters", count(info.stuck_counters)));
     }
@@ -72,6 +71,6 @@ fn component_rows(filter: &AnyFilter) -> Vec<(&'static str, String)> {
         AnyFilter::PlainDynamic(filter) => (filter.capacity(), filter.max_components(), "plain"),
         _ => return Vec::new(),
     };
-    let (have, each) = (filter.components(), HumanCount(capacity));
+    let (have, each) = (filter.components(), count(capacity));
     vec![("components", format!("{have} {made_of}, of {each} items each, planned for {planned}"))]
 }

@@ -1,30 +1,4 @@
-//! Numbers as people type them.
-
-use umbel::Rate;
-
-/// A whole number: `1000000`, `1_000_000` or `1e6`.
-pub(super) fn whole(text: &str) -> Result<u64, String> {
-    let plain = text.replace('_', "");
-    if let Ok(number) = plain.parse() {
-        return Ok(number);
-    }
-    match plain.parse::<f64>() {
-        // Up to 2^53 every whole number has a double of its own.
-        Ok(number)
-            if number.fract() == 0.0 && (0.0..=9_007_199_254_740_992.0).contains(&number) =>
-        {
-            Ok(number as u64)
-        }
-        _ => Err("not a whole number such as 1000000 or 1e6".to_owned()),
-    }
-}
-
-/// A probability: `0.01` or `1%`.
-pub(super) fn rate(text: &str) -> Result<Rate, String> {
-    let (digits, scale) = text.strip_suffix('%').map_or((text, 1.0), |digits| (digits, 100.0));
-    let number: f64 = digits.trim_end().parse().map_err(|_| "not a rate such as 0.01 or 1%")?;
-    Rate::new(number / scale).map_err(|error| error.to_string())
-}
+//! Numbers that only filters take, as people type them; the others are in `values`.
 
 /// A seed: decimal, or hexadecimal after `0x`.
 pub(super) fn seed(text: &str) -> Result<u64, String> {
@@ -57,11 +31,6 @@ mod tests {
 
     #[test]
     fn numbers_are_read_as_people_type_them() {
-        assert_eq!(whole("1_000"), Ok(1000));
-        assert_eq!(whole("1e6"), Ok(1_000_000));
-        assert_eq!(whole("18446744073709551615"), Ok(u64::MAX));
-        assert_eq!(rate("1%"), Ok(Rate::new(0.01).unwrap()));
-        assert_eq!(rate("0.01"), Ok(Rate::new(0.01).unwrap()));
         assert_eq!(seed("0x2A"), Ok(42));
         assert_eq!(seed("42"), Ok(42));
         assert_eq!(size("7"), Ok(7));
@@ -71,12 +40,6 @@ mod tests {
 
     #[test]
     fn numbers_that_mean_nothing_are_refused() {
-        for bad in ["", "-1", "1.5", "1e30", "nan", "many"] {
-            assert!(whole(bad).is_err(), "{bad}");
-        }
-        for bad in ["", "0", "1", "100%", "-1%", "nan", "%"] {
-            assert!(rate(bad).is_err(), "{bad}");
-        }
         for bad in ["", "0x", "-1", "0x10000000000000000"] {
             assert!(seed(bad).is_err(), "{bad}");
         }

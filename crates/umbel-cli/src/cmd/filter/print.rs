@@ -9,15 +9,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-/// Prints one answer: a text, ending without a newline.
-pub(super) fn text(text: impl fmt::Display) -> anyhow::Result<()> {
-    let mut stdout = io::stdout().lock();
-    checked(writeln!(stdout, "{text}").and_then(|()| stdout.flush()))
-}
+use crate::output;
 
 /// Prints one answer as JSON.
 pub(super) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
-    text(serde_json::to_string_pretty(answer)?)
+    output::print(&format!("{}\n", serde_json::to_string_pretty(answer)?))
 }
 
 /// Says something that is no answer and no error, on standard error.

@@ -1,14 +1,14 @@
 //! What is told of a filter: the fields of `info`, and one line for what a command did.
 
-use std::fmt::{self, Write};
+use std::fmt;
 use std::path::Path;
 
-use indicatif::{DecimalBytes, HumanCount};
 use serde::Serialize;
 use umbel::codec::{AnyFilter, Kind};
 
 use super::file::{Target, name};
 use super::{Options, print};
+use crate::output::{self, bytes, count, percent};
 
 /// All that a file tells of its filter. `bits` are those of one component, `ones` and
 /// `items` those of all; `fill` is the share of ones over all components.
@@ -70,11 +70,15 @@ pub(super) fn write_filter(
     did: &(impl Serialize + fmt::Display),
     options: &Options,
 ) -> anyhow::Result<()> {
-    let bytes = filter.encode();
-    target.write(&bytes)?;
+    let encoded = filter.encode();
+    target.write(&encoded)?;
     warn_past_plan(filter, path);
     // A filter sent to a pipe may be on standard output itself: nothing may follow it.
-    if target.is_file() { tell(path, &Info::of(filter, bytes.len()), did, options) } else { Ok(()) }
+    if target.is_file() {
+        tell(path, &Info::of(filter, encoded.len()), did, options)
+    } else {
+        Ok(())
+    }
 }
 
 /// Tells what became of a filter.
@@ -96,10 +100,10 @@ pub(super) fn tell(
     if options.json {
         return print::json(&Report { file, did, info });
     }
-    let (kind, items) = (info.kind, HumanCount(info.items));
-    let (size, rate) = (DecimalBytes(info.bytes_on_disk as u64), percent(info.false_positive));
-    print::text(format_args!(
-        "{file}: {did}{kind} filter of {items} items, {size}, false positive {rate}"
+    let (kind, items) = (info.kind, count(info.items));
+    let (size, rate) = (bytes(info.bytes_on_disk as f64), percent(info.false_positive));
+    output::print(&format!(
+        "{file}: {did}{kind} filter of {items} items, {size}, false positive {rate}\n"
     ))
 }
 
@@ -125,32 +129,5 @@ pub(super) struct Nothing {}
 impl fmt::Display for Nothing {
     fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
         Ok(())
-    }
-}
-
-/// A probability with three significant digits: `1.00 %`, `0.0123 %`, `1.23e-7 %`.
-pub(super) fn percent(rate: f64) -> String {
-    let percent = rate * 100.0;
-    let mut text = String::new();
-    let written = match percent {
-        0.0 => write!(text, "0 %"),
-        small if small < 1e-4 => write!(text, "{small:.2e} %"),
-        _ => {
-            let digits = (2 - percent.log10().floor() as i32).max(0) as usize;
-            write!(text, "{percent:.digits$} %")
-        }
-    };
-    written.expect("writing to a string succeeds");
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rates_are_shown_with_three_digits() {
-        let shown = [0.0, 1.23e-9, 0.000123, 0.01, 0.5, 1.0].map(percent);
-        assert_eq!(shown, ["0 %", "1.23e-7 %", "0.0123 %", "1.00 %", "50.0 %", "100 %"]);
     }
 }
