@@ -12,6 +12,8 @@ use serde::Serialize;
 use umbel::bank::{Bank, BatchCandidates};
 use umbel::{KeyHash, KeyHasher, StandardFilter};
 
+use crate::output::print;
+
 /// Show measured against promised rates, and a lookup over many hosts at once
 #[derive(Args)]
 #[command(after_help = "Examples:\n  umbel demo\n  umbel demo --hosts 128 --keys 100000 --json")]
@@ -20,8 +22,8 @@ pub(crate) struct Demo {
     #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     keys: u64,
     /// Promised false positive rate
-    #[arg(long, default_value_t = 0.01, value_parser = rate)]
-    false_positive: f64,
+    #[arg(long, default_value = "0.01", value_parser = crate::values::rate)]
+    false_positive: umbel::Rate,
     /// Simulated hosts (1 to 4096), each with 20000 keys
     #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=4096))]
     hosts: u64,
@@ -30,43 +32,31 @@ pub(crate) struct Demo {
     json: bool,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| String::from("a number between 0 and 1"))?;
-    umbel::Rate::new(number).map(umbel::Rate::get).map_err(|error| error.to_string())
-}
-
 impl Demo {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        if !self.json {
-            println!(
-                "A filter of {} keys, promised false positive rate {}",
-                self.keys, self.false_positive
-            );
-        }
-        let filter = self.filter()?;
-        if !self.json {
-            print!("{filter}");
-            println!(
-                "\nWho holds a key? A bank of {} simulated hosts, {KEYS_A_HOST} keys each",
-                self.hosts
-            );
-        }
-        let bank = self.bank()?;
         if self.json {
-            println!("{}", serde_json::to_string(&Shown { filter, bank })?);
-        } else {
-            print!("{bank}");
+            let shown = Shown { filter: self.filter()?, bank: self.bank()? };
+            print(&format!("{}\n", serde_json::to_string_pretty(&shown)?))?;
+            return Ok(ExitCode::SUCCESS);
         }
+        let (keys, rate) = (self.keys, self.false_positive);
+        print(&format!("A filter of {keys} keys, promised false positive rate {rate}\n"))?;
+        print(&format!("{}\n", self.filter()?))?;
+        let hosts = self.hosts;
+        print(&format!(
+            "Who holds a key? A bank of {hosts} simulated hosts, {KEYS_A_HOST} keys each\n"
+        ))?;
+        print(&self.bank()?.to_string())?;
         Ok(ExitCode::SUCCESS)
     }
 
     /// Measured against promised rates of one filter.
     fn filter(&self) -> anyhow::Result<FilterShown> {
-        let mut filter = StandardFilter::for_target(self.keys, self.false_positive)?;
-        let (_, adding) = timed(|| {
-            (0..self.keys).for_each(|key| {
+        let mut filter = StandardFilter::for_target(self.keys, self.false_positive.get())?;
+        let ((), adding) = timed(|| {
+            for key in 0..self.keys {
                 filter.insert(present(key));
-            })
+            }
         });
         let (denied, asking) =
             timed(|| (0..self.keys).filter(|key| !filter.contains(present(*key))).count());
@@ -76,7 +66,7 @@ impl Demo {
             bits_per_key: shape.bits() as f64 / self.keys as f64,
             hashes: shape.hashes(),
             false_negatives: denied,
-            promised_false_positive: self.false_positive,
+            promised_false_positive: self.false_positive.get(),
             measured_false_positive: wrong as f64 / ASKED as f64,
             nanoseconds_to_add: nanoseconds(adding, self.keys),
             nanoseconds_to_ask: nanoseconds(asking, self.keys),
@@ -85,7 +75,7 @@ impl Demo {
 
     /// A lookup over all hosts at once, beside a loop over their filters.
     fn bank(&self) -> anyhow::Result<BankShown> {
-        let empty = StandardFilter::for_target(KEYS_A_HOST, self.false_positive)?;
+        let empty = StandardFilter::for_target(KEYS_A_HOST, self.false_positive.get())?;
         let filters: Vec<StandardFilter> = (0..self.hosts)
             .map(|host| {
                 let mut filter = empty.clone();

@@ -36,6 +36,9 @@ pub struct SetPlan {
     pub max_components: u32,
     /// When replicas are too stale.
     pub policy: Policy,
+    /// Whether added keys may be told by their digests, the shortest way while they are few;
+    /// else only changed bits travel.
+    pub by_digests: bool,
 }
 
 impl Default for SetPlan {
@@ -46,6 +49,7 @@ impl Default for SetPlan {
             capacity: 4096,
             max_components: DynamicFilter::MAX_COMPONENTS,
             policy: Policy::default(),
+            by_digests: true,
         }
     }
 }
@@ -102,7 +106,8 @@ impl<C: Catalogue> Home<C> {
         }
         let filter = plan.filter(hasher, capacity)?;
         let promised = plan.replica_false_positive()?.get();
-        let publisher = Publisher::new(plan.policy, intervals, &filter, promised);
+        let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
+        publisher.set_by_digests(plan.by_digests);
         let mut home = Self { catalogue, hasher, plan, filter, publisher, rebuilds: 0 };
         if !home.catalogue.is_empty() {
             home.fill(Duration::ZERO);
@@ -142,6 +147,12 @@ impl<C: Catalogue> Home<C> {
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.catalogue.contains(key)
+    }
+
+    /// Publishes an update if one is due; whether there was one. For callers who want a home
+    /// without an engine: [`Home::published_claims`] then is every receiver's answer.
+    pub fn publish_if_due(&mut self, now: Duration) -> bool {
+        self.poll(now).is_some()
     }
 
     /// Whether an update is due, and if so, what it carries.

@@ -116,6 +116,7 @@ pub(crate) struct Publisher {
     /// When the budget allows the next update.
     paid_until: Duration,
     sent: Sent,
+    by_digests: bool,
 }
 
 /// The longest update that is sent to everybody at once; longer ones are fetched in pages.
@@ -144,7 +145,13 @@ impl Publisher {
             clears_since: None,
             paid_until: Duration::ZERO,
             sent: Sent::default(),
+            by_digests: true,
         }
+    }
+
+    /// Whether updates may name added keys by their digests.
+    pub(crate) const fn set_by_digests(&mut self, by_digests: bool) {
+        self.by_digests = by_digests;
     }
 
     pub(crate) const fn kept(&self) -> &Image {
@@ -437,7 +444,7 @@ impl Publisher {
     fn targets_of_adds(&self, filter: &DynamicFilter) -> Vec<Target> {
         let pending = self.pending(filter);
         let targets = filter.components().iter().filter_map(|(id, component)| {
-            let added: Vec<Digest> = match &pending {
+            let mut added: Vec<Digest> = match &pending {
                 Some(pending) => {
                     pending.iter().filter(|(_, owner)| owner == id).map(|(d, _)| *d).collect()
                 }
@@ -453,6 +460,9 @@ impl Publisher {
             }
             for position in added.iter().flat_map(|d| d.positions(filter.scheme().shape())) {
                 bits.set(position);
+            }
+            if !self.by_digests {
+                added.clear();
             }
             let same = kept.is_some_and(|kept| kept.bits == bits);
             (!same).then_some(Target { id: *id, bits, added })
@@ -478,7 +488,8 @@ impl Publisher {
         bits: &crate::bits::BitVector,
         pending: &Option<Vec<(Digest, ComponentId)>>,
     ) -> Vec<Digest> {
-        let (Some(pending), Some(kept)) = (pending, self.kept.component(id)) else {
+        let (Some(pending), Some(kept), true) = (pending, self.kept.component(id), self.by_digests)
+        else {
             return Vec::new();
         };
         let shape = filter.scheme().shape();

@@ -28,6 +28,7 @@ fn plan(policy: &str, capacity: u64) -> SetPlan {
         capacity,
         max_components: 4,
         policy: policy.parse().unwrap(),
+        by_digests: true,
     }
 }
 
