@@ -698,11 +698,11 @@ impl<C: Catalogue> Engine<C> {
 
 /// What lab and tests look at: images as they are, compared with what homes published.
 impl<C: Catalogue> Engine<C> {
-    /// The checksum of what another host's replica holds, with its life and epoch.
+    /// The checksum of what another host's replica holds, with the life and epoch of it: the
+    /// last good image, even if a newer life is known of.
     #[must_use]
     pub fn replica_checksum(&self, set: &Name, host: &Name) -> Option<(Incarnation, Epoch, u64)> {
-        let receiver = self.sets.get(set)?.receivers.get(host)?;
-        Some((receiver.incarnation(), receiver.epoch()?, receiver.image()?.checksum()))
+        self.sets.get(set)?.receivers.get(host)?.installed_checksum()
     }
 
     /// The checksum, life and epoch of what this host last published of an own set.

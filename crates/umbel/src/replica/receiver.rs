@@ -285,6 +285,12 @@ impl Receiver {
         self.installed.iter().flat_map(|here| here.columns.iter().map(|(_, column)| *column))
     }
 
+    /// Life, epoch and checksum of what answers, for checks.
+    pub(crate) fn installed_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
+        let here = self.installed.as_ref()?;
+        Some((here.incarnation, here.epoch, here.image.checksum()))
+    }
+
     /// What answers, for checks.
     pub(crate) fn image(&self) -> Option<&Image> {
         self.installed.as_ref().map(|here| &here.image)

@@ -1,0 +1,151 @@
+//! Seeded worlds of faults: loss, duplication, reordering, delay, partition, false deaths,
+//! crashes and restarts with and without memory, bit-flipped messages.
+//!
+//! What must hold in every one of them: at no moment does a replica hold bits that its home
+//! never published; and after the faults stop every replica comes to hold what its home
+//! published last. A world that fails is named by its seed and can be run again alone.
+
+mod network;
+mod world;
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use world::World;
+
+/// How many worlds, and how large.
+#[derive(Debug, Clone, Copy)]
+pub struct WorldPlan {
+    /// Seed of the first world; the others follow.
+    pub seed: u64,
+    /// Number of worlds.
+    pub worlds: u64,
+    /// Hosts in each.
+    pub hosts: usize,
+    /// Steps of faults in each, a fifth of a second long.
+    pub steps: u64,
+}
+
+impl Default for WorldPlan {
+    fn default() -> Self {
+        Self { seed: 1, worlds: 100, hosts: 4, steps: 150 }
+    }
+}
+
+/// What happened in all worlds together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Worlds run.
+    pub worlds: u64,
+    /// Steps of faults.
+    pub steps: u64,
+    /// Messages sent.
+    pub messages: u64,
+    /// Messages lost, to weather or to a cut.
+    pub dropped: u64,
+    /// Messages that arrived twice.
+    pub duplicated: u64,
+    /// Messages that were overtaken.
+    pub reordered: u64,
+    /// Messages with a flipped bit.
+    pub corrupted: u64,
+    /// Hosts that crashed.
+    pub crashes: u64,
+    /// Cuts of the network.
+    pub partitions: u64,
+    /// Promises broken.
+    pub violations: u64,
+}
+
+impl Tally {
+    fn add(&mut self, other: &Self) {
+        self.worlds += other.worlds;
+        self.steps += other.steps;
+        self.messages += other.messages;
+        self.dropped += other.dropped;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+        self.crashes += other.crashes;
+        self.partitions += other.partitions;
+        self.violations += other.violations;
+    }
+}
+
+/// A world in which a promise was broken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The seed that replays it.
+    pub seed: u64,
+    /// What was broken.
+    pub violations: Vec<String>,
+}
+
+/// Runs all worlds on all cores; `done` is told of each that has ended. The outcome does not
+/// depend on the number of cores.
+pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
+    let next = AtomicU64::new(0);
+    let outcome = Mutex::new((Tally::default(), Vec::new()));
+    let threads = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= plan.worlds {
+                        break;
+                    }
+                    let (tally, failure) = one(plan.seed.wrapping_add(index), plan);
+                    let mut outcome = outcome.lock().expect("no world panics while it reports");
+                    outcome.0.add(&tally);
+                    outcome.1.extend(failure);
+                    done();
+                }
+            });
+        }
+    });
+    let (tally, mut failures) = outcome.into_inner().expect("no world panics while it reports");
+    failures.sort_by_key(|failure| failure.seed);
+    (tally, failures)
+}
+
+/// Runs the world of one seed.
+fn one(seed: u64, plan: &WorldPlan) -> (Tally, Option<Failure>) {
+    let mut world = World::new(seed, plan);
+    world.run(plan.steps);
+    let mut tally = world.tally;
+    tally.violations = world.violations.len() as u64;
+    let failed = !world.violations.is_empty();
+    (tally, failed.then(|| Failure { seed, violations: world.violations.clone() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_promise_is_broken_in_any_world() {
+        let plan = WorldPlan { seed: 1, worlds: 300, ..WorldPlan::default() };
+        let (tally, failures) = run(&plan, || {});
+        assert_eq!(failures, [], "replay with umbel lab faults --seeds 1 --seed SEED");
+        assert_eq!((tally.worlds, tally.violations), (300, 0));
+        for (what, count) in [
+            ("dropped", tally.dropped),
+            ("duplicated", tally.duplicated),
+            ("reordered", tally.reordered),
+            ("corrupted", tally.corrupted),
+            ("crashes", tally.crashes),
+            ("partitions", tally.partitions),
+        ] {
+            assert!(count > 100, "{what}: {count}, too few to show anything");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_world() {
+        let plan = WorldPlan { seed: 9, worlds: 4, steps: 60, ..WorldPlan::default() };
+        assert_eq!(run(&plan, || {}), run(&plan, || {}));
+    }
+}

@@ -1,0 +1,6 @@
+//! Simulated worlds: the very code that hosts run, in networks that misbehave from a seed.
+
+#![forbid(unsafe_code)]
+
+pub mod faults;
+mod random;
