@@ -3,4 +3,5 @@
 #![forbid(unsafe_code)]
 
 pub mod faults;
+pub mod policies;
 mod random;

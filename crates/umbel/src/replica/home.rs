@@ -280,9 +280,12 @@ impl<C: Catalogue> Home<C> {
         capacity > self.plan.capacity && self.catalogue.len() < capacity / 8
     }
 
-    /// Builds the filter again, for components that hold half of the keys each.
+    /// Builds the filter again, for components that hold half of the keys each, and for
+    /// twice the keys at least where only a few components are planned.
     fn reshape(&mut self, now: Duration) {
-        let capacity = self.plan.capacity.max(self.catalogue.len().div_ceil(2));
+        let (items, components) = (self.catalogue.len(), u64::from(self.plan.max_components));
+        let each = items.div_ceil(2).max((2 * items).div_ceil(components));
+        let capacity = self.plan.capacity.max(each);
         // Without memory for a larger filter the present one goes on, past its plan.
         let Ok(filter) = self.plan.filter(self.hasher, capacity) else { return };
         self.filter = filter;

@@ -635,3 +635,18 @@ fn the_overall_rate_passes_its_target_only_where_no_update_would_mend_it() {
         assert!(home.sent().updates > 1);
     }
 }
+
+/// Components of half of the keys are two, which is past a plan of one and the brim of a plan
+/// of two: every further key built the filter again.
+#[test]
+fn a_set_of_few_components_grows_with_few_rebuilds() {
+    for max_components in 1..=4 {
+        let plan = SetPlan { max_components, ..plan("miss:0.01", 16) };
+        let mut home = Home::new(hasher(), plan, AT_ONCE, MemoryCatalogue::new()).unwrap();
+        for number in 0..2000 {
+            home.add(Duration::ZERO, &key(number));
+            assert!(!home.filter().is_past_plan());
+        }
+        assert!(home.rebuilds() <= 7, "{max_components}: {} rebuilds", home.rebuilds());
+    }
+}
