@@ -7,14 +7,16 @@ use super::synthetic::Synthetic;
 /// One thing that happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
+    /// A host has a key from the start.
+    Held { host: usize, key: Id },
+    /// Everybody has published what is held from the start.
+    Started,
     /// A key came to a host.
     Added { host: usize, key: Id },
     /// A key went from a host, if it was there.
     Removed { host: usize, key: Id },
     /// A host wants a key.
     Asked { host: usize, key: Id },
-    /// All that was added before is there from the start: everybody has published it.
-    Started,
     /// A second has passed.
     SecondPassed,
 }

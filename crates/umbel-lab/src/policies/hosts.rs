@@ -52,10 +52,17 @@ impl Hosts {
     /// Something happens, and updates that are due for it are sent.
     pub(super) fn happen(&mut self, event: Event) {
         match event {
-            Event::Added { host, key } => self.add(host, key),
-            Event::Removed { host, key } => self.remove(host, key),
-            Event::Asked { host, key } => self.ask(host, key),
+            Event::Held { host, key } => self.add(host, key),
             Event::Started => self.start(),
+            Event::Added { host, key } => {
+                self.add(host, key);
+                self.changed(host);
+            }
+            Event::Removed { host, key } => {
+                self.remove(host, key);
+                self.changed(host);
+            }
+            Event::Asked { host, key } => self.ask(host, key),
             Event::SecondPassed => self.pass_second(),
         }
     }
@@ -64,7 +71,6 @@ impl Hosts {
         if self.homes[host].add(self.now, &bytes(key)) {
             *self.holders.entry(key).or_default() += 1;
         }
-        self.changed(host);
     }
 
     fn remove(&mut self, host: usize, key: Id) {
@@ -75,7 +81,6 @@ impl Hosts {
                 self.holders.remove(&key);
             }
         }
-        self.changed(host);
     }
 
     fn changed(&mut self, host: usize) {
@@ -105,7 +110,7 @@ impl Hosts {
         self.so_far.false_probes += vain;
     }
 
-    /// What was added so far is published, whatever the policy, and not counted.
+    /// What is held from the start is published, whatever the policy, and not counted.
     fn start(&mut self) {
         for home in &mut self.homes {
             home.set_policy(Policy::new(Rule::Miss { miss: 0.0, ghost: 0.0 }));
@@ -113,7 +118,6 @@ impl Hosts {
             home.set_policy(self.policy);
         }
         self.before = self.sent();
-        self.so_far = Outcome::default();
     }
 
     fn pass_second(&mut self) {

@@ -61,7 +61,7 @@ pub(super) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn write_u64(&mut self, number: u64) {
-        let product = u128::from(number ^ self.0) * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        let product = u128::from(number ^ self.0) * 0x9E37_79B9_7F4A_7C15;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
 

@@ -20,6 +20,8 @@ mod lru;
 mod synthetic;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod tests_against_forms;
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;

@@ -31,7 +31,7 @@ impl Synthetic {
         for (host, members) in members.iter_mut().enumerate() {
             for _ in 0..self.items {
                 members.push(next);
-                happen(Event::Added { host, key: next });
+                happen(Event::Held { host, key: next });
                 next += 1;
             }
         }
