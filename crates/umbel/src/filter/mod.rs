@@ -25,6 +25,7 @@ pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
 pub(crate) use slices::Slices;
+pub(crate) use standard::claims;
 pub use standard::StandardFilter;
 
 use crate::key_hash::Digest;
