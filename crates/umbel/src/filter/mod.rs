@@ -25,8 +25,8 @@ pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
 pub(crate) use slices::Slices;
-pub(crate) use standard::claims;
 pub use standard::StandardFilter;
+pub(crate) use standard::claims;
 
 use crate::key_hash::Digest;
 

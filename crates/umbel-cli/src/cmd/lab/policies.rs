@@ -28,22 +28,22 @@ use crate::values;
 #[command(after_help = EXAMPLES)]
 pub(super) struct Policies {
     /// Hosts [default: 8]
-    #[arg(long, value_name = "G", value_parser = values::some)]
+    #[arg(long, value_name = "G", value_parser = values::some, allow_hyphen_values = true)]
     hosts: Option<u64>,
     /// Keys of each host at the start
-    #[arg(long, value_name = "N", value_parser = values::items, default_value = "10000")]
+    #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true, default_value = "10000")]
     items: u64,
     /// Keys that come to each host in a second
-    #[arg(long, value_name = "A", value_parser = values::per_second, default_value = "10")]
+    #[arg(long, value_name = "A", value_parser = values::per_second, allow_hyphen_values = true, default_value = "10")]
     adds: f64,
     /// Random keys that go from each host in a second
-    #[arg(long, value_name = "R", value_parser = values::per_second, default_value = "10")]
+    #[arg(long, value_name = "R", value_parser = values::per_second, allow_hyphen_values = true, default_value = "10")]
     removes: f64,
     /// Times in a second that each host asks for a key that another holds
-    #[arg(long, value_name = "L", value_parser = values::per_second, default_value = "1")]
+    #[arg(long, value_name = "L", value_parser = values::per_second, allow_hyphen_values = true, default_value = "1")]
     lookups: f64,
     /// Seconds
-    #[arg(long, value_name = "T", value_parser = values::items, default_value = "1000")]
+    #[arg(long, value_name = "T", value_parser = values::items, allow_hyphen_values = true, default_value = "1000")]
     steps: u64,
     /// Replay this history: lines '+ host key' (add), '- host key' (remove), '? host key' (ask)
     #[arg(long, value_name = "FILE", conflicts_with_all = CHURN,
@@ -54,10 +54,10 @@ pub(super) struct Policies {
     #[arg(long, value_name = "FILE", conflicts_with_all = CHURN, requires = "cache_items")]
     requests: Option<PathBuf>,
     /// Objects that each cache holds; the one asked for longest ago makes room
-    #[arg(long, value_name = "C", value_parser = values::items, requires = "requests")]
+    #[arg(long, value_name = "C", value_parser = values::items, allow_hyphen_values = true, requires = "requests")]
     cache_items: Option<u64>,
     /// Lines of the file that make a second [default: one a host]
-    #[arg(long, value_name = "L", value_parser = values::items, conflicts_with_all = CHURN)]
+    #[arg(long, value_name = "L", value_parser = values::items, allow_hyphen_values = true, conflicts_with_all = CHURN)]
     per_second: Option<u64>,
     /// A policy to try, such as miss:0.01,ghost=0.05, overall:0.1,weights=1/5, dirty:0.1,
     /// interval:60, budget:10000 or manual, each with shortest= and longest= seconds;
@@ -65,11 +65,11 @@ pub(super) struct Policies {
     #[arg(long = "policy", value_name = "P", value_parser = given)]
     policies: Vec<Given>,
     /// Chance that one lookup of an absent key names any wrong host, 1e-15 to below 1
-    #[arg(long, value_name = "E", value_parser = values::rate, default_value = "0.01")]
+    #[arg(long, value_name = "E", value_parser = values::rate, allow_hyphen_values = true, default_value = "0.01")]
     false_positive: Rate,
     /// Keys that each host is planned for; filters grow past it [default: --items,
     /// --cache-items, or the most that any host of the history holds]
-    #[arg(long, value_name = "N", value_parser = values::items)]
+    #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// Send added keys as changed bits only, never as digests
     #[arg(long)]
