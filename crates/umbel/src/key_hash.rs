@@ -203,6 +203,17 @@ impl KeyHasher {
         Ok(())
     }
 
+    /// Learns a seed from a hasher that hashes alike, if that one knows it. Whether the seed
+    /// may be stored stays what it was: a hasher that had only its fingerprint keeps it secret.
+    pub(crate) fn learn(&mut self, other: &Self) {
+        debug_assert_eq!(self, other);
+        if let (SeedKnowledge::Locked, SeedKnowledge::Public(seed) | SeedKnowledge::Secret(seed)) =
+            (self.seed, other.seed)
+        {
+            self.seed = SeedKnowledge::Secret(seed);
+        }
+    }
+
     /// Which hash function this is.
     #[must_use]
     pub const fn id(&self) -> HashId {

@@ -116,8 +116,9 @@ impl Decoder {
         if before != have {
             return Err(DecodeError::WrongBase { base: before, have });
         }
-        // The base's own scheme: it may know the seed.
-        let scheme = *base.own_scheme();
+        // Whether the seed may be stored is said by the delta; the base may know the seed.
+        let mut scheme = frame.scheme;
+        scheme.hasher_mut().learn(base.own_scheme().hasher());
         let filter = F::read(&mut frame.body, scheme, Some(base), &mut self.budget())?;
         let found = filter.checksum();
         if found == stored { Ok(filter) } else { Err(DecodeError::WrongResult { stored, found }) }
