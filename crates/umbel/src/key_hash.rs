@@ -203,15 +203,16 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// Learns a seed from a hasher that hashes alike, if that one knows it. Whether the seed
-    /// may be stored stays what it was: a hasher that had only its fingerprint keeps it secret.
-    pub(crate) fn learn(&mut self, other: &Self) {
-        debug_assert_eq!(self, other);
-        if let (SeedKnowledge::Locked, SeedKnowledge::Public(seed) | SeedKnowledge::Secret(seed)) =
-            (self.seed, other.seed)
-        {
-            self.seed = SeedKnowledge::Secret(seed);
-        }
+    /// This hasher with its seed made public, if it is known, or secret.
+    pub(crate) const fn with_seed_public(self, public: bool) -> Self {
+        let seed = match self.seed {
+            SeedKnowledge::Public(seed) | SeedKnowledge::Secret(seed) if public => {
+                SeedKnowledge::Public(seed)
+            }
+            SeedKnowledge::Public(seed) => SeedKnowledge::Secret(seed),
+            unchanged => unchanged,
+        };
+        Self { seed, ..self }
     }
 
     /// Which hash function this is.

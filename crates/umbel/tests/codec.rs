@@ -295,10 +295,17 @@ fn snapshot(kind: u8, shape: &Shape, body: &[u8]) -> Vec<u8> {
     seal(bytes)
 }
 
+/// The header of a delta of this kind and shape with the zero seed, without checksums.
+fn delta_header(kind: u8, shape: &Shape) -> Vec<u8> {
+    let mut bytes = snapshot(kind | 0x10, shape, &[]);
+    bytes.truncate(bytes.len() - 20);
+    bytes.extend(Seed::default().fingerprint().get().to_le_bytes());
+    bytes
+}
+
 /// A delta that leads from the checksum of `old` to that of `new`, whatever its body says.
 fn delta_of(old: &StandardFilter, new: &StandardFilter, body: &[u8]) -> Vec<u8> {
-    let mut bytes = snapshot(0x11, old.scheme().shape(), &[]);
-    bytes.truncate(bytes.len() - 4);
+    let mut bytes = delta_header(1, old.scheme().shape());
     bytes.extend(old.bits().checksum().to_le_bytes());
     bytes.extend(new.bits().checksum().to_le_bytes());
     bytes.extend(body);
@@ -769,9 +776,8 @@ fn levels_that_do_not_nest_leave_no_counter_outside_its_range() {
         let ones = u8::from(level <= 9);
         body.extend([64 - ones, ones]);
     }
-    let mut bytes = snapshot(0x12, &shape, &[]);
-    bytes.truncate(bytes.len() - 4);
-    let header = bytes.clone();
+    let header = delta_header(2, &shape);
+    let mut bytes = header.clone();
     // A first try tells the checksums that it should have had.
     bytes.extend([0; 16]);
     bytes.extend(&body);
