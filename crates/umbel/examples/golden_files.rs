@@ -31,12 +31,12 @@ fn main() -> io::Result<()> {
 }
 
 /// Name and contents of every golden file.
-pub fn files() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
     [standard(), seeds(), modes(), counting(), dynamic(), plain_dynamic()].concat()
 }
 
 /// `key 0`, `key 1` and so on.
-pub fn keys(range: std::ops::Range<u32>) -> Vec<String> {
+pub(crate) fn keys(range: std::ops::Range<u32>) -> Vec<String> {
     range.map(|number| format!("key {number}")).collect()
 }
 

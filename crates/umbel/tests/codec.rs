@@ -1,6 +1,8 @@
 //! The wire format against friends and enemies: deltas rebuild filters exactly, and no bytes
 //! whatsoever make a decoder panic, take more than its limit, or change what it was given.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;

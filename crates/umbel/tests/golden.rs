@@ -11,6 +11,8 @@
 //! When the format changes, this file's tests of the old version stay as they are (less the
 //! one that compares with what would be written now), and a new directory joins.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::fs;
 use std::path::Path;
 
@@ -63,6 +65,17 @@ fn golden_files_are_what_would_be_written_now() {
     }
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1");
     assert_eq!(fs::read_dir(directory).unwrap().count(), golden_files::files().len());
+}
+
+#[test]
+fn the_file_that_the_documentation_takes_apart_is_this_one() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
+    let page = fs::read_to_string(page).unwrap();
+    let dump = page.split("```text\n").find(|block| block.starts_with("55 4D 42 4C")).unwrap();
+    let dump = dump.split("```").next().unwrap();
+    let shown: Vec<u8> =
+        dump.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
+    assert_eq!(shown, bytes("tiny.umbel"));
 }
 
 #[test]

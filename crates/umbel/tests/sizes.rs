@@ -4,6 +4,8 @@
 //! delta of bits, `m·H(p)/8` for a snapshot, `log2 C(2^b, a)/8` for a list of digests.
 //! Everything is seeded. The table: `cargo test -p umbel --test sizes -- --nocapture`.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use umbel::codec::{AnyFilter, Decoder, encode, encode_delta};
 use umbel::{Digest, DigestBits, Shape, StandardFilter};
 

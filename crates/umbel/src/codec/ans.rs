@@ -57,7 +57,7 @@ pub(super) fn put_symbols(out: &mut Vec<u8>, symbols: &[u8], model: &Model) {
             words.push(state as u32);
             state >>= 32;
         }
-        state = state / frequency << PRECISION | (u64::from(before) + state % frequency);
+        state = ((state / frequency) << PRECISION) + u64::from(before) + state % frequency;
     }
     put_varint(out, state);
     put_varint(out, words.len() as u64);

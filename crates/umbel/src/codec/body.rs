@@ -437,7 +437,7 @@ fn charge_component<C>(
     budget: &mut Budget,
 ) -> Result<(), DecodeError> {
     budget.charge(2 * size_of::<(ComponentId, C)>() as u64)?;
-    if index == 1 || (index > 1 && index % 8 == 0) {
+    if index == 1 || (index > 1 && index.is_multiple_of(8)) {
         budget.charge(scheme.shape().bits())?;
     }
     Ok(())

@@ -144,7 +144,7 @@ fn select(word: u64, rank: u32) -> u64 {
     let fours = (pairs & 0x3333_3333_3333_3333) + (pairs >> 2 & 0x3333_3333_3333_3333);
     let sums = ((fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(LOW);
     // Bytes whose sum does not exceed the rank lie wholly below it.
-    let passed = ((u64::from(rank) * LOW | 0x80 * LOW) - sums) & (0x80 * LOW);
+    let passed = (((0x80 | u64::from(rank)) * LOW) - sums) & (0x80 * LOW);
     let shift = passed.count_ones() * 8;
     let below = ((sums << 8) >> shift) as u32 & 0xFF;
     let mut byte = word >> shift;
