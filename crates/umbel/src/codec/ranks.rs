@@ -145,14 +145,30 @@ fn select(word: u64, rank: u32) -> u64 {
     let sums = ((fours + (fours >> 4)) & 0x0F0F_0F0F_0F0F_0F0F).wrapping_mul(LOW);
     // Bytes whose sum does not exceed the rank lie wholly below it.
     let passed = (((0x80 | u64::from(rank)) * LOW) - sums) & (0x80 * LOW);
-    let shift = passed.count_ones() * 8;
+    let shift = ((passed >> 7).wrapping_mul(LOW) >> 56) as u32 * 8;
     let below = ((sums << 8) >> shift) as u32 & 0xFF;
-    let mut byte = word >> shift;
-    for _ in below..rank {
-        byte &= byte - 1;
-    }
-    (byte & byte.wrapping_neg()) << shift
+    let byte = (word >> shift) as u8;
+    let within = ONE_OF_BYTE[usize::from(byte)][(rank - below) as usize & 7];
+    1 << (shift + u32::from(within))
 }
+
+/// Where the one of each rank stands in a byte: a loop would be mispredicted.
+static ONE_OF_BYTE: [[u8; 8]; 256] = {
+    let mut table = [[0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut bit, mut rank) = (0, 0);
+        while bit < 8 {
+            if byte >> bit & 1 == 1 {
+                table[byte][rank] = bit;
+                rank += 1;
+            }
+            bit += 1;
+        }
+        byte += 1;
+    }
+    table
+};
 
 #[cfg(test)]
 mod tests {
