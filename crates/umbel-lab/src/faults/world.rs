@@ -171,7 +171,9 @@ impl World {
         self.tally.crashes += 1;
         let host = &mut self.hosts[number];
         host.engine = None;
-        host.restart_at = self.now + Duration::from_millis(self.random.below(15_000) as u64);
+        // Half come back while messages of their last life are still under way.
+        let longest = if self.random.below(2) == 0 { 500 } else { 15_000 };
+        host.restart_at = self.now + Duration::from_millis(self.random.below(longest) as u64);
         // The others may notice, or not.
         if self.random.below(3) > 0 {
             self.tell_gone(number);
@@ -243,10 +245,9 @@ impl World {
         }
         self.now = until;
         for number in 0..self.hosts.len() {
-            if let Some(engine) = &mut self.hosts[number].engine {
-                if engine.poll_timeout() <= self.now {
-                    engine.handle_timeout(self.now);
-                }
+            let engine = self.hosts[number].engine.as_mut();
+            if let Some(engine) = engine.filter(|engine| engine.poll_timeout() <= self.now) {
+                engine.handle_timeout(self.now);
             }
         }
         self.collect();

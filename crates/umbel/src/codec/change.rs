@@ -84,7 +84,7 @@ pub fn encode_change(
     let digests = Digests::distinct(added);
     if !digests.0.is_empty() && digests.explain(shape, base, new) {
         let mut shorter = vec![BY_DIGESTS];
-        subset::encode(&mut shorter, universe(shape), digests.0.len() as u64, &digests);
+        digests.encode(&mut shorter, shape);
         if shorter.len() < out.len() - start {
             out.truncate(start);
             out.append(&mut shorter);
@@ -103,10 +103,7 @@ pub(super) fn decode_change(
 ) -> Result<(), DecodeError> {
     match reader.byte()? {
         BY_BITS => decode_differing(reader, base, Among::Zeros, new)?,
-        BY_DIGESTS => {
-            let universe = universe(shape);
-            subset::decode(reader, universe, most_digests(shape), &mut Set { shape, bits: new })?;
-        }
+        BY_DIGESTS => decode_digests(reader, shape, new)?,
         _ => return Err(DecodeError::Malformed("unknown kind of a change")),
     }
     decode_differing(reader, base, Among::Ones, new)
@@ -141,6 +138,26 @@ pub(crate) fn decode_differing(
     subset::decode(reader, universe.into(), universe, &mut Flip::new(base, among, target))
 }
 
+/// Appends digests of the shape's length, in any order, repeats allowed; whether that was
+/// possible: more than a receiver takes are not written.
+pub(crate) fn encode_digests(out: &mut Vec<u8>, shape: &Shape, digests: &[Digest]) -> bool {
+    let digests = Digests::distinct(digests);
+    let fits = digests.fit(shape);
+    if fits {
+        digests.encode(out, shape);
+    }
+    fits
+}
+
+/// Reads what [`encode_digests`] wrote and sets the bits of those digests.
+pub(crate) fn decode_digests(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    bits: &mut BitVector,
+) -> Result<(), DecodeError> {
+    subset::decode(reader, universe(shape), most_digests(shape), &mut Set { shape, bits })
+}
+
 /// How many digests there are.
 fn universe(shape: &Shape) -> u128 {
     1 << shape.digest_bits().get()
@@ -163,12 +180,21 @@ impl Digests {
         Self(digests)
     }
 
+    fn encode(&self, out: &mut Vec<u8>, shape: &Shape) {
+        subset::encode(out, universe(shape), self.0.len() as u64, self);
+    }
+
+    /// Whether each is a digest of the shape, and a receiver takes so many.
+    fn fit(&self, shape: &Shape) -> bool {
+        let ours = |digest: &Digest| u128::from(digest.get()) < universe(shape);
+        self.0.len() as u64 <= most_digests(shape) && self.0.iter().all(ours)
+    }
+
     /// Whether naming these digests says the same as naming the bits: each is one of the
     /// shape's, their positions are ones of the new bits, and all that `new` has beyond
     /// `base` are among them.
     fn explain(&self, shape: &Shape, base: &BitVector, new: &BitVector) -> bool {
-        let ours = |digest: &Digest| u128::from(digest.get()) < universe(shape);
-        if self.0.len() as u64 > most_digests(shape) || !self.0.iter().all(ours) {
+        if !self.fit(shape) {
             return false;
         }
         let mut set = 0;

@@ -43,7 +43,7 @@ pub use any::{AnyFilter, Kind};
 pub use body::Encodable;
 pub(crate) use bytes::{Reader, put_varint};
 pub use change::{Flips, encode_change};
-pub(crate) use change::{decode_flipped, encode_flipped};
+pub(crate) use change::{decode_differing, decode_digests, encode_differing, encode_digests};
 pub use decoder::Decoder;
 pub use frame::{DeltaError, encode, encode_delta};
 pub(crate) use ranks::Among;

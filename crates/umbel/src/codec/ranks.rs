@@ -11,7 +11,7 @@ use crate::bits::BitVector;
 
 /// Which bits are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Among {
+pub(crate) enum Among {
     Ones,
     Zeros,
 }

@@ -28,7 +28,7 @@ use super::ans::{Model, Symbols, TOTAL, put_symbols};
 use super::bytes::{Reader, put_varint};
 
 /// An ascending list of distinct numbers, to be encoded.
-pub(super) trait Source {
+pub(crate) trait Source {
     /// Hands out the numbers, ascending.
     fn each(&self, found: impl FnMut(u64));
 
@@ -41,7 +41,7 @@ pub(super) trait Source {
 }
 
 /// What receives decoded numbers, ascending.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Takes a number.
     fn put(&mut self, number: u64);
 
@@ -60,7 +60,7 @@ pub(super) trait Sink {
 }
 
 /// Appends an ascending list of `count` distinct numbers below `universe`.
-pub(super) fn encode(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &impl Source) {
+pub(crate) fn encode(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &impl Source) {
     debug_assert!(u128::from(count) <= universe);
     put_varint(out, count);
     let absent = universe - u128::from(count);
@@ -80,7 +80,7 @@ pub(super) fn encode(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &im
 /// them are refused before the first is handed out.
 ///
 /// On an error, the numbers handed out before it are to be thrown away.
-pub(super) fn decode(
+pub(crate) fn decode(
     reader: &mut Reader<'_>,
     universe: u128,
     most: u64,
