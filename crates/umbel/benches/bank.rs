@@ -14,7 +14,9 @@ fn filters(count: u64) -> Vec<StandardFilter> {
     let shape = Shape::new(1 << 18, 7).expect("in range");
     let filter = |host: u64| {
         let mut filter = StandardFilter::with_shape(shape).expect("there is memory");
-        (0..26_000u64).for_each(|key| drop(filter.insert((host << 32 | key).to_le_bytes())));
+        for key in 0..26_000u64 {
+            filter.insert((host << 32 | key).to_le_bytes());
+        }
         filter
     };
     (0..count).map(filter).collect()
