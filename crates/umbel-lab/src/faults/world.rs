@@ -300,12 +300,11 @@ impl World {
     fn disagreement(&self) -> Option<String> {
         for home in &self.hosts {
             let published = home.engine.as_ref()?.published_checksum(&self.set)?;
-            if published.1 == Epoch(0) {
-                continue;
-            }
+            // A life that has published nothing leaves nothing of earlier lives either.
+            let published = Some(published).filter(|(_, epoch, _)| *epoch > Epoch(0));
             for host in self.hosts.iter().filter(|host| host.name != home.name) {
                 let held = host.engine.as_ref()?.replica_checksum(&self.set, &home.name);
-                if held != Some(published) {
+                if held != published {
                     let (a, b) = (&host.name, &home.name);
                     return Some(format!("{a} holds {held:?} of {b}, who published {published:?}"));
                 }

@@ -17,6 +17,8 @@
 //!
 //! Always true: what is decoded fits the image it was decoded against.
 
+use std::collections::BTreeSet;
+
 use super::image::{Change, Changes, Image};
 use crate::bits::BitVector;
 use crate::codec::{
@@ -71,22 +73,29 @@ pub(crate) fn encode_changes(
     }
 }
 
-/// Reads what [`encode_changes`] wrote against the same image.
+/// Reads what [`encode_changes`] wrote against the same image; more than `most` components
+/// given anew are refused before there is memory for them.
 pub(crate) fn decode_changes(
     reader: &mut Reader<'_>,
     image: &Image,
+    most: usize,
 ) -> Result<Changes, DecodeError> {
+    let (mut wholes, mut seen) = (0, BTreeSet::new());
     let shape = image.scheme().shape();
     let mut changes: Changes = Vec::new();
     for _ in 0..reader.varint()? {
         let id = ComponentId(reader.varint32()?);
-        if changes.iter().any(|(other, _)| *other == id) || changes.len() >= MOST_COMPONENTS {
+        if !seen.insert(id) {
             return Err(DecodeError::Malformed("a component changes twice"));
         }
         let base = image.component(id).map(|component| &component.bits);
         let change = match (reader.byte()?, base) {
             (DROPPED, _) => Change::Dropped,
-            (WHOLE, _) => Change::Whole(decode_whole(reader, shape)?),
+            (WHOLE, _) => {
+                wholes += 1;
+                check_number(wholes, most)?;
+                Change::Whole(decode_whole(reader, shape)?)
+            }
             (op @ (BY_BITS | BY_DIGESTS), Some(base)) => {
                 Change::Flips(decode_flips(reader, shape, base, op)?)
             }
@@ -95,6 +104,13 @@ pub(crate) fn decode_changes(
         changes.push((id, change));
     }
     Ok(changes)
+}
+
+fn check_number(wholes: usize, most: usize) -> Result<(), DecodeError> {
+    if wholes > most {
+        return Err(DecodeError::Malformed("more components than are accepted"));
+    }
+    Ok(())
 }
 
 /// More components than any home has: bounds what a hostile one makes us hold.
@@ -253,25 +269,26 @@ pub(crate) enum PartialChange {
     Pages(Vec<(u64, BitVector)>),
 }
 
-/// Reads a change for the sake of the pages that `have` gives.
+/// Reads a change for the sake of the pages that `have` gives; more than `most` components
+/// given anew are refused.
 pub(crate) fn decode_partial<'a>(
     reader: &mut Reader<'_>,
     shape: &Shape,
+    most: usize,
     have: impl Fn(ComponentId, u64) -> Option<&'a BitVector>,
 ) -> Result<PartialChanges, DecodeError> {
     let mut components = Vec::new();
+    let mut wholes = 0;
     for _ in 0..reader.varint()? {
         let id = ComponentId(reader.varint32()?);
-        if components.len() >= MOST_COMPONENTS {
-            return Err(DecodeError::Malformed("more components than there can be"));
-        }
         let change = match reader.byte()? {
             DROPPED => PartialChange::Dropped,
-            WHOLE => PartialChange::Whole(
-                (0..pages(shape))
-                    .map(|page| decode_page(&mut block(reader)?, page_len(shape, page)))
-                    .collect::<Result<_, _>>()?,
-            ),
+            WHOLE => {
+                wholes += 1;
+                check_number(wholes, most)?;
+                let mut page = |page| decode_page(&mut block(reader)?, page_len(shape, page));
+                PartialChange::Whole((0..pages(shape)).map(&mut page).collect::<Result<_, _>>()?)
+            }
             op @ (BY_BITS | BY_DIGESTS) => {
                 PartialChange::Pages(decode_partial_flips(reader, shape, op, |page| {
                     have(id, page)
