@@ -22,6 +22,7 @@
 
 pub mod faults;
 mod home;
+mod hosts;
 mod plan;
 mod plot;
 mod random;
@@ -78,6 +79,8 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::zhu_fig_7::EXPERIMENT,
     tables::zhu_fig_8::EXPERIMENT,
     tables::zhu_table_1::EXPERIMENT,
+    tables::zhu_fig_9::EXPERIMENT,
+    tables::zhu_table_2::EXPERIMENT,
 ];
 
 /// The experiment of this name.

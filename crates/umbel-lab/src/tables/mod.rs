@@ -8,11 +8,13 @@ pub(crate) mod zhu_fig_2;
 pub(crate) mod zhu_fig_6;
 pub(crate) mod zhu_fig_7;
 pub(crate) mod zhu_fig_8;
+pub(crate) mod zhu_fig_9;
 pub(crate) mod zhu_table_1;
+pub(crate) mod zhu_table_2;
 
 use umbel::Shape;
-use umbel::model::stale::{Dirty, Replica};
-use umbel::model::standard;
+use umbel::model::stale::{Dirty, Replica, Weights};
+use umbel::model::{any_of, standard};
 
 use crate::report::{Claim, Column, Origin};
 use crate::spread::Spread;
@@ -48,6 +50,15 @@ fn replica(shape: Shape, items: u64, dirty: Dirty) -> Replica {
     let ones = dirty.ones.min(standard::fill(shape, items));
     let zeros = dirty.zeros.min(standard::fill(shape, items).mul_add(-1.0, 1.0));
     Replica::new(shape, items, Dirty { ones, zeros }).expect("shares are within the fill")
+}
+
+/// The host rate of equations 14 to 16 without treating f+ and f- of one replica as
+/// independent: they exclude each other, as section 3.2 itself says before equation 13, so
+/// `1 - (1 - f) (1 - f+ - f-)^(γ-1)`.
+fn exclusive_host(shape: Shape, items: u64, stale: &Replica, hosts: u64) -> f64 {
+    let own = standard::false_positive(shape, items);
+    let replicas = any_of(stale.overall(Weights::default()), hosts as f64 - 1.0);
+    1.0 - (1.0 - own) * (1.0 - replicas)
 }
 
 /// The points of a figure, which the text does not give.
