@@ -81,6 +81,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::zhu_table_1::EXPERIMENT,
     tables::zhu_fig_9::EXPERIMENT,
     tables::zhu_table_2::EXPERIMENT,
+    tables::zhu_fig_10::EXPERIMENT,
 ];
 
 /// The experiment of this name.
