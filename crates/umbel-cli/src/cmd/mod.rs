@@ -2,6 +2,7 @@
 
 mod demo;
 mod filter;
+mod lab;
 mod model;
 mod plan;
 
@@ -17,6 +18,7 @@ pub(crate) enum Command {
     /// Parameters for a target: how large, how often, how many bytes, how wrong
     Plan(plan::Plan),
     Filter(filter::Filter),
+    Lab(lab::Lab),
 }
 
 impl Command {
@@ -26,6 +28,7 @@ impl Command {
             Self::Model(command) => command.run(),
             Self::Plan(command) => command.run(),
             Self::Filter(filter) => filter.run(),
+            Self::Lab(lab) => lab.run(),
         }
     }
 }
