@@ -72,3 +72,38 @@ fn a_directory_that_cannot_be_made_is_refused_before_anything_runs() {
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("inside") && told.lines().count() == 1, "{told}");
 }
+
+#[test]
+fn worlds_of_faults_break_no_promise_and_repeat_from_their_seed() {
+    let arguments = ["faults", "--seeds", "20", "--seed", "5", "--steps", "80", "--json"];
+    let json = printed(&arguments);
+    let tally: Value = serde_json::from_str(&json).expect("one object");
+    let keys: Vec<&String> = tally.as_object().expect("an object").keys().collect();
+    let mut expected = vec![
+        "worlds",
+        "steps",
+        "messages",
+        "dropped",
+        "duplicated",
+        "reordered",
+        "corrupted",
+        "crashes",
+        "partitions",
+        "violations",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+    assert_eq!((&tally["worlds"], &tally["violations"]), (&Value::from(20), &Value::from(0)));
+    assert!(tally["messages"].as_u64() > Some(1000));
+    assert_eq!(json, printed(&arguments), "the same seed, the same world");
+}
+
+#[test]
+fn worlds_of_faults_refuse_numbers_out_of_range() {
+    for (option, value) in [("--seeds", "0"), ("--hosts", "1"), ("--steps", "0"), ("--seed", "x")] {
+        let output = lab(&["faults", option, value]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(option) && told.lines().count() == 1, "{told}");
+    }
+}

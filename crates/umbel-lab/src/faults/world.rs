@@ -142,7 +142,7 @@ impl World {
     /// Adds and removes a few keys, sometimes many, sometimes publishes by hand.
     fn churn(&mut self, number: usize) {
         let (now, set) = (self.now, &self.set);
-        let Host { engine: Some(engine), disk, .. } = &mut self.hosts[number] else { return };
+        let Some(engine) = &mut self.hosts[number].engine else { return };
         let many = if self.random.below(60) == 0 { 120 } else { 3 };
         for _ in 0..self.random.below(many) {
             let key = (self.random.below(300) as u64).to_be_bytes();
@@ -154,9 +154,6 @@ impl World {
         }
         if self.random.below(100) == 0 {
             engine.publish(now, set);
-        }
-        if let Some(home) = engine.home(set) {
-            *disk = home.catalogue().clone();
         }
     }
 
@@ -170,7 +167,10 @@ impl World {
     fn crash(&mut self, number: usize) {
         self.tally.crashes += 1;
         let host = &mut self.hosts[number];
-        host.engine = None;
+        // Every change was on disk before it was acknowledged.
+        if let Some(home) = host.engine.take().as_ref().and_then(|engine| engine.home(&self.set)) {
+            host.disk = home.catalogue().clone();
+        }
         // Half come back while messages of their last life are still under way.
         let longest = if self.random.below(2) == 0 { 500 } else { 15_000 };
         host.restart_at = self.now + Duration::from_millis(self.random.below(longest) as u64);

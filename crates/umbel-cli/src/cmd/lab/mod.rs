@@ -1,5 +1,6 @@
 //! `umbel lab`: experiments from a seed, one subcommand a file.
 
+mod faults;
 mod list;
 mod run;
 
@@ -14,11 +15,12 @@ pub(crate) struct Lab {
     command: Command,
 }
 
-/// What can be done in the lab; simulations of policies and faults go here as well.
+/// What can be done in the lab.
 #[derive(Subcommand)]
 enum Command {
     List(list::List),
     Run(run::Run),
+    Faults(faults::Faults),
 }
 
 impl Lab {
@@ -26,6 +28,7 @@ impl Lab {
         match self.command {
             Command::List(list) => list.run(),
             Command::Run(run) => run.run(),
+            Command::Faults(faults) => faults.run(),
         }
     }
 }
