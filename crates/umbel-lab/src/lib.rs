@@ -1,7 +1,95 @@
-//! Simulated worlds: the very code that hosts run, in networks that misbehave from a seed.
+//! Experiments: the papers' tables and figures, remade with real filters.
+//!
+//! An [`Experiment`] is one table or figure. It runs to a [`Plan`] (seed, trials, keys asked)
+//! and gives a [`Report`]: rows in which what the paper prints, the closed form and the
+//! simulation stand side by side, and a verdict on every claim of the text. A claim that
+//! does not hold says so: nothing here is tuned.
+//!
+//! Always true: the same plan gives the same report to the last digit, on any number of
+//! threads. All randomness comes from the plan's seed; there is no clock.
+//!
+//! Beside them, worlds that the papers do not have: update policies on one history
+//! ([`policies`]), and networks that misbehave ([`faults`]).
+//!
+//! Not here: files and terminals (`umbel-cli` prints and saves reports).
+//!
+//! ```
+//! use umbel_lab::{Plan, Silent, find};
+//!
+//! let experiment = find("zhu-fig-7").expect("a figure of paper 1");
+//! let report = experiment.run(&Plan::reduced(1), &Silent);
+//! assert!(report.to_text().contains("theorem 4"));
+//! ```
 
 #![forbid(unsafe_code)]
 
 pub mod faults;
+mod home;
+mod hosts;
+mod plan;
+mod plot;
 pub mod policies;
 mod random;
+pub mod report;
+mod spread;
+mod tables;
+
+pub use plan::{Plan, Progress, Silent};
+pub use report::{Claim, Report, Verdict};
+
+use plan::Bench;
+use report::Findings;
+
+/// One table or figure of a paper.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    name: &'static str,
+    source: &'static str,
+    title: &'static str,
+    find: fn(&Bench<'_>) -> Findings,
+}
+
+impl Experiment {
+    /// What it is called on the command line, such as `zhu-table-2`.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// Where it stands in the papers.
+    #[must_use]
+    pub const fn source(&self) -> &'static str {
+        self.source
+    }
+
+    /// What it shows.
+    #[must_use]
+    pub const fn title(&self) -> &'static str {
+        self.title
+    }
+
+    /// Runs all trials of the plan.
+    #[must_use]
+    pub fn run(&self, plan: &Plan, progress: &dyn Progress) -> Report {
+        let findings = (self.find)(&Bench::new(self.name, plan, progress));
+        Report::new(self, findings)
+    }
+}
+
+/// Every experiment, in the order of the papers.
+pub const EXPERIMENTS: &[Experiment] = &[
+    tables::zhu_fig_2::EXPERIMENT,
+    tables::zhu_fig_6::EXPERIMENT,
+    tables::zhu_fig_7::EXPERIMENT,
+    tables::zhu_fig_8::EXPERIMENT,
+    tables::zhu_table_1::EXPERIMENT,
+    tables::zhu_fig_9::EXPERIMENT,
+    tables::zhu_table_2::EXPERIMENT,
+    tables::zhu_fig_10::EXPERIMENT,
+];
+
+/// The experiment of this name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Experiment> {
+    EXPERIMENTS.iter().find(|experiment| experiment.name == name)
+}

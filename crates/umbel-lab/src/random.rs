@@ -18,6 +18,12 @@ impl Random {
         Self(stream.next())
     }
 
+    /// The stream of one of several numbers made of a key.
+    pub(crate) const fn of_key(key: u64, i: u64) -> Self {
+        let mut stream = Self(key);
+        Self(stream.next() ^ i)
+    }
+
     /// 64 random bits.
     pub(crate) const fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);

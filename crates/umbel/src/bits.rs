@@ -201,6 +201,28 @@ impl BitVector {
         sum
     }
 
+    /// A vector of these words, as many as its length takes.
+    pub(crate) fn from_words(len: Bits, words: Vec<u64>) -> Self {
+        let ones = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        let bits = Self { len: len.get(), ones, words };
+        debug_assert_eq!(bits.words.len() as u64, bits.len.div_ceil(64));
+        bits
+    }
+
+    /// Flips the bits of a word that are ones in `mask`, which must lie below the length.
+    #[inline]
+    pub(crate) fn flip(&mut self, index: usize, mask: u64) {
+        let word = &mut self.words[index];
+        let cleared = *word & mask;
+        *word ^= mask;
+        if mask.is_power_of_two() {
+            self.ones = if cleared == 0 { self.ones + 1 } else { self.ones - 1 };
+        } else {
+            self.ones += u64::from((mask ^ cleared).count_ones());
+            self.ones -= u64::from(cleared.count_ones());
+        }
+    }
+
     /// Asks the processor for the word of `position` ahead of its use.
     #[inline(always)]
     pub(crate) fn prefetch(&self, position: u64) {

@@ -203,6 +203,18 @@ impl KeyHasher {
         Ok(())
     }
 
+    /// This hasher with its seed made public, if it is known, or secret.
+    pub(crate) const fn with_seed_public(self, public: bool) -> Self {
+        let seed = match self.seed {
+            SeedKnowledge::Public(seed) | SeedKnowledge::Secret(seed) if public => {
+                SeedKnowledge::Public(seed)
+            }
+            SeedKnowledge::Public(seed) => SeedKnowledge::Secret(seed),
+            unchanged => unchanged,
+        };
+        Self { seed, ..self }
+    }
+
     /// Which hash function this is.
     #[must_use]
     pub const fn id(&self) -> HashId {

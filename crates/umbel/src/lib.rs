@@ -1,7 +1,32 @@
 //! Bloom filters that travel.
 //!
-//! umbel tells any host which hosts hold an object, from its own memory, within a false
-//! rate that the operator sets.
+//! umbel tells any host which hosts hold an object, from its own memory, within a false rate
+//! that the operator sets. This crate is all of it that needs no system: no files, sockets,
+//! threads, clock or randomness of its own.
+//!
+//! | to | see |
+//! |---|---|
+//! | add keys and ask for them | [`StandardFilter`] |
+//! | remove them again | [`CountingFilter`] |
+//! | grow and shrink | [`DynamicFilter`] |
+//! | ask many filters at once | [`bank::Bank`] |
+//! | write, read, send changes | [`codec`] |
+//! | choose parameters for a target | [`design`] |
+//! | know what a filter will do | [`model`] |
+//! | keep replicas fresh at other hosts | [`replica`] |
+//!
+//! ```
+//! use umbel::StandardFilter;
+//!
+//! let mut filter = StandardFilter::for_target(10_000, 0.01)?;
+//! filter.insert("apple");
+//! assert!(filter.contains("apple"));
+//! # Ok::<(), umbel::params::ParamError>(())
+//! ```
+//!
+//! Which side can be wrong: a claim ("may contain") is wrong for an absent key with the
+//! filter's false positive rate; a denial is certain. Keys are bytes and are hashed once,
+//! where they enter ([`key_hash`]).
 
 pub mod bank;
 pub mod bits;
@@ -20,3 +45,8 @@ pub use filter::{CountingFilter, DynamicFilter, Membership, StandardFilter};
 pub use key_hash::{Digest, HashId, KeyHash, KeyHasher, Seed};
 pub use params::{DigestBits, Rate, Shape};
 pub use scheme::{Mismatch, Scheme};
+
+/// The README's example runs with the doc tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

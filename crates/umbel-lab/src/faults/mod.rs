@@ -85,6 +85,9 @@ pub struct Failure {
 
 /// Runs all worlds on all cores; `done` is told of each that has ended. The outcome does not
 /// depend on the number of cores.
+///
+/// # Panics
+/// If an engine panics or breaks a promise that it checks itself: a bug.
 pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
     let next = AtomicU64::new(0);
     let outcome = Mutex::new((Tally::default(), Vec::new()));

@@ -142,7 +142,7 @@ impl World {
     /// Adds and removes a few keys, sometimes many, sometimes publishes by hand.
     fn churn(&mut self, number: usize) {
         let (now, set) = (self.now, &self.set);
-        let Host { engine: Some(engine), disk, .. } = &mut self.hosts[number] else { return };
+        let Some(engine) = &mut self.hosts[number].engine else { return };
         let many = if self.random.below(60) == 0 { 120 } else { 3 };
         for _ in 0..self.random.below(many) {
             let key = (self.random.below(300) as u64).to_be_bytes();
@@ -154,9 +154,6 @@ impl World {
         }
         if self.random.below(100) == 0 {
             engine.publish(now, set);
-        }
-        if let Some(home) = engine.home(set) {
-            *disk = home.catalogue().clone();
         }
     }
 
@@ -170,8 +167,13 @@ impl World {
     fn crash(&mut self, number: usize) {
         self.tally.crashes += 1;
         let host = &mut self.hosts[number];
-        host.engine = None;
-        host.restart_at = self.now + Duration::from_millis(self.random.below(15_000) as u64);
+        // Every change was on disk before it was acknowledged.
+        if let Some(home) = host.engine.take().as_ref().and_then(|engine| engine.home(&self.set)) {
+            host.disk = home.catalogue().clone();
+        }
+        // Half come back while messages of their last life are still under way.
+        let longest = if self.random.below(2) == 0 { 500 } else { 15_000 };
+        host.restart_at = self.now + Duration::from_millis(self.random.below(longest) as u64);
         // The others may notice, or not.
         if self.random.below(3) > 0 {
             self.tell_gone(number);
@@ -243,10 +245,9 @@ impl World {
         }
         self.now = until;
         for number in 0..self.hosts.len() {
-            if let Some(engine) = &mut self.hosts[number].engine {
-                if engine.poll_timeout() <= self.now {
-                    engine.handle_timeout(self.now);
-                }
+            let engine = self.hosts[number].engine.as_mut();
+            if let Some(engine) = engine.filter(|engine| engine.poll_timeout() <= self.now) {
+                engine.handle_timeout(self.now);
             }
         }
         self.collect();
@@ -299,12 +300,11 @@ impl World {
     fn disagreement(&self) -> Option<String> {
         for home in &self.hosts {
             let published = home.engine.as_ref()?.published_checksum(&self.set)?;
-            if published.1 == Epoch(0) {
-                continue;
-            }
+            // A life that has published nothing leaves nothing of earlier lives either.
+            let published = Some(published).filter(|(_, epoch, _)| *epoch > Epoch(0));
             for host in self.hosts.iter().filter(|host| host.name != home.name) {
                 let held = host.engine.as_ref()?.replica_checksum(&self.set, &home.name);
-                if held != Some(published) {
+                if held != published {
                     let (a, b) = (&host.name, &home.name);
                     return Some(format!("{a} holds {held:?} of {b}, who published {published:?}"));
                 }

@@ -26,6 +26,7 @@ mod transpose;
 pub use candidates::{BatchCandidates, Candidates};
 pub use rows::{HeapRows, Line, Rows};
 
+use candidates::Emitter;
 use group::{Group, group_bytes};
 
 use crate::bits::BitVector;
@@ -308,22 +309,24 @@ impl<R: Rows> Bank<R> {
         let mut groups = self.groups.iter().zip(0..);
         let found = groups.find_map(|(group, number)| Some((group.as_ref()?, number)));
         let (group, number) = found.expect("there is one group");
-        let stride = group.stride();
-        candidates.bitmaps.resize(BATCH * stride, 0);
+        let (stride, first) = (group.stride(), ColumnId::new(number, 0));
+        let BatchCandidates { ids, ends, bitmaps } = candidates;
+        bitmaps.resize(BATCH * stride, 0);
+        let mut emitter = Emitter::new(ids);
         hashes.iter().take(AHEAD).for_each(|hash| group.prefetch(*hash));
         for (batch, start) in hashes.chunks(BATCH).zip((0..).step_by(BATCH)) {
-            let bitmaps = candidates.bitmaps.chunks_exact_mut(stride);
-            for ((hash, bitmap), index) in batch.iter().zip(bitmaps).zip(start..) {
+            for ((hash, bitmap), index) in
+                batch.iter().zip(bitmaps.chunks_exact_mut(stride)).zip(start..)
+            {
                 if let Some(later) = hashes.get(index + AHEAD) {
                     group.prefetch(*later);
                 }
                 group.who(*hash, bitmap);
             }
-            for bitmap in candidates.bitmaps.chunks_exact(stride).take(batch.len()) {
-                candidates::emit(&mut candidates.ids, ColumnId::new(number, 0), bitmap);
-                candidates.ends.push(candidates.ids.len());
-            }
+            let answered = bitmaps.chunks_exact(stride).take(batch.len());
+            ends.extend(answered.map(|bitmap| emitter.emit(first, bitmap)));
         }
+        emitter.finish();
     }
 
     fn who_batch_of_many_groups(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {

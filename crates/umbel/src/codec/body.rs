@@ -15,11 +15,13 @@
 //! wrote the bytes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::bytes::{Reader, put_varint};
-use super::change::{decode_change, decode_flipped, encode_change, encode_flipped};
-use super::ranks::{Among, Ranks};
-use super::{DecodeError, Kind, subset};
+use super::change::{decode_change, decode_differing, encode_change, encode_differing};
+use super::ranks::{Among, Flip};
+use super::subset::{self, Sink, Source};
+use super::{DecodeError, Kind};
 use crate::bits::BitVector;
 use crate::filter::{Component, ComponentId, CountingFilter, DynamicFilter, StandardFilter};
 use crate::key_hash::Digest;
@@ -40,13 +42,25 @@ pub struct Budget {
 }
 
 impl Budget {
+    /// Takes memory for good.
     fn charge(&mut self, bytes: u64) -> Result<(), DecodeError> {
         self.used = self.used.saturating_add(bytes);
-        if self.used > self.limit {
-            return Err(DecodeError::TooLarge { needed: self.used, limit: self.limit });
+        self.lend(0)
+    }
+
+    /// That there is also memory for what is given back at once.
+    fn lend(self, bytes: u64) -> Result<(), DecodeError> {
+        let needed = self.used.saturating_add(bytes);
+        if needed > self.limit {
+            return Err(DecodeError::TooLarge { needed, limit: self.limit });
         }
         Ok(())
     }
+}
+
+/// Bytes of a bit vector of a scheme's length, or of a vector for each of its counters' bits.
+fn vector_bytes(scheme: &Scheme) -> u64 {
+    scheme.shape().bits().div_ceil(64) * 8
 }
 
 pub(super) mod private {
@@ -70,25 +84,58 @@ pub(super) mod private {
 
 use private::Body;
 
-/// More keys than any filter counts; leaves room to count on.
-const MOST_ITEMS: u64 = 1 << 56;
+impl Source for BitVector {
+    fn each(&self, mut found: impl FnMut(u64)) {
+        for (index, word) in (0..).zip(self.words()) {
+            let mut word = *word;
+            while word != 0 {
+                found(index * 64 + u64::from(word.trailing_zeros()));
+                word &= word - 1;
+            }
+        }
+    }
 
-fn read_items(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
-    match reader.varint()? {
-        items @ 0..=MOST_ITEMS => Ok(items),
-        _ => Err(DecodeError::Malformed("more items than a filter counts")),
+    fn bitmap(&self, universe: u64) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(size_of_val(self.words()));
+        self.words().iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+        bytes.truncate(universe.div_ceil(8) as usize);
+        bytes
+    }
+}
+
+/// Sets the bits of a vector of zeros.
+impl Sink for BitVector {
+    #[inline]
+    fn put(&mut self, number: u64) {
+        self.flip((number >> 6) as usize, 1 << (number & 63));
+    }
+
+    #[inline]
+    fn run(&mut self, numbers: Range<u64>) {
+        let mut start = numbers.start;
+        while start < numbers.end {
+            let end = numbers.end.min((start | 63) + 1);
+            let ones = u64::MAX >> (64 - (end - start));
+            self.flip((start >> 6) as usize, ones << (start & 63));
+            start = end;
+        }
+    }
+
+    #[inline]
+    fn byte(&mut self, index: u64, byte: u8) {
+        self.words_mut()[(index >> 3) as usize] |= u64::from(byte) << ((index & 7) * 8);
+        self.add_ones(byte.count_ones().into());
     }
 }
 
 fn write_whole(bits: &BitVector, out: &mut Vec<u8>) {
-    subset::encode(out, bits.len().into(), bits.ones(), bits.positions());
+    subset::encode(out, bits.len().into(), bits.ones(), bits);
 }
 
-fn read_whole(reader: &mut Reader<'_>, len: u64) -> Result<BitVector, DecodeError> {
+fn read_whole(reader: &mut Reader<'_>, scheme: &Scheme) -> Result<BitVector, DecodeError> {
+    let len = scheme.shape().bits();
     let mut bits = BitVector::zeros(Bits::new(len)?)?;
-    subset::decode(reader, len.into(), len, |position| {
-        bits.set(position);
-    })?;
+    subset::decode(reader, len.into(), len, &mut bits)?;
     Ok(bits)
 }
 
@@ -120,14 +167,13 @@ impl Body for StandardFilter {
         base: Option<&Self>,
         budget: &mut Budget,
     ) -> Result<Self, DecodeError> {
-        budget.charge(scheme.shape().bits() / 8)?;
-        let items = read_items(reader)?;
+        budget.charge(vector_bytes(&scheme))?;
+        let items = reader.varint()?;
         let bits = match base {
-            None => read_whole(reader, scheme.shape().bits())?,
+            None => read_whole(reader, &scheme)?,
             Some(base) => {
-                let flips = decode_change(reader, scheme.shape(), base.bits())?;
                 let mut bits = base.bits().clone();
-                flips.apply(&mut bits);
+                decode_change(reader, scheme.shape(), base.bits(), &mut bits)?;
                 bits
             }
         };
@@ -151,17 +197,17 @@ impl Body for CountingFilter {
         put_varint(out, self.items());
         let levels = self.levels().max(base.map_or(0, Self::levels));
         put_varint(out, levels.into());
+        let level = |filter: &Self, level| filter.level(level).expect("memory for one level");
         let mut below: Option<BitVector> = None;
-        for level in 1..=levels {
-            let here = self.level(level);
+        for number in 1..=levels {
+            let here = level(self, number);
             if let Some(base) = base {
-                let before = base.level(level);
-                encode_flipped(out, &here, &before, &before, Among::Zeros);
-                encode_flipped(out, &before, &here, &before, Among::Ones);
+                let before = level(base, number);
+                encode_differing(out, &before, &here, Among::Zeros);
+                encode_differing(out, &before, &here, Among::Ones);
             } else if let Some(below) = &below {
-                let mut ranks = Ranks::new(below, Among::Ones);
-                let reached = here.positions().map(|position| ranks.rank(position));
-                subset::encode(out, below.ones().into(), here.ones(), reached);
+                let reached = Reached { below, here: &here };
+                subset::encode(out, below.ones().into(), here.ones(), &reached);
             } else {
                 write_whole(&here, out);
             }
@@ -175,8 +221,10 @@ impl Body for CountingFilter {
         base: Option<&Self>,
         budget: &mut Budget,
     ) -> Result<Self, DecodeError> {
-        budget.charge(scheme.shape().bits() / 8 * 5)?;
-        let items = read_items(reader)?;
+        // Four bits a counter, and its plain bit; a level and the one before it.
+        budget.charge(vector_bytes(&scheme) * 5)?;
+        budget.lend(vector_bytes(&scheme) * 2)?;
+        let items = reader.varint()?;
         let levels = match reader.varint()? {
             levels @ 0..=15 => levels as u8,
             _ => return Err(DecodeError::Malformed("counters have at most 15 levels")),
@@ -185,8 +233,30 @@ impl Body for CountingFilter {
             Some(base) => read_levels_against(reader, base, levels)?,
             None => read_levels(reader, scheme, levels)?,
         };
-        filter.recount(items);
+        *filter.scheme_mut() = scheme;
+        filter.recount(items)?;
         Ok(filter)
+    }
+}
+
+/// The positions of one level that reach the next, by rank.
+struct Reached<'a> {
+    below: &'a BitVector,
+    here: &'a BitVector,
+}
+
+impl Source for Reached<'_> {
+    fn each(&self, mut found: impl FnMut(u64)) {
+        let mut before = 0;
+        for (below, here) in self.below.words().iter().zip(self.here.words()) {
+            let mut reached = *here;
+            while reached != 0 {
+                let lowest = reached & reached.wrapping_neg();
+                found(before + u64::from((below & (lowest - 1)).count_ones()));
+                reached ^= lowest;
+            }
+            before += u64::from(below.count_ones());
+        }
     }
 }
 
@@ -200,25 +270,23 @@ fn read_levels(
     let mut below: Option<BitVector> = None;
     for _ in 0..levels {
         let here = match &below {
-            None => read_whole(reader, scheme.shape().bits())?,
+            None => read_whole(reader, &scheme)?,
             Some(below) => {
                 let mut here = BitVector::zeros(Bits::new(below.len())?)?;
-                let mut ranks = Ranks::new(below, Among::Ones);
-                subset::decode(reader, below.ones().into(), below.ones(), |rank| {
-                    here.set(ranks.position(rank));
-                })?;
+                let sink = &mut Flip::new(below, Among::Ones, &mut here);
+                subset::decode(reader, below.ones().into(), below.ones(), sink)?;
                 here
             }
         };
-        here.positions().for_each(|position| filter.raise_counter(position));
+        filter.move_level(None, &here);
         below = Some(here);
     }
     Ok(filter)
 }
 
-/// Each level against the base's. Levels that do not nest give counters that the result's
-/// checksum denies; no counter leaves its range, since a level is set only where the base's
-/// counter lies below it and cleared only where it does not.
+/// Each level against the base's. Levels that do not nest still give counters, which the
+/// result's checksum may or may not deny; no counter leaves its range, since a level is set
+/// only where the base's counter lies below it and cleared only where it does not.
 fn read_levels_against(
     reader: &mut Reader<'_>,
     base: &CountingFilter,
@@ -226,11 +294,11 @@ fn read_levels_against(
 ) -> Result<CountingFilter, DecodeError> {
     let mut filter = base.clone();
     for level in 1..=levels {
-        let before = base.level(level);
-        let sets = decode_flipped(reader, &before, Among::Zeros)?;
-        sets.iter().for_each(|position| filter.raise_counter(*position));
-        let clears = decode_flipped(reader, &before, Among::Ones)?;
-        clears.iter().for_each(|position| filter.lower_counter(*position));
+        let before = base.level(level)?;
+        let mut after = before.clone();
+        decode_differing(reader, &before, Among::Zeros, &mut after)?;
+        decode_differing(reader, &before, Among::Ones, &mut after)?;
+        filter.move_level(Some(&before), &after);
     }
     Ok(filter)
 }
@@ -325,14 +393,14 @@ fn read_dynamic<C: Component + Body>(
     base: Option<&DynamicFilter<C>>,
     budget: &mut Budget,
 ) -> Result<DynamicFilter<C>, DecodeError> {
-    let capacity = read_items(reader)?;
+    let capacity = reader.varint()?;
     let max_components = reader.varint32()?;
     let next_id = reader.varint32()?;
     // Half of all ids are left for components to come.
     if capacity == 0 || !(1..=1 << 16).contains(&max_components) || next_id > 1 << 31 {
         return Err(DecodeError::Malformed("the plan of a dynamic filter is out of range"));
     }
-    let aliases = read_aliases(reader)?;
+    let aliases = read_aliases(reader, budget)?;
     let mut components: Vec<(ComponentId, C)> = Vec::new();
     for _ in 0..reader.varint()? {
         let id = ComponentId(reader.varint32()?);
@@ -347,8 +415,7 @@ fn read_dynamic<C: Component + Body>(
             ),
             _ => return Err(DecodeError::Malformed("unknown kind of a component")),
         };
-        // Its share of the slices.
-        budget.charge(scheme.shape().bits() / 8)?;
+        charge_component::<C>(components.len(), &scheme, budget)?;
         components.push((id, C::read(reader, scheme, before, budget)?));
     }
     let lives = |id: &ComponentId| components.binary_search_by_key(id, |(id, _)| *id).is_ok();
@@ -362,8 +429,23 @@ fn read_dynamic<C: Component + Body>(
     Ok(DynamicFilter::from_parts(scheme, parts, components, aliases))
 }
 
+/// The component at `index` in the list (which grows by doubling), and in the slices: a byte
+/// a position for each eight of them, as soon as there are two.
+fn charge_component<C>(
+    index: usize,
+    scheme: &Scheme,
+    budget: &mut Budget,
+) -> Result<(), DecodeError> {
+    budget.charge(2 * size_of::<(ComponentId, C)>() as u64)?;
+    if index == 1 || (index > 1 && index.is_multiple_of(8)) {
+        budget.charge(scheme.shape().bits())?;
+    }
+    Ok(())
+}
+
 fn read_aliases(
     reader: &mut Reader<'_>,
+    budget: &mut Budget,
 ) -> Result<BTreeMap<ComponentId, ComponentId>, DecodeError> {
     let mut aliases = BTreeMap::new();
     for _ in 0..reader.varint()? {
@@ -372,7 +454,11 @@ fn read_aliases(
         if aliases.last_key_value().is_some_and(|(last, _)| *last >= alias) {
             return Err(DecodeError::Malformed("aliases do not ascend"));
         }
+        budget.charge(ALIAS_BYTES)?;
         aliases.insert(alias, target);
     }
     Ok(aliases)
 }
+
+/// What an alias takes in a tree whose nodes are half full.
+const ALIAS_BYTES: u64 = 32;

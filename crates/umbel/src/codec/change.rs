@@ -13,10 +13,12 @@
 //! Always true: reading what was written against the same base gives exactly the new bits.
 //! Digests that do not explain the set bits are never sent: bits are sent instead.
 
+use std::ops::Range;
+
 use super::DecodeError;
 use super::bytes::Reader;
-use super::ranks::{Among, Ranks};
-use super::subset;
+use super::ranks::{Among, Differing, Flip};
+use super::subset::{self, Sink, Source};
 use crate::bits::BitVector;
 use crate::key_hash::Digest;
 use crate::params::Shape;
@@ -78,107 +80,159 @@ pub fn encode_change(
     assert_eq!(new.len(), shape.bits(), "the new bits have the length of their shape");
     let start = out.len();
     out.push(BY_BITS);
-    encode_flipped(out, new, base, base, Among::Zeros);
-    let digests = distinct(added);
-    if !digests.is_empty() && explain(&digests, shape, base, new) {
-        let mut shorter = Vec::new();
-        let universe = 1u128 << shape.digest_bits().get();
-        let numbers = digests.iter().map(|digest| digest.get());
-        subset::encode(&mut shorter, universe, digests.len() as u64, numbers);
-        if shorter.len() < out.len() - start - 1 {
+    encode_differing(out, base, new, Among::Zeros);
+    let digests = Digests::distinct(added);
+    if !digests.0.is_empty() && digests.explain(shape, base, new) {
+        let mut shorter = vec![BY_DIGESTS];
+        digests.encode(&mut shorter, shape);
+        if shorter.len() < out.len() - start {
             out.truncate(start);
-            out.push(BY_DIGESTS);
             out.append(&mut shorter);
         }
     }
-    encode_flipped(out, base, new, base, Among::Ones);
+    encode_differing(out, base, new, Among::Ones);
 }
 
-/// Reads a change against `base`. Nothing is changed by it.
-///
-/// # Errors
-/// If the bytes are not a change of a vector like `base`.
-pub(crate) fn decode_change(
+/// Reads a change against `base`; `new` must be equal to `base`, and is changed. On an
+/// error it is to be thrown away.
+pub(super) fn decode_change(
     reader: &mut Reader<'_>,
     shape: &Shape,
     base: &BitVector,
-) -> Result<Flips, DecodeError> {
-    let sets = match reader.byte()? {
-        BY_BITS => decode_flipped(reader, base, Among::Zeros)?,
-        BY_DIGESTS => decode_digests(reader, shape, base)?,
+    new: &mut BitVector,
+) -> Result<(), DecodeError> {
+    match reader.byte()? {
+        BY_BITS => decode_differing(reader, base, Among::Zeros, new)?,
+        BY_DIGESTS => decode_digests(reader, shape, new)?,
         _ => return Err(DecodeError::Malformed("unknown kind of a change")),
-    };
-    let clears = decode_flipped(reader, base, Among::Ones)?;
-    Ok(Flips { sets, clears })
+    }
+    decode_differing(reader, base, Among::Ones, new)
 }
 
 const BY_BITS: u8 = 0;
 const BY_DIGESTS: u8 = 1;
 
-/// Codes the ones of `of` that `beyond` lacks, by their rank in `base`.
-pub(crate) fn encode_flipped(
+/// Codes the counted bits of `base` that differ in `other`, by their ranks.
+pub(crate) fn encode_differing(
     out: &mut Vec<u8>,
-    of: &BitVector,
-    beyond: &BitVector,
     base: &BitVector,
+    other: &BitVector,
     among: Among,
 ) {
-    let mut ranks = Ranks::new(base, among);
-    let count = of.count_beyond(beyond);
-    let flipped = of.positions_beyond(beyond).map(|position| ranks.rank(position));
-    subset::encode(out, among.count(base).into(), count, flipped);
+    let count = match among {
+        Among::Ones => base.count_beyond(other),
+        Among::Zeros => other.count_beyond(base),
+    };
+    let differing = Differing { base, other, among };
+    subset::encode(out, among.count(base).into(), count, &differing);
 }
 
-pub(crate) fn decode_flipped(
+/// Reads what [`encode_differing`] wrote and flips those bits in `target`.
+pub(crate) fn decode_differing(
     reader: &mut Reader<'_>,
     base: &BitVector,
     among: Among,
-) -> Result<Vec<u64>, DecodeError> {
+    target: &mut BitVector,
+) -> Result<(), DecodeError> {
     let universe = among.count(base);
-    let mut ranks = Ranks::new(base, among);
-    let mut positions = Vec::new();
-    subset::decode(reader, universe.into(), universe, |rank| positions.push(ranks.position(rank)))?;
-    Ok(positions)
+    subset::decode(reader, universe.into(), universe, &mut Flip::new(base, among, target))
 }
 
-/// Reads digests and turns them into the zeros of `base` that they set.
-fn decode_digests(
+/// Appends digests of the shape's length, in any order, repeats allowed; whether that was
+/// possible: more than a receiver takes are not written.
+pub(crate) fn encode_digests(out: &mut Vec<u8>, shape: &Shape, digests: &[Digest]) -> bool {
+    let digests = Digests::distinct(digests);
+    let fits = digests.fit(shape);
+    if fits {
+        digests.encode(out, shape);
+    }
+    fits
+}
+
+/// Reads what [`encode_digests`] wrote and sets the bits of those digests.
+pub(crate) fn decode_digests(
     reader: &mut Reader<'_>,
     shape: &Shape,
-    base: &BitVector,
-) -> Result<Vec<u64>, DecodeError> {
-    let universe = 1u128 << shape.digest_bits().get();
-    let mut sets = Vec::new();
-    // More keys than bits make no filter.
-    subset::decode(reader, universe, shape.bits(), |number| {
-        let digest = Digest::from_raw(number, shape.digest_bits());
-        let positions = digest.into_iter().flat_map(|digest| digest.positions(shape));
-        sets.extend(positions.filter(|position| base.get(*position) == 0));
-    })?;
-    sets.sort_unstable();
-    sets.dedup();
-    Ok(sets)
+    bits: &mut BitVector,
+) -> Result<(), DecodeError> {
+    subset::decode(reader, universe(shape), most_digests(shape), &mut Set { shape, bits })
 }
 
-fn distinct(digests: &[Digest]) -> Vec<Digest> {
-    let mut digests = digests.to_vec();
-    digests.sort_unstable();
-    digests.dedup();
-    digests
+/// How many digests there are.
+fn universe(shape: &Shape) -> u128 {
+    1 << shape.digest_bits().get()
 }
 
-/// Whether the digests' positions are ones of the new bits, and all that `new` has beyond
-/// `base` are among them.
-fn explain(digests: &[Digest], shape: &Shape, base: &BitVector, new: &BitVector) -> bool {
-    let mut set = 0;
-    let mut reached = base.clone();
-    for digest in digests {
-        for position in digest.positions(shape) {
-            if new.get(position) == 0 {
-                return false;
+/// More keys than bits make no filter; and where more than half of all digests were added,
+/// those left out would be named: a short list of them would stand for too much work.
+fn most_digests(shape: &Shape) -> u64 {
+    shape.bits().min((universe(shape) / 2) as u64)
+}
+
+/// Digests of added keys, ascending, each once.
+struct Digests(Vec<Digest>);
+
+impl Digests {
+    fn distinct(digests: &[Digest]) -> Self {
+        let mut digests = digests.to_vec();
+        digests.sort_unstable();
+        digests.dedup();
+        Self(digests)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>, shape: &Shape) {
+        subset::encode(out, universe(shape), self.0.len() as u64, self);
+    }
+
+    /// Whether each is a digest of the shape, and a receiver takes so many.
+    fn fit(&self, shape: &Shape) -> bool {
+        let ours = |digest: &Digest| u128::from(digest.get()) < universe(shape);
+        self.0.len() as u64 <= most_digests(shape) && self.0.iter().all(ours)
+    }
+
+    /// Whether naming these digests says the same as naming the bits: each is one of the
+    /// shape's, their positions are ones of the new bits, and all that `new` has beyond
+    /// `base` are among them.
+    fn explain(&self, shape: &Shape, base: &BitVector, new: &BitVector) -> bool {
+        if !self.fit(shape) {
+            return false;
+        }
+        let mut set = 0;
+        let mut reached = base.clone();
+        for digest in &self.0 {
+            for position in digest.positions(shape) {
+                if new.get(position) == 0 {
+                    return false;
+                }
+                set += reached.set(position);
             }
-            set += reached.set(position);
+        }
+        set == new.count_beyond(base)
+    }
+}
+
+impl Source for Digests {
+    fn each(&self, found: impl FnMut(u64)) {
+        self.0.iter().map(|digest| digest.get()).for_each(found);
+    }
+}
+
+/// Sets the bits of digests.
+struct Set<'a> {
+    shape: &'a Shape,
+    bits: &'a mut BitVector,
+}
+
+impl Sink for Set<'_> {
+    fn put(&mut self, number: u64) {
+        let digest = Digest::from_raw(number, self.shape.digest_bits());
+        for position in digest.into_iter().flat_map(|digest| digest.positions(self.shape)) {
+            self.bits.set(position);
         }
     }
-    set == new.count_beyond(base)
+
+    // Never long: at most half of the digests are taken, so that all of them are coded.
+    fn run(&mut self, numbers: Range<u64>) {
+        numbers.for_each(|number| self.put(number));
+    }
 }

@@ -3,7 +3,7 @@
 use super::any::Kind;
 use super::body::{Budget, Encodable};
 use super::bytes::Reader;
-use super::frame::Frame;
+use super::frame::{Ends, Frame};
 use super::{AnyFilter, DecodeError};
 use crate::filter::{CountingFilter, DynamicFilter, StandardFilter};
 use crate::key_hash::Seed;
@@ -111,16 +111,21 @@ impl Decoder {
     }
 
     fn changed<F: Encodable>(&self, frame: &mut Frame<'_>, base: &F) -> Result<F, DecodeError> {
-        let (before, stored) = frame.delta.expect("the frame is a delta");
+        let Ends { base: before, result, seed_is_public } = frame.delta.expect("it is a delta");
         let have = base.checksum();
         if before != have {
             return Err(DecodeError::WrongBase { base: before, have });
         }
-        // The base's own scheme: it may know the seed.
-        let scheme = *base.own_scheme();
+        // The seed is the base's; whether it may be stored is said by the delta.
+        let own = base.own_scheme();
+        let scheme = Scheme::new(*own.shape(), own.hasher().with_seed_public(seed_is_public));
         let filter = F::read(&mut frame.body, scheme, Some(base), &mut self.budget())?;
         let found = filter.checksum();
-        if found == stored { Ok(filter) } else { Err(DecodeError::WrongResult { stored, found }) }
+        if found == result {
+            Ok(filter)
+        } else {
+            Err(DecodeError::WrongResult { stored: result, found })
+        }
     }
 
     const fn budget(&self) -> Budget {

@@ -5,13 +5,14 @@
 //!  4  1  format version, 1
 //!  5  1  kind: 1 standard, 2 counting, 3 dynamic, 4 dynamic of plain components;
 //!        +0x10: a delta of that kind
-//!  6  1  flags: bit 0, the seed itself follows; else only its fingerprint
+//!  6  1  flags: bit 0, the seed is public; else it is secret
 //!  7  1  hash: 1 xxh3, 2 SipHash-1-3
 //!  8  1  digest bits
 //!  9  1  hashes
 //! 10  …  varint bits
-//!     16 seed, or 8 fingerprint
-//!     16 deltas only: checksum of the base, checksum of the result
+//!     16 filters with a public seed: the seed
+//!      8 filters with a secret seed, and deltas: its fingerprint
+//!     16 deltas: checksum of the base, checksum of the result
 //!     …  body
 //!     4  crc32c of all before
 //! ```
@@ -26,12 +27,16 @@ use crate::scheme::{Mismatch, Scheme};
 
 const MAGIC: [u8; 4] = *b"UMBL";
 const VERSION: u8 = 1;
-const SEED_IN_CLEAR: u8 = 1;
+const SEED_IS_PUBLIC: u8 = 1;
 
 /// The bytes of a filter, as a file or message holds them.
 #[must_use]
 pub fn encode<F: Encodable>(filter: &F) -> Vec<u8> {
     let mut out = header(F::KIND.code(), filter.own_scheme());
+    match filter.own_scheme().hasher().public_seed() {
+        Some(seed) => out.extend_from_slice(seed.bytes()),
+        None => put_fingerprint(&mut out, filter.own_scheme()),
+    }
     filter.write(None, &[], &mut out);
     seal(out)
 }
@@ -48,6 +53,8 @@ pub fn encode_delta<F: Encodable>(
 ) -> Result<Vec<u8>, Mismatch> {
     base.own_scheme().check(new.own_scheme())?;
     let mut out = header(F::KIND.code() | Kind::Delta.code(), new.own_scheme());
+    // Whoever has the base has its seed.
+    put_fingerprint(&mut out, new.own_scheme());
     out.extend_from_slice(&base.checksum().to_le_bytes());
     out.extend_from_slice(&new.checksum().to_le_bytes());
     new.write(Some(base), added, &mut out);
@@ -84,17 +91,16 @@ impl AnyFilter {
 
 fn header(kind: u8, scheme: &Scheme) -> Vec<u8> {
     let (shape, hasher) = (scheme.shape(), scheme.hasher());
-    let seed = hasher.public_seed();
-    let flags = if seed.is_some() { SEED_IN_CLEAR } else { 0 };
+    let flags = if hasher.public_seed().is_some() { SEED_IS_PUBLIC } else { 0 };
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&[VERSION, kind, flags, hasher.id().code()]);
     out.extend_from_slice(&[shape.digest_bits().get() as u8, shape.hashes() as u8]);
     put_varint(&mut out, shape.bits());
-    match seed {
-        Some(seed) => out.extend_from_slice(seed.bytes()),
-        None => out.extend_from_slice(&hasher.fingerprint().get().to_le_bytes()),
-    }
     out
+}
+
+fn put_fingerprint(out: &mut Vec<u8>, scheme: &Scheme) {
+    out.extend_from_slice(&scheme.hasher().fingerprint().get().to_le_bytes());
 }
 
 fn seal(mut out: Vec<u8>) -> Vec<u8> {
@@ -103,12 +109,23 @@ fn seal(mut out: Vec<u8>) -> Vec<u8> {
     out
 }
 
+/// What a delta says of the filters that it connects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    /// The checksum of the base.
+    pub(super) base: u64,
+    /// The checksum of the result.
+    pub(super) result: u64,
+    /// Whether the result may be stored with its seed.
+    pub(super) seed_is_public: bool,
+}
+
 /// A frame that is whole: its checksum fits and its header makes sense.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) kind: Kind,
-    /// Checksums of base and result, if it is a delta.
-    pub(super) delta: Option<(u64, u64)>,
+    /// What it says of base and result, if it is a delta.
+    pub(super) delta: Option<Ends>,
     pub(super) scheme: Scheme,
     pub(super) body: Reader<'a>,
 }
@@ -140,12 +157,21 @@ impl<'a> Frame<'a> {
         let hash = HashId::from_code(hash).ok_or(DecodeError::Malformed("unknown hash"))?;
         let shape = Shape::new(reader.varint()?, hashes.into())?
             .with_digest_bits(DigestBits::new(digest_bits.into())?);
-        let hasher = match flags {
-            SEED_IN_CLEAR => KeyHasher::new(hash, Seed::new(reader.array()?)),
-            0 => KeyHasher::locked(hash, SeedFingerprint::from_raw(reader.u64()?)),
+        let seed_is_public = match flags {
+            0 => false,
+            SEED_IS_PUBLIC => true,
             _ => return Err(DecodeError::Malformed("unknown flags")),
         };
-        let delta = if is_delta { Some((reader.u64()?, reader.u64()?)) } else { None };
+        let hasher = if seed_is_public && !is_delta {
+            KeyHasher::new(hash, Seed::new(reader.array()?))
+        } else {
+            KeyHasher::locked(hash, SeedFingerprint::from_raw(reader.u64()?))
+        };
+        let delta = if is_delta {
+            Some(Ends { base: reader.u64()?, result: reader.u64()?, seed_is_public })
+        } else {
+            None
+        };
         Ok(Self { kind, delta, scheme: Scheme::new(shape, hasher), body: reader })
     }
 }

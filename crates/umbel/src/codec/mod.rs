@@ -29,6 +29,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ans;
 mod any;
 mod body;
 mod bytes;
@@ -42,7 +43,7 @@ pub use any::{AnyFilter, Kind};
 pub use body::Encodable;
 pub(crate) use bytes::{Reader, put_varint};
 pub use change::{Flips, encode_change};
-pub(crate) use change::{decode_flipped, encode_flipped};
+pub(crate) use change::{decode_differing, decode_digests, encode_differing, encode_digests};
 pub use decoder::Decoder;
 pub use frame::{DeltaError, encode, encode_delta};
 pub(crate) use ranks::Among;
@@ -53,17 +54,24 @@ use crate::scheme::Mismatch;
 
 /// Reads a change against `base`, as [`encode_change`] wrote it. Nothing is changed by it.
 ///
+/// Takes as much memory as `base`, and eight bytes for each flip.
+///
 /// # Errors
 /// If `bytes` are not exactly one change of a vector like `base`.
+///
+/// # Panics
+/// If the length of `base` differs from the shape's.
 pub fn decode_change(
     bytes: &[u8],
     shape: &Shape,
     base: &crate::bits::BitVector,
 ) -> Result<Flips, DecodeError> {
+    assert_eq!(base.len(), shape.bits(), "the base has the length of its shape");
     let mut reader = bytes::Reader::new(bytes);
-    let flips = change::decode_change(&mut reader, shape, base)?;
+    let mut new = base.clone();
+    change::decode_change(&mut reader, shape, base, &mut new)?;
     reader.end()?;
-    Ok(flips)
+    Ok(Flips::between(base, &new))
 }
 
 /// Why bytes were not decoded. Nothing was changed.
@@ -74,7 +82,7 @@ pub enum DecodeError {
     #[error("this is not an umbel file: it does not begin with UMBL")]
     NotUmbel,
     /// Written by a newer release: upgrade.
-    #[error("format version {0} is newer than this program, which knows version 1")]
+    #[error("this is format version {0}, and this program reads version 1")]
     Version(u8),
     /// The end is missing.
     #[error("the data is truncated")]

@@ -16,24 +16,51 @@
 //! Both sides derive the symbol frequencies from `count` and the universe in integers
 //! alone, so that every platform derives the same.
 //!
-//! The entropy coder is constriction's ANS coder (64-bit state, 32-bit words), started at
-//! state 2^16 so that every symbol costs its true share: hostile bytes cannot name many
-//! numbers for free, and decoding must end exactly where encoding began.
+//! Always true: reading takes time in proportion to the bytes read and to the memory of
+//! what receives the numbers, whatever the bytes say: every number that is coded costs its
+//! writer a bit or more, every byte of a bitmap an eighth of a bit, and numbers that are
+//! not coded come in runs.
 
-use constriction::stream::model::ContiguousCategoricalEntropyModel;
-use constriction::stream::stack::DefaultAnsCoder;
-use constriction::stream::{Code, Decode, Encode};
+use std::ops::Range;
 
 use super::DecodeError;
+use super::ans::{Model, Symbols, TOTAL, put_symbols};
 use super::bytes::{Reader, put_varint};
 
+/// An ascending list of distinct numbers, to be encoded.
+pub(crate) trait Source {
+    /// Hands out the numbers, ascending.
+    fn each(&self, found: impl FnMut(u64));
+
+    /// The numbers as bits, number 0 in the lowest bit of the first byte.
+    fn bitmap(&self, universe: u64) -> Vec<u8> {
+        let mut bytes = vec![0; universe.div_ceil(8) as usize];
+        self.each(|number| bytes[(number >> 3) as usize] |= 1 << (number & 7));
+        bytes
+    }
+}
+
+/// What receives decoded numbers, ascending.
+pub(crate) trait Sink {
+    /// Takes a number.
+    fn put(&mut self, number: u64);
+
+    /// Takes all numbers of a range. They cost their writer nothing: a sink that may be
+    /// given long ones takes them faster than one by one.
+    fn run(&mut self, numbers: Range<u64>);
+
+    /// Takes numbers `8·index` and up, as bits.
+    #[inline]
+    fn byte(&mut self, index: u64, mut byte: u8) {
+        while byte != 0 {
+            self.put(index * 8 + u64::from(byte.trailing_zeros()));
+            byte &= byte - 1;
+        }
+    }
+}
+
 /// Appends an ascending list of `count` distinct numbers below `universe`.
-pub(crate) fn encode(
-    out: &mut Vec<u8>,
-    universe: u128,
-    count: u64,
-    numbers: impl Iterator<Item = u64>,
-) {
+pub(crate) fn encode(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &impl Source) {
     debug_assert!(u128::from(count) <= universe);
     put_varint(out, count);
     let absent = universe - u128::from(count);
@@ -44,8 +71,8 @@ pub(crate) fn encode(
         encode_coded(out, universe, count, numbers, 0);
     } else {
         // More than half are present, so that the absent ones are fewer and fit 64 bits.
-        let complement = Complement { numbers, next: None, at: 0, end: universe }.start();
-        encode_coded(out, universe, absent as u64, complement, COMPLEMENT);
+        let complement = Complement { numbers, universe };
+        encode_coded(out, universe, absent as u64, &complement, COMPLEMENT);
     }
 }
 
@@ -57,21 +84,18 @@ pub(crate) fn decode(
     reader: &mut Reader<'_>,
     universe: u128,
     most: u64,
-    mut found: impl FnMut(u64),
+    sink: &mut impl Sink,
 ) -> Result<(), DecodeError> {
     let count = reader.varint()?;
-    if count > most {
+    if count > most || u128::from(count) > universe {
         return Err(DecodeError::Malformed("more numbers than there can be"));
     }
-    let absent = universe
-        .checked_sub(count.into())
-        .ok_or(DecodeError::Malformed("more numbers than their universe holds"))?;
+    let absent = universe - u128::from(count);
     if count == 0 {
         return Ok(());
     }
     if absent == 0 {
-        // A universe of 2^64 cannot be full: the count would not fit.
-        (0..universe as u64).for_each(found);
+        sink.run(0..count);
         return Ok(());
     }
     let mode = reader.byte()?;
@@ -80,14 +104,13 @@ pub(crate) fn decode(
         return Err(DecodeError::Malformed("a subset codes its larger half"));
     }
     if fewer {
-        return decode_coded(reader, universe, count, mode, found);
+        return decode_coded(reader, universe, count, mode, sink);
     }
-    let mut next = 0;
-    decode_coded(reader, universe, absent as u64, mode & !COMPLEMENT, |hole| {
-        (next..hole).for_each(&mut found);
-        next = hole + 1;
-    })?;
-    (next..universe as u64).for_each(&mut found);
+    // More than half of the numbers are counted, and they fit 64 bits: so does the universe.
+    let universe = u64::try_from(universe).map_err(|_| UNKNOWN_MODE)?;
+    let mut holes = Holes { sink, next: 0, universe };
+    decode_coded(reader, universe.into(), absent as u64, mode & !COMPLEMENT, &mut holes)?;
+    holes.finish();
     Ok(())
 }
 
@@ -96,30 +119,60 @@ const GAPS: u8 = 1;
 const BITS: u8 = 2;
 const COMPLEMENT: u8 = 0x80;
 
+const UNKNOWN_MODE: DecodeError = DecodeError::Malformed("unknown mode of a subset");
+const OUTSIDE: DecodeError = DecodeError::Malformed("a number lies outside its universe");
+
+/// Below this universe all modes are tried; above, sizes follow from the density.
+const SMALL: u128 = 1 << 12;
+
+/// A bitmap of a universe larger than this is no filter's.
+const LARGEST_BITMAP: u128 = 1 << 40;
+
 /// Codes at most half of the universe, in the mode that suits its density.
-fn encode_coded(
-    out: &mut Vec<u8>,
-    universe: u128,
-    count: u64,
-    numbers: impl Iterator<Item = u64>,
-    flags: u8,
-) {
-    let start = out.len();
-    // Both come within a tenth of a percent of the entropy; where one number in eight is
-    // present, bits need half the symbols of gaps, and from there on ever fewer.
-    if u128::from(count) * 8 <= universe {
+///
+/// Gaps and bits both come within a tenth of a percent of the entropy; where one number in
+/// eight is present, bits need no more symbols than gaps, and from there on ever fewer. At
+/// a density of almost a half, what bits could save is less than their model costs.
+fn encode_coded(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &impl Source, flags: u8) {
+    if universe <= SMALL {
+        encode_small(out, universe as u64, count, numbers, flags);
+    } else if u128::from(count) * 8 <= universe {
         out.push(GAPS | flags);
         encode_gaps(out, universe, count, numbers);
     } else {
-        let bitmap = bitmap(universe as u64, numbers);
-        out.push(BITS | flags);
-        encode_bits(out, universe as u64, count, &bitmap);
-        if out.len() - start > bitmap.len() {
+        let (universe, start) = (universe as u64, out.len());
+        let bitmap = numbers.bitmap(universe);
+        if (universe - 2 * count) * 64 >= universe {
+            out.push(BITS | flags);
+            encode_bits(out, universe, count, &bitmap);
+            if out.len() - start <= bitmap.len() {
+                return;
+            }
             out.truncate(start);
-            out.push(RAW | flags);
-            out.extend_from_slice(&bitmap);
+        }
+        out.push(RAW | flags);
+        out.extend_from_slice(&bitmap);
+    }
+}
+
+/// Tries every mode and keeps the shortest.
+fn encode_small(out: &mut Vec<u8>, universe: u64, count: u64, numbers: &impl Source, flags: u8) {
+    let bitmap = numbers.bitmap(universe);
+    let mut shortest = vec![RAW | flags];
+    shortest.extend_from_slice(&bitmap);
+    let mut bits = vec![BITS | flags];
+    if bits_allowed(universe.into(), count) {
+        encode_bits(&mut bits, universe, count, &bitmap);
+        if bits.len() < shortest.len() {
+            shortest = bits;
         }
     }
+    let mut gaps = vec![GAPS | flags];
+    encode_gaps(&mut gaps, universe.into(), count, numbers);
+    if gaps.len() < shortest.len() {
+        shortest = gaps;
+    }
+    out.append(&mut shortest);
 }
 
 fn decode_coded(
@@ -127,33 +180,26 @@ fn decode_coded(
     universe: u128,
     count: u64,
     mode: u8,
-    mut found: impl FnMut(u64),
+    sink: &mut impl Sink,
 ) -> Result<(), DecodeError> {
-    let dense = u128::from(count) * 8 > universe;
-    let mut seen = 0;
     match mode {
-        GAPS if !dense => return decode_gaps(reader, universe, count, found),
-        BITS if dense => decode_bits(reader, universe as u64, count, |number| {
-            seen += 1;
-            found(number);
-        })?,
-        RAW if dense => {
-            for (byte, index) in reader.take((universe as u64).div_ceil(8))?.iter().zip(0..) {
-                hand_out(*byte, index, universe as u64, |number| {
-                    seen += 1;
-                    found(number);
-                })?;
-            }
-        }
-        _ => return Err(DecodeError::Malformed("unknown mode of a subset")),
+        GAPS => decode_gaps(reader, universe, count, sink),
+        BITS if bits_allowed(universe, count) => decode_bits(reader, universe as u64, count, sink),
+        RAW if universe <= LARGEST_BITMAP => decode_raw(reader, universe as u64, count, sink),
+        _ => Err(UNKNOWN_MODE),
     }
-    if seen == count { Ok(()) } else { Err(DecodeError::Malformed("a subset's count is wrong")) }
+}
+
+/// Bits are for subsets of one number in 64 or more: in sparser ones the empty pattern
+/// would be almost free, and a short message take a long time.
+fn bits_allowed(universe: u128, count: u64) -> bool {
+    universe <= LARGEST_BITMAP && u128::from(count) * 64 >= universe
 }
 
 // ---- gaps
 
 /// Quotients up to here have a symbol of their own; the last symbol says "go on from here".
-const QUOTIENTS: u64 = 96;
+const QUOTIENTS: u8 = 96;
 
 /// How gaps are split, and how likely each quotient is: derived alike on both sides.
 struct GapModel {
@@ -162,7 +208,7 @@ struct GapModel {
 }
 
 impl GapModel {
-    /// For `count` numbers in `universe`, at most one in eight.
+    /// For `count` numbers in `universe`, at most half of it.
     fn new(universe: u128, count: u64) -> Self {
         // Low bits as long as a gap of 2^s is at most an eighth of a mean gap: their
         // distribution is then so flat that writing them plainly costs 0.1 % of a bit.
@@ -184,38 +230,39 @@ impl GapModel {
     /// Cumulative chances `1 - stay^i`, rounded down, with one added to each symbol so that
     /// none is impossible.
     fn frequencies(stay: u128) -> Model {
-        let spread = u128::from(TOTAL - (QUOTIENTS as u32 + 1));
+        let spread = u128::from(TOTAL - (u32::from(QUOTIENTS) + 1));
         let mut beyond = ONE;
         let mut below = 0;
-        let mut frequencies = Vec::with_capacity(QUOTIENTS as usize + 1);
-        for _ in 0..QUOTIENTS {
+        let quotients = (0..QUOTIENTS).map(|_| {
             beyond = beyond * stay / ONE;
-            let reached = ((ONE - beyond) * spread / ONE) as u32;
-            frequencies.push(reached - below + 1);
-            below = reached;
-        }
-        frequencies.push(spread as u32 - below + 1);
-        model(&frequencies)
+            (ONE - beyond) * spread / ONE
+        });
+        let reached = quotients.chain([spread]);
+        Model::new(reached.map(|reached| {
+            let frequency = reached as u32 - below + 1;
+            below = reached as u32;
+            frequency
+        }))
     }
 }
 
-fn encode_gaps(out: &mut Vec<u8>, universe: u128, count: u64, numbers: impl Iterator<Item = u64>) {
+fn encode_gaps(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &impl Source) {
     let GapModel { low_bits, model } = GapModel::new(universe, count);
     let mut symbols = Vec::with_capacity(count as usize);
     let mut low = BitWriter::default();
     let mut next = 0u64;
-    for number in numbers {
+    numbers.each(|number| {
         let gap = number - next;
         let mut quotient = gap >> low_bits;
-        while quotient >= QUOTIENTS {
-            symbols.push(QUOTIENTS as u8);
-            quotient -= QUOTIENTS;
+        while quotient >= u64::from(QUOTIENTS) {
+            symbols.push(QUOTIENTS);
+            quotient -= u64::from(QUOTIENTS);
         }
         symbols.push(quotient as u8);
         low.put(gap & ((1 << low_bits) - 1), low_bits);
         // The largest number of a universe of 2^64 has no successor, and needs none.
         next = number.wrapping_add(1);
-    }
+    });
     put_symbols(out, &symbols, &model);
     low.finish(out);
 }
@@ -224,30 +271,35 @@ fn decode_gaps(
     reader: &mut Reader<'_>,
     universe: u128,
     count: u64,
-    mut found: impl FnMut(u64),
+    sink: &mut impl Sink,
 ) -> Result<(), DecodeError> {
     let GapModel { low_bits, model } = GapModel::new(universe, count);
-    let mut symbols = Symbols::read(reader)?;
+    let mut symbols = Symbols::read(reader, model)?;
     let low_bytes = (u128::from(count) * u128::from(low_bits)).div_ceil(8);
     let low_bytes = u64::try_from(low_bytes).map_err(|_| DecodeError::Truncated)?;
     let mut low = BitReader::new(reader.take(low_bytes)?);
-    let mut next = 0u128;
+    let last = (universe - 1) as u64;
+    // The largest number that may still come, less the next one: what is left for gaps.
+    let mut left = Some(last);
     for _ in 0..count {
-        let mut quotient = 0u128;
+        let mut quotient = 0u64;
         loop {
-            let symbol = symbols.next(&model)? as u64;
-            quotient += u128::from(symbol);
+            let symbol = symbols.next()?;
+            quotient += u64::from(symbol);
             if symbol < QUOTIENTS {
                 break;
             }
         }
-        let number = next + (quotient << low_bits) + u128::from(low.take(low_bits));
-        if number >= universe {
-            return Err(DecodeError::Malformed("a number lies outside its universe"));
+        let room = left.ok_or(OUTSIDE)?;
+        if quotient > room >> low_bits {
+            return Err(OUTSIDE);
         }
-        found(number as u64);
-        next = number + 1;
+        let gap = quotient << low_bits | low.take(low_bits);
+        let after = room.checked_sub(gap).ok_or(OUTSIDE)?;
+        sink.put(last - after);
+        left = after.checked_sub(1);
     }
+    low.end()?;
     symbols.end()
 }
 
@@ -264,18 +316,10 @@ fn bits_model(universe: u64, count: u64) -> Model {
     }
     let spread = u128::from(TOTAL - 256);
     let frequency = |byte: u8| (by_ones[byte.count_ones() as usize] * spread / ONE) as u32 + 1;
-    let mut frequencies: Vec<u32> = (0..=u8::MAX).map(frequency).collect();
     // What rounding lost goes to the commonest pattern.
-    frequencies[0] += TOTAL - frequencies.iter().sum::<u32>();
-    model(&frequencies)
-}
-
-fn bitmap(universe: u64, numbers: impl Iterator<Item = u64>) -> Vec<u8> {
-    let mut bytes = vec![0; universe.div_ceil(8) as usize];
-    for number in numbers {
-        bytes[(number >> 3) as usize] |= 1 << (number & 7);
-    }
-    bytes
+    let lost = TOTAL - (0..=u8::MAX).map(frequency).sum::<u32>();
+    let extra = |byte: u8| if byte == 0 { lost } else { 0 };
+    Model::new((0..=u8::MAX).map(|byte| frequency(byte) + extra(byte)))
 }
 
 fn encode_bits(out: &mut Vec<u8>, universe: u64, count: u64, bitmap: &[u8]) {
@@ -286,101 +330,60 @@ fn decode_bits(
     reader: &mut Reader<'_>,
     universe: u64,
     count: u64,
-    mut found: impl FnMut(u64),
+    sink: &mut impl Sink,
 ) -> Result<(), DecodeError> {
     let model = bits_model(universe, count);
-    let mut symbols = Symbols::read(reader)?;
+    let mut symbols = Symbols::read(reader, model)?;
+    let mut bitmap = Bitmap { universe, left: count, sink };
     for index in 0..universe.div_ceil(8) {
-        hand_out(symbols.next(&model)? as u8, index, universe, &mut found)?;
+        bitmap.byte(index, symbols.next()?)?;
     }
+    bitmap.end()?;
     symbols.end()
 }
 
-/// Hands out the numbers of one byte of a bitmap.
-fn hand_out(
-    mut byte: u8,
-    index: u64,
+fn decode_raw(
+    reader: &mut Reader<'_>,
     universe: u64,
-    mut found: impl FnMut(u64),
+    count: u64,
+    sink: &mut impl Sink,
 ) -> Result<(), DecodeError> {
-    while byte != 0 {
-        let number = index * 8 + u64::from(byte.trailing_zeros());
-        if number >= universe {
-            return Err(DecodeError::Malformed("a number lies outside its universe"));
-        }
-        found(number);
-        byte &= byte - 1;
+    let mut bitmap = Bitmap { universe, left: count, sink };
+    for (index, byte) in (0..).zip(reader.take(universe.div_ceil(8))?) {
+        bitmap.byte(index, *byte)?;
     }
-    Ok(())
+    bitmap.end()
 }
 
-// ---- symbols
+/// A bitmap being read, byte by byte.
+struct Bitmap<'a, S> {
+    universe: u64,
+    left: u64,
+    sink: &'a mut S,
+}
 
-/// Frequencies are shares of 2^16.
-const PRECISION: usize = 16;
-const TOTAL: u32 = 1 << PRECISION;
+impl<S: Sink> Bitmap<'_, S> {
+    #[inline]
+    fn byte(&mut self, index: u64, byte: u8) -> Result<(), DecodeError> {
+        let room = self.universe - index * 8;
+        if room < 8 && byte >> room != 0 {
+            return Err(OUTSIDE);
+        }
+        let ones = byte.count_ones().into();
+        self.left = self.left.checked_sub(ones).ok_or(WRONG_COUNT)?;
+        self.sink.byte(index, byte);
+        Ok(())
+    }
+
+    fn end(&self) -> Result<(), DecodeError> {
+        if self.left == 0 { Ok(()) } else { Err(WRONG_COUNT) }
+    }
+}
+
+const WRONG_COUNT: DecodeError = DecodeError::Malformed("a subset's count is wrong");
+
 /// One, as a fixed-point number that squares without overflow.
 const ONE: u128 = 1 << 62;
-/// Where the coder's state begins and must end: below it a symbol could be free.
-const FIRST_STATE: u64 = 1 << PRECISION;
-
-type Model = ContiguousCategoricalEntropyModel<u32, Vec<u32>, PRECISION>;
-
-fn model(frequencies: &[u32]) -> Model {
-    ContiguousCategoricalEntropyModel::from_nonzero_fixed_point_probabilities(frequencies, false)
-        .expect("frequencies are nonzero and add up to the total")
-}
-
-/// Appends entropy-coded symbols: varint state, varint number of words, words.
-fn put_symbols(out: &mut Vec<u8>, symbols: &[u8], model: &Model) {
-    let mut coder = DefaultAnsCoder::from_raw_parts(Vec::new(), FIRST_STATE);
-    // Last in, first out: coded backwards, read forwards.
-    for symbol in symbols.iter().rev() {
-        coder.encode_symbol(usize::from(*symbol), model).expect("every symbol has a frequency");
-    }
-    let (words, state) = coder.into_raw_parts();
-    put_varint(out, state);
-    put_varint(out, words.len() as u64);
-    out.extend(words.iter().rev().flat_map(|word| word.to_le_bytes()));
-}
-
-/// Symbols being read.
-struct Symbols {
-    coder: DefaultAnsCoder,
-}
-
-impl Symbols {
-    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        let state = reader.varint()?;
-        let words = reader.varint()?;
-        let bytes = reader.take(words.checked_mul(4).ok_or(DecodeError::Truncated)?)?;
-        if state < FIRST_STATE || (words > 0 && state >> 32 == 0) {
-            return Err(DecodeError::Malformed("the state of the entropy coder is too small"));
-        }
-        let words = bytes
-            .rchunks_exact(4)
-            .map(|word| u32::from_le_bytes(word.try_into().expect("chunks of four bytes")));
-        Ok(Self { coder: DefaultAnsCoder::from_raw_parts(words.collect(), state) })
-    }
-
-    #[inline]
-    fn next(&mut self, model: &Model) -> Result<usize, DecodeError> {
-        let symbol = self.coder.decode_symbol(model).expect("decoding from memory cannot fail");
-        if self.coder.state() < FIRST_STATE {
-            return Err(DecodeError::Malformed("more symbols than were coded"));
-        }
-        Ok(symbol)
-    }
-
-    /// That the coder is back where it began.
-    fn end(&self) -> Result<(), DecodeError> {
-        if self.coder.state() == FIRST_STATE && self.coder.bulk().is_empty() {
-            Ok(())
-        } else {
-            Err(DecodeError::Malformed("fewer symbols than were coded"))
-        }
-    }
-}
 
 // ---- low bits
 
@@ -428,12 +431,13 @@ impl<'a> BitReader<'a> {
         if self.width < width {
             self.refill();
         }
-        let value = (self.held & ((1u128 << width) - 1)) as u64;
+        let value = self.held as u64 & ((1 << width) - 1);
         self.held >>= width;
-        self.width = self.width.saturating_sub(width);
+        self.width -= width;
         value
     }
 
+    #[inline]
     fn refill(&mut self) {
         let (word, rest) = match self.bytes.split_first_chunk() {
             Some((word, rest)) => (u64::from_le_bytes(*word), rest),
@@ -447,36 +451,71 @@ impl<'a> BitReader<'a> {
         self.width += 64;
         self.bytes = rest;
     }
+
+    /// That the bits which fill up the last byte are zeros.
+    fn end(&self) -> Result<(), DecodeError> {
+        if self.held == 0 { Ok(()) } else { Err(DecodeError::Malformed("stray bits")) }
+    }
 }
 
 // ---- complement
 
-/// The numbers below `end` that an ascending list leaves out.
-struct Complement<I> {
-    numbers: I,
-    next: Option<u64>,
-    at: u64,
-    end: u128,
+/// The numbers of a universe that a source leaves out.
+struct Complement<'a, S> {
+    numbers: &'a S,
+    universe: u128,
 }
 
-impl<I: Iterator<Item = u64>> Complement<I> {
-    fn start(mut self) -> Self {
-        self.next = self.numbers.next();
-        self
+impl<S: Source> Source for Complement<'_, S> {
+    fn each(&self, mut found: impl FnMut(u64)) {
+        let mut next = 0;
+        self.numbers.each(|number| {
+            (next..number).for_each(&mut found);
+            next = number + 1;
+        });
+        (next..self.universe as u64).for_each(found);
+    }
+
+    fn bitmap(&self, universe: u64) -> Vec<u8> {
+        let mut bytes = self.numbers.bitmap(universe);
+        bytes.iter_mut().for_each(|byte| *byte = !*byte);
+        if let Some(last) = bytes.last_mut() {
+            *last &= u8::MAX >> (universe.wrapping_neg() & 7);
+        }
+        bytes
     }
 }
 
-impl<I: Iterator<Item = u64>> Iterator for Complement<I> {
-    type Item = u64;
+/// Takes the numbers that are absent, and hands on all others below the universe.
+struct Holes<'a, S> {
+    sink: &'a mut S,
+    next: u64,
+    universe: u64,
+}
 
-    fn next(&mut self) -> Option<u64> {
-        while self.next == Some(self.at) {
-            self.at += 1;
-            self.next = self.numbers.next();
-        }
-        let absent = self.at;
-        self.at += 1;
-        (u128::from(absent) < self.end).then_some(absent)
+impl<S: Sink> Holes<'_, S> {
+    fn finish(self) {
+        self.sink.run(self.next..self.universe);
+    }
+}
+
+impl<S: Sink> Sink for Holes<'_, S> {
+    #[inline]
+    fn put(&mut self, hole: u64) {
+        self.sink.run(self.next..hole);
+        self.next = hole + 1;
+    }
+
+    fn run(&mut self, holes: Range<u64>) {
+        self.sink.run(self.next..holes.start);
+        self.next = holes.end;
+    }
+
+    #[inline]
+    fn byte(&mut self, index: u64, holes: u8) {
+        let room = (self.universe - index * 8).min(8);
+        self.sink.byte(index, !holes & (u8::MAX >> (8 - room)));
+        self.next = index * 8 + room;
     }
 }
 
@@ -488,14 +527,30 @@ mod tests {
 
     use super::*;
 
+    impl Source for BTreeSet<u64> {
+        fn each(&self, found: impl FnMut(u64)) {
+            self.iter().copied().for_each(found);
+        }
+    }
+
+    impl Sink for Vec<u64> {
+        fn put(&mut self, number: u64) {
+            self.push(number);
+        }
+
+        fn run(&mut self, numbers: Range<u64>) {
+            self.extend(numbers);
+        }
+    }
+
     fn round_trip(universe: u128, numbers: &BTreeSet<u64>) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encode(&mut bytes, universe, numbers.len() as u64, numbers.iter().copied());
+        encode(&mut bytes, universe, numbers.len() as u64, numbers);
         let mut reader = Reader::new(&bytes);
         let mut found = Vec::new();
-        decode(&mut reader, universe, u64::MAX, |number| found.push(number)).unwrap();
+        decode(&mut reader, universe, u64::MAX, &mut found).unwrap();
         reader.end().unwrap();
-        assert!(found.iter().eq(numbers.iter()), "universe {universe}");
+        assert!(found.iter().eq(numbers), "universe {universe}");
         bytes
     }
 
@@ -504,9 +559,9 @@ mod tests {
 
         #[test]
         fn subsets_of_any_density_come_back(
-            universe in 1u64..3000,
-            wanted in prop::collection::btree_set(any::<u64>(), 0..400),
-            narrow in 1u64..3000,
+            universe in 1u64..9000,
+            wanted in prop::collection::btree_set(any::<u64>(), 0..1500),
+            narrow in 1u64..9000,
         ) {
             // Crowded into a corner, the gaps are not what the model expects.
             let corner = narrow.min(universe);
@@ -532,13 +587,33 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..80),
             universe in 0u64..5000,
         ) {
-            let mut last = None;
-            let outcome = decode(&mut Reader::new(&bytes), universe.into(), universe, |number| {
-                assert!(number < universe && last.is_none_or(|last| last < number));
-                last = Some(number);
-            });
             // Whatever came out ascends and stays below the universe, also before an error.
-            let _ = outcome;
+            let mut found = Vec::new();
+            let _ = decode(&mut Reader::new(&bytes), universe.into(), universe, &mut found);
+            prop_assert!(found.is_sorted_by(|a, b| a < b));
+            prop_assert!(found.last().is_none_or(|last| *last < universe));
+        }
+
+        #[test]
+        fn small_subsets_take_the_shortest_of_all_modes(
+            universe in 1u64..=4096,
+            wanted in prop::collection::vec(any::<u64>(), 1..3000),
+        ) {
+            let numbers: BTreeSet<u64> = wanted.iter().map(|number| number % universe).collect();
+            let count = numbers.len() as u64;
+            prop_assume!(count * 2 <= universe);
+            let (mut chosen, mut head, mut gaps) = (Vec::new(), Vec::new(), Vec::new());
+            encode(&mut chosen, universe.into(), count, &numbers);
+            put_varint(&mut head, count);
+            encode_gaps(&mut gaps, universe.into(), count, &numbers);
+            let bitmap = numbers.bitmap(universe);
+            let mut bits = Vec::new();
+            encode_bits(&mut bits, universe, count, &bitmap);
+            prop_assert!(chosen.len() - head.len() - 1 <= gaps.len().min(bitmap.len()));
+            prop_assert!(
+                !bits_allowed(universe.into(), count)
+                    || chosen.len() - head.len() - 1 <= bits.len()
+            );
         }
     }
 
@@ -552,7 +627,9 @@ mod tests {
         round_trip(1 << 40, &set(&[(1 << 40) - 1]));
         round_trip(4096, &(0..4096).collect());
         round_trip(4096, &(1..4096).collect());
+        round_trip(4097, &(1..4097).collect());
         round_trip(1 << 16, &(0..(1 << 13)).collect());
+        round_trip(1 << 16, &(0..(1 << 15)).collect());
     }
 
     #[test]
@@ -572,5 +649,26 @@ mod tests {
             let bytes = round_trip(universe.into(), &numbers).len() as f64;
             assert!(bytes <= entropy * 1.005 + 16.0, "share {share}: {bytes} of {entropy} bytes");
         }
+    }
+
+    /// A bitmap of 2^64 numbers once took zero bytes, since the universe was cut to 64 bits.
+    #[test]
+    fn a_bitmap_of_all_digests_is_refused() {
+        for mode in [RAW, BITS, RAW | COMPLEMENT, BITS | COMPLEMENT] {
+            let mut found = Vec::new();
+            let outcome = decode(&mut Reader::new(&[1, mode, 0]), 1 << 64, 1 << 20, &mut found);
+            assert!(outcome.is_err(), "mode {mode}");
+        }
+    }
+
+    /// Bits that fill up the last byte of low bits were not looked at, so that a subset had
+    /// several encodings.
+    #[test]
+    fn stray_bits_after_the_last_low_bits_are_refused() {
+        let mut bytes = round_trip(1 << 20, &BTreeSet::from([77]));
+        let last = bytes.last_mut().unwrap();
+        *last |= 0x80;
+        let outcome = decode(&mut Reader::new(&bytes), 1 << 20, 10, &mut Vec::new());
+        assert_eq!(outcome, Err(DecodeError::Malformed("stray bits")));
     }
 }

@@ -103,7 +103,7 @@ impl CountingFilter {
         }
         self.bits.add_ones(flips.into());
         self.stuck += stuck;
-        self.items += 1;
+        self.items = self.items.saturating_add(1);
         flips
     }
 
@@ -239,20 +239,27 @@ impl CountingFilter {
 
     /// The highest value that any counter has.
     pub(crate) fn levels(&self) -> u8 {
-        let highest = |word: &u64| (0..64).step_by(4).map(|shift| (word >> shift & 15) as u8).max();
-        self.counters.iter().filter_map(highest).max().unwrap_or(0)
+        let highest = self.counters.iter().fold(0, |highest, word| {
+            higher_bytes(highest, higher_bytes(word & EVEN, word >> 4 & EVEN))
+        });
+        highest.to_le_bytes().into_iter().max().unwrap_or(0)
     }
 
     /// The positions whose counter is at least `level`.
-    pub(crate) fn level(&self, level: u8) -> BitVector {
-        if level == 1 {
-            return self.bits.clone();
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn level(&self, level: u8) -> Result<BitVector, ParamError> {
+        let length = Bits::new(self.scheme.shape().bits())?;
+        let mut words: Vec<u64> = zeroed(length.get().div_ceil(64), length.get())?;
+        for (word, counters) in words.iter_mut().zip(self.counters.chunks(4)) {
+            *word = counters
+                .iter()
+                .rev()
+                .fold(0, |bits, counters| bits << 16 | reaching(*counters, level));
+            // A last chunk of fewer counters fills the low bits, as it should.
         }
-        let mut bits = self.bits.clone();
-        for position in self.bits.positions().filter(|position| self.counter(*position) < level) {
-            bits.clear(position);
-        }
-        bits
+        Ok(BitVector::from_words(length, words))
     }
 
     /// Names the counters.
@@ -260,30 +267,30 @@ impl CountingFilter {
         checksum_of(&self.counters)
     }
 
-    /// Raises a counter while a filter is being decoded; [`Self::recount`] must follow.
-    pub(crate) fn raise_counter(&mut self, position: u64) {
-        debug_assert!(self.counter(position) < Self::STUCK);
-        self.counters[(position >> 4) as usize] += 1 << ((position & 15) * 4);
-    }
-
-    /// Undoes one [`Self::raise_counter`].
-    pub(crate) fn lower_counter(&mut self, position: u64) {
-        debug_assert!(self.counter(position) > 0);
-        self.counters[(position >> 4) as usize] -= 1 << ((position & 15) * 4);
+    /// Raises counters where a level has ones that it had not `before`, and lowers them where
+    /// it lost some, while a filter is being decoded. No counter may leave its range, and
+    /// [`Self::recount`] must follow.
+    pub(crate) fn move_level(&mut self, before: Option<&BitVector>, after: &BitVector) {
+        for (index, (counters, after)) in self.counters.chunks_mut(4).zip(after.words()).enumerate()
+        {
+            let before = before.map_or(0, |before| before.words()[index]);
+            let (up, down) = (after & !before, before & !after);
+            for (counters, shift) in counters.iter_mut().zip([0, 16, 32, 48]) {
+                *counters += spread(up >> shift);
+                *counters -= spread(down >> shift);
+            }
+        }
     }
 
     /// Derives bits and stuck counters from the counters after decoding.
-    pub(crate) fn recount(&mut self, items: u64) {
-        self.bits.reset();
-        self.stuck = 0;
-        for position in 0..self.scheme.shape().bits() {
-            let count = self.counter(position);
-            if count > 0 {
-                self.bits.set(position);
-            }
-            self.stuck += u64::from(count == Self::STUCK);
-        }
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub(crate) fn recount(&mut self, items: u64) -> Result<(), ParamError> {
+        self.bits = self.level(1)?;
+        self.stuck = self.counters.iter().map(|word| u64::from(stuck_in(*word))).sum();
         self.items = items;
+        Ok(())
     }
 
     /// The plain filter of the same keys: what is published.
@@ -378,4 +385,32 @@ fn add_counters(a: u64, b: u64) -> u64 {
 fn stuck_in(counters: u64) -> u32 {
     let pairs = counters & (counters >> 1);
     (pairs & (pairs >> 2) & 0x1111_1111_1111_1111).count_ones()
+}
+
+/// Every other counter of sixteen, each in a byte of its own.
+const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
+
+/// The larger of each pair of bytes; bytes are below 16.
+fn higher_bytes(a: u64, b: u64) -> u64 {
+    let from_a = (((a | 0x1010_1010_1010_1010) - b) >> 4 & 0x0101_0101_0101_0101) * 15;
+    a & from_a | b & !from_a
+}
+
+/// Which of sixteen counters are at least `level`, as the low sixteen bits.
+fn reaching(counters: u64, level: u8) -> u64 {
+    let level = u64::from(level) * 0x0101_0101_0101_0101;
+    let reach = |bytes: u64| ((bytes | 0x1010_1010_1010_1010) - level) >> 4 & (EVEN / 15);
+    // Two neighbours a byte, then ever more of them side by side.
+    let twos = reach(counters & EVEN) | reach(counters >> 4 & EVEN) << 1;
+    let fours = (twos | twos >> 6) & 0x000F_000F_000F_000F;
+    let eights = (fours | fours >> 12) & 0x0000_00FF_0000_00FF;
+    (eights | eights >> 24) & 0xFFFF
+}
+
+/// The low sixteen bits, each as a counter of its own: undoes [`reaching`] level 1.
+fn spread(bits: u64) -> u64 {
+    let eights = (bits & 0xFFFF | bits << 24) & 0x0000_00FF_0000_00FF;
+    let fours = (eights | eights << 12) & 0x000F_000F_000F_000F;
+    let twos = (fours | fours << 6) & 0x0303_0303_0303_0303;
+    (twos | twos << 3) & 0x1111_1111_1111_1111
 }

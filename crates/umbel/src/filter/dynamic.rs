@@ -510,7 +510,8 @@ impl<C: Component> DynamicFilter<C> {
     fn pair_that_fits(&self) -> Option<(usize, usize)> {
         let items: Vec<u64> = self.components.iter().map(|(_, c)| c.items()).collect();
         (0..items.len()).find_map(|into| {
-            let fits = |from: &usize| items[into] + items[*from] <= self.capacity;
+            let both = |from: &usize| items[into].checked_add(items[*from]);
+            let fits = |from: &usize| both(from).is_some_and(|keys| keys <= self.capacity);
             (into + 1..items.len()).find(fits).map(|from| (into, from))
         })
     }

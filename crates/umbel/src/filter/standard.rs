@@ -87,7 +87,7 @@ impl StandardFilter {
             *word |= 1 << (position & 63);
         }
         self.bits.add_ones(flips);
-        self.items += 1;
+        self.items = self.items.saturating_add(1);
         flips != 0
     }
 

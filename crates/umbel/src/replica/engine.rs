@@ -48,7 +48,7 @@ pub struct Config {
     pub silence: Duration,
     /// How long to wait for a page the first time; doubled with every try, up to 64 times.
     pub page_patience: Duration,
-    /// Longest filter that is accepted from others, in bits.
+    /// Most bits that are accepted of one home's set, all components together.
     pub max_bits: u64,
     /// Memory for the rows of one set's bank.
     pub bank_bytes: u64,
@@ -128,6 +128,8 @@ struct Set<C> {
 struct Own<C> {
     home: Home<C>,
     epoch: Epoch,
+    /// Rebuilds that were told of.
+    rebuilds: u64,
 }
 
 /// Another host.
@@ -188,7 +190,7 @@ impl<C: Catalogue> Engine<C> {
         catalogue: C,
     ) -> Result<(), ParamError> {
         let home = Home::new(self.config.hasher, plan, self.config.intervals, catalogue)?;
-        self.set_mut(set).own = Some(Own { home, epoch: Epoch(0) });
+        self.set_mut(set).own = Some(Own { home, epoch: Epoch(0), rebuilds: 0 });
         self.publish_if_due(now, set);
         Ok(())
     }
@@ -395,12 +397,13 @@ impl<C: Catalogue> Engine<C> {
 
     fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(own) = self.own_mut(set) else { return };
-        let rebuilds = own.home.rebuilds();
+        let rebuilds = own.home.rebuilds() - own.rebuilds;
+        own.rebuilds += rebuilds;
         if let Some(publication) = own.home.poll(now) {
             self.send_update(set, publication);
         }
-        if rebuilds > 0 && self.counters.rebuilds < rebuilds {
-            self.counters.rebuilds = rebuilds;
+        if rebuilds > 0 {
+            self.counters.rebuilds += rebuilds;
             self.event(Event::Reshaped(set.clone()));
         }
     }
@@ -488,19 +491,18 @@ impl<C: Catalogue> Engine<C> {
         if let Err(reason) = self.accepts(&update.scheme) {
             return self.refuse(&update.home, reason);
         }
-        let first_heard = update.incarnation;
-        self.with_receiver(
-            now,
-            &update.set,
-            &update.home,
-            first_heard,
-            |receiver, bank, counters| receiver.update(now, update, bank, counters),
-        );
+        let (life, most) = (update.incarnation, self.most_components(&update.scheme));
+        self.with_receiver(now, &update.set, &update.home, life, |receiver, bank, counters| {
+            receiver.update(now, update, most, bank, counters)
+        });
     }
 
     fn handle_page(&mut self, now: Duration, page: &Page) {
         if let Err(reason) = self.accepts(&page.scheme) {
             return self.refuse(&page.home, reason);
+        }
+        if page.components.len() > self.most_components(&page.scheme) {
+            return self.refuse(&page.home, String::from("its image has too many components"));
         }
         if self.sets.get(&page.set).is_none_or(|set| !set.receivers.contains_key(&page.home)) {
             return;
@@ -529,16 +531,16 @@ impl<C: Catalogue> Engine<C> {
         self.forget_unannounced(announce);
     }
 
-    /// A set that a home no longer names is no longer there.
+    /// A set that a home's new life does not name is no longer there.
     fn forget_unannounced(&mut self, announce: &Announce) {
         for (name, set) in &mut self.sets {
             let named = announce.sets.iter().any(|announced| announced.set == *name);
             let receiver = set.receivers.get_mut(&announce.home);
-            // One that has just sent its first update may be announced a moment later.
+            // In the same life, an announcement from before the first update may come late.
             let Some(receiver) = receiver.filter(|receiver| {
-                !named
-                    && announce.incarnation >= receiver.incarnation()
-                    && receiver.epoch().is_none()
+                let life = receiver.incarnation();
+                let nothing_here = announce.incarnation == life && receiver.epoch().is_none();
+                !named && (announce.incarnation > life || nothing_here)
             }) else {
                 continue;
             };
@@ -633,6 +635,12 @@ impl<C: Catalogue> Engine<C> {
             return Err(format!("its filter has {bits} bits, and {most} are accepted"));
         }
         Ok(())
+    }
+
+    /// How many components of this scheme one home may have here.
+    fn most_components(&self, scheme: &Scheme) -> usize {
+        let most = self.config.max_bits / scheme.shape().bits();
+        paged::MOST_COMPONENTS.min(most as usize)
     }
 
     fn refuse(&mut self, from: &Name, reason: String) {

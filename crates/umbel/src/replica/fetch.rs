@@ -158,7 +158,11 @@ impl Fetch {
     ///
     /// # Errors
     /// If the update is malformed.
-    pub(crate) fn update(&mut self, update: &Update) -> Result<Option<Fetched>, DecodeError> {
+    pub(crate) fn update(
+        &mut self,
+        update: &Update,
+        most: usize,
+    ) -> Result<Option<Fetched>, DecodeError> {
         let (Some(newest), Some(base), Some(changes)) =
             (&mut self.newest, update.base, &update.changes)
         else {
@@ -171,7 +175,8 @@ impl Fetch {
         let have = |id: ComponentId, page: u64| {
             pages.get(&(id, page)).filter(|(epoch, _)| *epoch == base).map(|(_, bits)| bits)
         };
-        let changes = paged::decode_partial(&mut Reader::new(changes), self.scheme.shape(), have)?;
+        let changes =
+            paged::decode_partial(&mut Reader::new(changes), self.scheme.shape(), most, have)?;
         if newest.epoch == base {
             let untouched = |id: &ComponentId| !changes.components.iter().any(|(c, _)| c == id);
             for ((id, _), (epoch, _)) in &mut self.pages {

@@ -17,10 +17,13 @@
 //!
 //! Always true: what is decoded fits the image it was decoded against.
 
+use std::collections::BTreeSet;
+
 use super::image::{Change, Changes, Image};
 use crate::bits::BitVector;
 use crate::codec::{
-    Among, DecodeError, Flips, Reader, decode_flipped, encode_flipped, put_varint, subset,
+    Among, DecodeError, Flips, Reader, decode_differing, decode_digests, encode_differing,
+    encode_digests, put_varint, subset,
 };
 use crate::filter::ComponentId;
 use crate::key_hash::Digest;
@@ -70,22 +73,29 @@ pub(crate) fn encode_changes(
     }
 }
 
-/// Reads what [`encode_changes`] wrote against the same image.
+/// Reads what [`encode_changes`] wrote against the same image; more than `most` components
+/// given anew are refused before there is memory for them.
 pub(crate) fn decode_changes(
     reader: &mut Reader<'_>,
     image: &Image,
+    most: usize,
 ) -> Result<Changes, DecodeError> {
+    let (mut wholes, mut seen) = (0, BTreeSet::new());
     let shape = image.scheme().shape();
     let mut changes: Changes = Vec::new();
     for _ in 0..reader.varint()? {
         let id = ComponentId(reader.varint32()?);
-        if changes.iter().any(|(other, _)| *other == id) || changes.len() >= MOST_COMPONENTS {
+        if !seen.insert(id) {
             return Err(DecodeError::Malformed("a component changes twice"));
         }
         let base = image.component(id).map(|component| &component.bits);
         let change = match (reader.byte()?, base) {
             (DROPPED, _) => Change::Dropped,
-            (WHOLE, _) => Change::Whole(decode_whole(reader, shape)?),
+            (WHOLE, _) => {
+                wholes += 1;
+                check_number(wholes, most)?;
+                Change::Whole(decode_whole(reader, shape)?)
+            }
             (op @ (BY_BITS | BY_DIGESTS), Some(base)) => {
                 Change::Flips(decode_flips(reader, shape, base, op)?)
             }
@@ -94,6 +104,13 @@ pub(crate) fn decode_changes(
         changes.push((id, change));
     }
     Ok(changes)
+}
+
+fn check_number(wholes: usize, most: usize) -> Result<(), DecodeError> {
+    if wholes > most {
+        return Err(DecodeError::Malformed("more components than are accepted"));
+    }
+    Ok(())
 }
 
 /// More components than any home has: bounds what a hostile one makes us hold.
@@ -111,13 +128,13 @@ fn shortest(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
         let (base, new) = (page_of(base, shape, page), page_of(&target.bits, shape, page));
         let mut block = Vec::new();
         if base != new {
-            encode_flipped(&mut block, &new, &base, &base, Among::Zeros);
-            encode_flipped(&mut block, &base, &new, &base, Among::Ones);
+            encode_differing(&mut block, &base, &new, Among::Zeros);
+            encode_differing(&mut block, &base, &new, Among::Ones);
         }
         block
     });
-    if !target.added.is_empty() {
-        best = shorter(best, by_digests(shape, base, target));
+    if let Some(digests) = by_digests(shape, base, target) {
+        best = shorter(best, digests);
     }
     // Half as long as the bits themselves: perhaps most of the filter is new.
     if best.len() as u64 > shape.bits() / 16 {
@@ -132,22 +149,21 @@ fn shorter(a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
     if b.len() < a.len() { b } else { a }
 }
 
-fn by_digests(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
+/// Named digests and cleared bits, if the digests are known.
+fn by_digests(shape: &Shape, base: &BitVector, target: &Target) -> Option<Vec<u8>> {
     let mut out = vec![BY_DIGESTS];
-    let mut digests = target.added.clone();
-    digests.sort_unstable();
-    digests.dedup();
-    let universe = 1u128 << shape.digest_bits().get();
-    subset::encode(&mut out, universe, digests.len() as u64, digests.iter().map(|d| d.get()));
+    if target.added.is_empty() || !encode_digests(&mut out, shape, &target.added) {
+        return None;
+    }
     encode_pages(&mut out, shape, |page| {
         let (base, new) = (page_of(base, shape, page), page_of(&target.bits, shape, page));
         let mut block = Vec::new();
         if !base.is_subset_of(&new) {
-            encode_flipped(&mut block, &base, &new, &base, Among::Ones);
+            encode_differing(&mut block, &base, &new, Among::Ones);
         }
         block
     });
-    out
+    Some(out)
 }
 
 fn encode_whole(out: &mut Vec<u8>, bits: &BitVector) {
@@ -162,15 +178,13 @@ fn encode_whole(out: &mut Vec<u8>, bits: &BitVector) {
 
 /// Appends one page: the subset of its positions that are ones.
 pub(crate) fn encode_page(out: &mut Vec<u8>, page: &BitVector) {
-    subset::encode(out, page.len().into(), page.ones(), page.positions());
+    subset::encode(out, page.len().into(), page.ones(), page);
 }
 
 /// Reads one page of this length.
 pub(crate) fn decode_page(reader: &mut Reader<'_>, len: u64) -> Result<BitVector, DecodeError> {
     let mut bits = BitVector::zeros(Bits::new(len)?)?;
-    subset::decode(reader, len.into(), len, |position| {
-        bits.set(position);
-    })?;
+    subset::decode(reader, len.into(), len, &mut bits)?;
     Ok(bits)
 }
 
@@ -191,45 +205,33 @@ fn decode_flips(
     base: &BitVector,
     op: u8,
 ) -> Result<Flips, DecodeError> {
-    let digests = if op == BY_DIGESTS { decode_digests(reader, shape)? } else { Vec::new() };
-    let mut flips = Flips { sets: set_by(&digests, shape, base), clears: Vec::new() };
+    let mut new = base.clone();
+    if op == BY_DIGESTS {
+        decode_digests(reader, shape, &mut new)?;
+    }
     for page in 0..pages(shape) {
         let mut block = block(reader)?;
         if !block.is_empty() {
-            let here = page_of(base, shape, page);
-            let change = decode_block(&mut block, &here, op)?;
-            let start = page * PAGE_BITS;
-            flips.sets.extend(change.sets.iter().map(|position| start + position));
-            flips.clears.extend(change.clears.iter().map(|position| start + position));
+            let mut here = page_of(&new, shape, page);
+            decode_block(&mut block, &page_of(base, shape, page), &mut here, op)?;
+            new.put_slice(page * PAGE_BITS, &here);
         }
     }
-    Ok(flips)
+    Ok(Flips::between(base, &new))
 }
 
-/// Reads one page's block: positions are the page's own.
-fn decode_block(reader: &mut Reader<'_>, base: &BitVector, op: u8) -> Result<Flips, DecodeError> {
-    let sets = if op == BY_BITS { decode_flipped(reader, base, Among::Zeros)? } else { Vec::new() };
-    let clears = decode_flipped(reader, base, Among::Ones)?;
-    reader.end()?;
-    Ok(Flips { sets, clears })
-}
-
-fn decode_digests(reader: &mut Reader<'_>, shape: &Shape) -> Result<Vec<Digest>, DecodeError> {
-    let mut digests = Vec::new();
-    let universe = 1u128 << shape.digest_bits().get();
-    subset::decode(reader, universe, shape.bits(), |number| {
-        digests.extend(Digest::from_raw(number, shape.digest_bits()));
-    })?;
-    Ok(digests)
-}
-
-/// The zeros of `base` that these digests set, ascending.
-fn set_by(digests: &[Digest], shape: &Shape, base: &BitVector) -> Vec<u64> {
-    let positions = digests.iter().flat_map(|digest| digest.positions(shape));
-    let mut sets: Vec<u64> = positions.filter(|position| base.get(*position) == 0).collect();
-    sets.sort_unstable();
-    sets.dedup();
-    sets
+/// Reads one page's block and flips the bits of `new`, which is `base` and perhaps more.
+fn decode_block(
+    reader: &mut Reader<'_>,
+    base: &BitVector,
+    new: &mut BitVector,
+    op: u8,
+) -> Result<(), DecodeError> {
+    if op == BY_BITS {
+        decode_differing(reader, base, Among::Zeros, new)?;
+    }
+    decode_differing(reader, base, Among::Ones, new)?;
+    reader.end()
 }
 
 fn encode_pages(out: &mut Vec<u8>, shape: &Shape, block: impl Fn(u64) -> Vec<u8>) {
@@ -267,25 +269,26 @@ pub(crate) enum PartialChange {
     Pages(Vec<(u64, BitVector)>),
 }
 
-/// Reads a change for the sake of the pages that `have` gives.
+/// Reads a change for the sake of the pages that `have` gives; more than `most` components
+/// given anew are refused.
 pub(crate) fn decode_partial<'a>(
     reader: &mut Reader<'_>,
     shape: &Shape,
+    most: usize,
     have: impl Fn(ComponentId, u64) -> Option<&'a BitVector>,
 ) -> Result<PartialChanges, DecodeError> {
     let mut components = Vec::new();
+    let mut wholes = 0;
     for _ in 0..reader.varint()? {
         let id = ComponentId(reader.varint32()?);
-        if components.len() >= MOST_COMPONENTS {
-            return Err(DecodeError::Malformed("more components than there can be"));
-        }
         let change = match reader.byte()? {
             DROPPED => PartialChange::Dropped,
-            WHOLE => PartialChange::Whole(
-                (0..pages(shape))
-                    .map(|page| decode_page(&mut block(reader)?, page_len(shape, page)))
-                    .collect::<Result<_, _>>()?,
-            ),
+            WHOLE => {
+                wholes += 1;
+                check_number(wholes, most)?;
+                let mut page = |page| decode_page(&mut block(reader)?, page_len(shape, page));
+                PartialChange::Whole((0..pages(shape)).map(&mut page).collect::<Result<_, _>>()?)
+            }
             op @ (BY_BITS | BY_DIGESTS) => {
                 PartialChange::Pages(decode_partial_flips(reader, shape, op, |page| {
                     have(id, page)
@@ -304,19 +307,18 @@ fn decode_partial_flips<'a>(
     op: u8,
     have: impl Fn(u64) -> Option<&'a BitVector>,
 ) -> Result<Vec<(u64, BitVector)>, DecodeError> {
-    let digests = if op == BY_DIGESTS { decode_digests(reader, shape)? } else { Vec::new() };
+    let mut set = BitVector::zeros(Bits::new(shape.bits())?)?;
+    if op == BY_DIGESTS {
+        decode_digests(reader, shape, &mut set)?;
+    }
     let mut changed = Vec::new();
     for page in 0..pages(shape) {
         let mut block = block(reader)?;
         let Some(base) = have(page) else { continue };
         let mut bits = base.clone();
+        bits.union_with(&page_of(&set, shape, page));
         if !block.is_empty() {
-            decode_block(&mut block, base, op)?.apply(&mut bits);
-        }
-        for position in digests.iter().flat_map(|digest| digest.positions(shape)) {
-            if position / PAGE_BITS == page {
-                bits.set(position % PAGE_BITS);
-            }
+            decode_block(&mut block, base, &mut bits, op)?;
         }
         changed.push((page, bits));
     }

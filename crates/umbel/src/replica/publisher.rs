@@ -432,7 +432,8 @@ impl Publisher {
         // The receivers' own decoder makes the kept copy: whatever it makes of the bytes is
         // what they have.
         let mut reader = Reader::new(&bytes);
-        let changes = decode_changes(&mut reader, &self.kept).expect("own updates decode");
+        let changes =
+            decode_changes(&mut reader, &self.kept, usize::MAX).expect("own updates decode");
         self.kept.apply(&changes);
         let k = filter.scheme().shape().hashes();
         self.kept_false_positive = stale::several_components(k, &self.kept.fills());

@@ -78,11 +78,12 @@ impl Receiver {
         }
     }
 
-    /// Takes an update.
+    /// Takes an update; `most` bounds the components that it may give anew.
     pub(crate) fn update(
         &mut self,
         now: Duration,
         update: &Update,
+        most: usize,
         bank: &mut Bank,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
@@ -94,14 +95,20 @@ impl Receiver {
             return Ok(());
         }
         match (&update.changes, update.base) {
-            (Some(changes), None) => self.take_snapshot(now, update, changes, bank, counters),
+            (Some(changes), None) => {
+                let image = decode_snapshot(update, changes, most)?;
+                counters.snapshots += 1;
+                self.install(now, Fetched { epoch: update.epoch, image }, bank)
+            }
             (Some(changes), Some(base)) if self.fits(base, &update.scheme) => {
-                self.take_delta(now, update, changes, bank, counters)
+                self.take_delta(now, update, changes, most, bank)?;
+                counters.deltas += 1;
+                Ok(())
             }
             _ => {
                 counters.gaps += 1;
                 self.start_fetch(now, &update.scheme);
-                self.feed_fetch(now, update, bank, counters)
+                self.feed_fetch(now, update, most, bank, counters)
             }
         }
     }
@@ -126,40 +133,18 @@ impl Receiver {
             && self.installed.as_ref().is_some_and(|here| here.image.scheme() == scheme)
     }
 
-    /// An image that came whole in an update.
-    fn take_snapshot(
-        &mut self,
-        now: Duration,
-        update: &Update,
-        changes: &[u8],
-        bank: &mut Bank,
-        counters: &mut Counters,
-    ) -> Result<(), Refused> {
-        let mut image = Image::new(update.scheme, Vec::new());
-        let mut reader = Reader::new(changes);
-        let changes = decode_changes(&mut reader, &image)?;
-        reader.end().map_err(Refused::Decode)?;
-        image.apply(&changes);
-        let found = image.checksum();
-        if found != update.checksum {
-            return Err(DecodeError::WrongResult { stored: update.checksum, found }.into());
-        }
-        counters.snapshots += 1;
-        self.install(now, Fetched { epoch: update.epoch, image }, bank)
-    }
-
     /// A change of the installed image: checked before a single bit moves.
     fn take_delta(
         &mut self,
         now: Duration,
         update: &Update,
         changes: &[u8],
+        most: usize,
         bank: &mut Bank,
-        counters: &mut Counters,
     ) -> Result<(), Refused> {
         let here = self.installed.as_mut().expect("the change fits what is installed");
         let mut reader = Reader::new(changes);
-        let decoded = decode_changes(&mut reader, &here.image).and_then(|changes| {
+        let decoded = decode_changes(&mut reader, &here.image, most).and_then(|changes| {
             reader.end()?;
             let found = here.image.checksum_after(&changes);
             if found == update.checksum {
@@ -177,7 +162,6 @@ impl Receiver {
         };
         here.apply(&changes, bank)?;
         here.epoch = update.epoch;
-        counters.deltas += 1;
         self.updated = now;
         self.behind_since = None;
         self.fetch = None;
@@ -307,11 +291,12 @@ impl Receiver {
         &mut self,
         now: Duration,
         update: &Update,
+        most: usize,
         bank: &mut Bank,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
         let Some(fetch) = &mut self.fetch else { return Ok(()) };
-        if let Some(fetched) = fetch.update(update)? {
+        if let Some(fetched) = fetch.update(update, most)? {
             counters.snapshots += 1;
             self.install(now, fetched, bank)?;
         }
@@ -335,6 +320,19 @@ impl Receiver {
         self.behind_since = None;
         self.updated = now;
         Ok(())
+    }
+}
+
+/// An image that came whole in an update.
+fn decode_snapshot(update: &Update, changes: &[u8], most: usize) -> Result<Image, DecodeError> {
+    let mut image = Image::new(update.scheme, Vec::new());
+    let mut reader = Reader::new(changes);
+    let changes = decode_changes(&mut reader, &image, most)?;
+    reader.end()?;
+    image.apply(&changes);
+    match image.checksum() {
+        found if found == update.checksum => Ok(image),
+        found => Err(DecodeError::WrongResult { stored: update.checksum, found }),
     }
 }
 

@@ -1,6 +1,9 @@
 //! `umbel lab`: experiments from a seed, one subcommand a file.
 
+mod faults;
+mod list;
 mod policies;
+mod run;
 
 use std::process::ExitCode;
 
@@ -16,12 +19,18 @@ pub(crate) struct Lab {
 /// What can be done in the lab.
 #[derive(Subcommand)]
 enum Command {
+    List(list::List),
+    Run(run::Run),
+    Faults(faults::Faults),
     Policies(policies::Policies),
 }
 
 impl Lab {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self.command {
+            Command::List(list) => list.run(),
+            Command::Run(run) => run.run(),
+            Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
         }
     }

@@ -1,0 +1,109 @@
+//! `umbel lab`: what is listed, run, saved and refused.
+
+use std::fs;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn lab(arguments: &[&str]) -> std::process::Output {
+    let mut umbel = Command::cargo_bin("umbel").expect("the binary is built with its tests");
+    umbel.arg("lab").args(arguments).output().expect("the binary runs")
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = lab(arguments);
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && told.is_empty(), "{arguments:?}: {told}");
+    String::from_utf8(output.stdout).expect("answers are text")
+}
+
+#[test]
+fn the_list_names_every_experiment_with_source_and_title() {
+    let text = printed(&["list"]);
+    let listed: Value = serde_json::from_str(&printed(&["list", "--json"])).expect("JSON");
+    let listed = listed.as_array().expect("an array");
+    assert_eq!(listed.len(), text.lines().count());
+    for (experiment, line) in listed.iter().zip(text.lines()) {
+        for key in ["name", "source", "title"] {
+            assert!(line.contains(experiment[key].as_str().expect("a text")), "{line}");
+        }
+        assert_eq!(experiment.as_object().expect("an object").len(), 3);
+    }
+    assert!(text.contains("zhu-table-2"));
+}
+
+#[test]
+fn a_run_prints_and_saves_the_same_digits_every_time() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let out = directory.path().join("made").join("here");
+    let out = out.to_str().expect("a name");
+    let json = printed(&["run", "zhu-table-1", "--json", "--out", out]);
+    let saved = |ending: &str| {
+        fs::read_to_string(format!("{out}/zhu-table-1.{ending}")).expect("a file was written")
+    };
+    assert_eq!(json, saved("json"));
+    let report: Value = serde_json::from_str(&json).expect("one object");
+    assert_eq!(report["rows"].as_array().expect("an array").len(), 24);
+    assert_eq!(report["claims"][0]["verdict"], "holds");
+    assert!(saved("svg").starts_with("<svg "));
+    assert_eq!(saved("csv").lines().count(), 25);
+    assert_eq!(printed(&["run", "zhu-table-1", "--seed", "1"]), saved("txt") + "\n");
+    assert_ne!(json, printed(&["run", "zhu-table-1", "--seed", "2", "--json"]));
+    let left: Vec<_> = fs::read_dir(out).expect("a directory").collect();
+    assert_eq!(left.len(), 4, "nothing but the four files: {left:?}");
+}
+
+#[test]
+fn an_unknown_name_is_one_line_with_a_suggestion() {
+    let output = lab(&["run", "zhu-table-3"]);
+    let told = String::from_utf8(output.stderr).expect("messages are text");
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(told.contains("zhu-table-3") && told.contains("similar"), "{told}");
+    assert!(output.stdout.is_empty());
+}
+
+#[test]
+fn a_directory_that_cannot_be_made_is_refused_before_anything_runs() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let inside = file.path().join("inside");
+    let output = lab(&["run", "all", "--out", inside.to_str().expect("a name")]);
+    let told = String::from_utf8(output.stderr).expect("messages are text");
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("inside") && told.lines().count() == 1, "{told}");
+}
+
+#[test]
+fn worlds_of_faults_break_no_promise_and_repeat_from_their_seed() {
+    let arguments = ["faults", "--seeds", "20", "--seed", "5", "--steps", "80", "--json"];
+    let json = printed(&arguments);
+    let tally: Value = serde_json::from_str(&json).expect("one object");
+    let keys: Vec<&String> = tally.as_object().expect("an object").keys().collect();
+    let mut expected = vec![
+        "worlds",
+        "steps",
+        "messages",
+        "dropped",
+        "duplicated",
+        "reordered",
+        "corrupted",
+        "crashes",
+        "partitions",
+        "violations",
+    ];
+    expected.sort_unstable();
+    assert_eq!(keys, expected);
+    assert_eq!((&tally["worlds"], &tally["violations"]), (&Value::from(20), &Value::from(0)));
+    assert!(tally["messages"].as_u64() > Some(1000));
+    assert_eq!(json, printed(&arguments), "the same seed, the same world");
+}
+
+#[test]
+fn worlds_of_faults_refuse_numbers_out_of_range() {
+    for (option, value) in [("--seeds", "0"), ("--hosts", "1"), ("--steps", "0"), ("--seed", "x")] {
+        let output = lab(&["faults", option, value]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(option) && told.lines().count() == 1, "{told}");
+    }
+}

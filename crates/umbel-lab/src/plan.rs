@@ -1,0 +1,137 @@
+//! How much is tried: seed, trials, keys asked; and the bench on which trials run.
+//!
+//! A trial sees nothing but its own stream of random numbers, and results are kept in the
+//! order of trials. So neither the number of threads nor their timing shows in a report.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use crate::random::Random;
+
+/// How much an experiment tries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    seed: u64,
+    trials: u64,
+    asked: usize,
+    threads: usize,
+}
+
+impl Plan {
+    /// Twenty trials of 100,000 random keys each, as many as the papers ask: what results
+    /// are quoted from.
+    #[must_use]
+    pub fn full(seed: u64) -> Self {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        Self { seed, trials: 20, asked: 100_000, threads }
+    }
+
+    /// Three trials of 5,000 keys: shows that an experiment runs, not what it finds.
+    #[must_use]
+    pub fn reduced(seed: u64) -> Self {
+        Self { trials: 3, asked: 5_000, ..Self::full(seed) }
+    }
+
+    /// The same on this many threads, at least one; reports do not depend on it.
+    #[must_use]
+    pub const fn with_threads(self, threads: usize) -> Self {
+        Self { threads: if threads == 0 { 1 } else { threads }, ..self }
+    }
+
+    /// Trials, each with a seed of its own.
+    #[must_use]
+    pub const fn trials(&self) -> u64 {
+        self.trials
+    }
+
+    /// Random keys asked in each trial.
+    #[must_use]
+    pub const fn asked(&self) -> usize {
+        self.asked
+    }
+}
+
+/// Is told how far an experiment is.
+pub trait Progress: Sync {
+    /// An experiment of this many trials begins.
+    fn begin(&self, name: &str, trials: u64);
+    /// A trial is done.
+    fn trial_done(&self);
+}
+
+/// Tells nobody.
+#[derive(Debug, Clone, Copy)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _: &str, _: u64) {}
+    fn trial_done(&self) {}
+}
+
+/// Where an experiment runs its trials.
+pub(crate) struct Bench<'a> {
+    experiment: &'a str,
+    plan: &'a Plan,
+    progress: &'a dyn Progress,
+}
+
+impl<'a> Bench<'a> {
+    pub(crate) fn new(experiment: &'a str, plan: &'a Plan, progress: &'a dyn Progress) -> Self {
+        Self { experiment, plan, progress }
+    }
+
+    /// Random keys asked in each trial.
+    pub(crate) const fn asked(&self) -> usize {
+        self.plan.asked
+    }
+
+    /// How many trials there are.
+    pub(crate) const fn seeds(&self) -> u64 {
+        self.plan.trials
+    }
+
+    /// Runs every trial of the plan; results in the order of trials.
+    pub(crate) fn trials<T: Send>(&self, trial: impl Fn(Random) -> T + Sync) -> Vec<T> {
+        self.progress.begin(self.experiment, self.plan.trials);
+        let next = AtomicU64::new(0);
+        let done = Mutex::new(Vec::new());
+        let work = || {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= self.plan.trials {
+                    return;
+                }
+                let result = trial(Random::of_trial(self.plan.seed, self.experiment, number));
+                done.lock().expect("no trial panics under the lock").push((number, result));
+                self.progress.trial_done();
+            }
+        };
+        thread::scope(|scope| {
+            for _ in 1..self.plan.threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        let mut done = done.into_inner().expect("no trial panics under the lock");
+        done.sort_by_key(|(number, _)| *number);
+        done.into_iter().map(|(_, result)| result).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_come_in_the_order_of_trials_on_any_number_of_threads() {
+        let on = |threads| {
+            let plan = Plan::full(7).with_threads(threads);
+            Bench::new("order", &plan, &Silent).trials(|mut random| random.next())
+        };
+        assert_eq!(on(1).len(), 20);
+        assert_eq!(on(1), on(3));
+        assert_eq!(on(0), on(32));
+    }
+}

@@ -1,0 +1,66 @@
+//! What several trials say together: mean, lowest, highest, and how far they scatter.
+
+/// Numbers of several trials.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Spread {
+    pub(crate) mean: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    /// Standard deviation of one trial, from the sample; 0 for a single trial.
+    pub(crate) deviation: f64,
+    count: f64,
+}
+
+impl Spread {
+    /// The spread of some numbers, of which there is at least one.
+    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let values: Vec<f64> = values.into_iter().collect();
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        Self {
+            mean,
+            low: values.iter().copied().fold(f64::INFINITY, f64::min),
+            high: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+            deviation: if values.len() > 1 { (squares / (count - 1.0)).sqrt() } else { 0.0 },
+            count,
+        }
+    }
+
+    /// How far the mean may be off by chance.
+    pub(crate) fn standard_error(&self) -> f64 {
+        self.deviation / self.count.sqrt()
+    }
+
+    /// Whether a number lies between the lowest and the highest.
+    pub(crate) fn contains(&self, value: f64) -> bool {
+        (self.low..=self.high).contains(&value)
+    }
+
+    /// The same in percent.
+    pub(crate) fn percent(self) -> Self {
+        Self {
+            mean: 100.0 * self.mean,
+            low: 100.0 * self.low,
+            high: 100.0 * self.high,
+            deviation: 100.0 * self.deviation,
+            count: self.count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_deviation_and_range_are_those_of_the_numbers() {
+        let spread = Spread::of([1.0, 2.0, 3.0, 6.0]);
+        assert_eq!((spread.mean, spread.low, spread.high), (3.0, 1.0, 6.0));
+        assert!((spread.deviation - (14.0_f64 / 3.0).sqrt()).abs() < 1e-15);
+        assert!((spread.standard_error() - spread.deviation / 2.0).abs() < 1e-15);
+        assert!(spread.contains(6.0) && !spread.contains(6.1));
+        assert_eq!(Spread::of([0.5]).deviation, 0.0);
+        assert_eq!(Spread::of([0.25]).percent().mean, 25.0);
+    }
+}
