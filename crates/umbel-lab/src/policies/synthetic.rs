@@ -25,47 +25,23 @@ pub struct Synthetic {
 
 impl Synthetic {
     pub(super) fn replay(&self, mut happen: impl FnMut(Event)) {
-        let mut random = Random::of_trial(self.seed, "policies", 0);
-        let mut next: Id = 0;
-        let mut members: Vec<Vec<Id>> = vec![Vec::new(); self.hosts];
-        for (host, members) in members.iter_mut().enumerate() {
-            for _ in 0..self.items {
-                members.push(next);
-                happen(Event::Held { host, key: next });
-                next += 1;
-            }
+        let mut world = World {
+            random: Random::of_trial(self.seed, "policies", 0),
+            next: 0,
+            members: vec![Vec::new(); self.hosts],
+        };
+        for host in 0..self.hosts {
+            (0..self.items).for_each(|_| happen(Event::Held { host, key: world.gain(host) }));
         }
         happen(Event::Started);
         let mut due = Due::default();
         for _ in 0..self.steps {
             due.grow(self);
             for host in 0..self.hosts {
-                let mine = &mut members[host];
-                // Evenly mixed, removals first: equal churn never passes the size at the start.
-                let (mut adds, mut removes) = (due.adds as u64, due.removes as u64);
-                while adds + removes > 0 {
-                    let remove =
-                        removes > 0 && removes as f64 * due.adds >= adds as f64 * due.removes;
-                    if !remove {
-                        adds -= 1;
-                        mine.push(next);
-                        happen(Event::Added { host, key: next });
-                        next += 1;
-                        continue;
-                    }
-                    removes -= 1;
-                    if !mine.is_empty() {
-                        let key = mine.swap_remove(random.below(mine.len()));
-                        happen(Event::Removed { host, key });
-                    }
-                }
+                world.churn(host, &due, &mut happen);
             }
             for host in 0..self.hosts {
-                for _ in 0..due.lookups as u64 {
-                    if let Some(key) = somebody_elses(&members, host, &mut random) {
-                        happen(Event::Asked { host, key });
-                    }
-                }
+                world.ask(host, &due, &mut happen);
             }
             due.spend();
             happen(Event::SecondPassed);
@@ -73,7 +49,65 @@ impl Synthetic {
     }
 }
 
-/// What is to happen at each host, parts of keys included.
+/// Who holds what.
+struct World {
+    random: Random,
+    /// The next key: no two hosts hold the same.
+    next: Id,
+    members: Vec<Vec<Id>>,
+}
+
+impl World {
+    fn gain(&mut self, host: usize) -> Id {
+        self.members[host].push(self.next);
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn lose(&mut self, host: usize) -> Option<Id> {
+        let members = &mut self.members[host];
+        (!members.is_empty()).then(|| members.swap_remove(self.random.below(members.len())))
+    }
+
+    /// One second of one host: adds and removals evenly mixed, removals first, so that equal
+    /// churn never passes the size at the start.
+    fn churn(&mut self, host: usize, due: &Due, happen: &mut impl FnMut(Event)) {
+        let (mut adds, mut removes) = (due.adds as u64, due.removes as u64);
+        while adds + removes > 0 {
+            let behind = removes as f64 * due.adds >= adds as f64 * due.removes;
+            if removes > 0 && behind {
+                removes -= 1;
+                if let Some(key) = self.lose(host) {
+                    happen(Event::Removed { host, key });
+                }
+            } else {
+                adds -= 1;
+                happen(Event::Added { host, key: self.gain(host) });
+            }
+        }
+    }
+
+    fn ask(&mut self, host: usize, due: &Due, happen: &mut impl FnMut(Event)) {
+        for _ in 0..due.lookups as u64 {
+            if let Some(key) = self.somebody_elses(host) {
+                happen(Event::Asked { host, key });
+            }
+        }
+    }
+
+    /// A random key of a random other host, if it has any.
+    fn somebody_elses(&mut self, host: usize) -> Option<Id> {
+        let others = self.members.len() - 1;
+        if others == 0 {
+            return None;
+        }
+        let other = (host + 1 + self.random.below(others)) % self.members.len();
+        let theirs = &self.members[other];
+        (!theirs.is_empty()).then(|| theirs[self.random.below(theirs.len())])
+    }
+}
+
+/// What is to happen at each host in this second, parts of keys included.
 #[derive(Default)]
 struct Due {
     adds: f64,
@@ -93,14 +127,4 @@ impl Due {
         self.removes = self.removes.fract();
         self.lookups = self.lookups.fract();
     }
-}
-
-/// A random key of a random other host, if it has any.
-fn somebody_elses(members: &[Vec<Id>], host: usize, random: &mut Random) -> Option<Id> {
-    let others = members.len() - 1;
-    if others == 0 {
-        return None;
-    }
-    let theirs = &members[(host + 1 + random.below(others)) % members.len()];
-    (!theirs.is_empty()).then(|| theirs[random.below(theirs.len())])
 }
