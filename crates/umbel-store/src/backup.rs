@@ -138,8 +138,8 @@ pub fn restore(
     to: impl AsRef<Path>,
     progress: impl FnMut(Progress),
 ) -> Result<u64> {
-    let from = Arc::new(Folder::new(from.as_ref()));
-    restore_on(from, &Folder::new(to.as_ref()), progress)
+    let from: Arc<dyn Storage> = Arc::new(Folder::new(from.as_ref()));
+    restore_on(&from, &Folder::new(to.as_ref()), progress)
 }
 
 /// As [`restore`], on any storage. Returns the number of records.
@@ -147,18 +147,18 @@ pub fn restore(
 /// # Errors
 /// As [`restore`].
 pub fn restore_on(
-    from: Arc<dyn Storage>,
+    from: &Arc<dyn Storage>,
     to: &dyn Storage,
     mut progress: impl FnMut(Progress),
 ) -> Result<u64> {
     refuse_unless_empty(to)?;
     let options = crate::Options::new().create(false).background(false);
-    let backup = Store::open_on(Arc::clone(&from), options)?;
+    let backup = Store::open_on(Arc::clone(from), options)?;
     backup.verify(|_| {})?;
     to.create_dir().map_err(Error::io("make", "the folder"))?;
     let upkeep = backup.shared().lock_upkeep();
     let files = files_of(&upkeep.manifest, true, u64::MAX);
-    let mut copy = Copy { from: &*from, to, total: 0, done: 0, backup: Backup::default() };
+    let mut copy = Copy { from: &**from, to, total: 0, done: 0, backup: Backup::default() };
     for file in &files {
         copy.total += copy.len(file)?;
     }

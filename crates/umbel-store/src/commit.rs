@@ -75,7 +75,7 @@ impl Shared {
             queue.busy = true;
             let group = queue.take_group(self.options.durability);
             drop(queue);
-            let answers = self.write_group(group);
+            let answers = self.write_group(&group);
             queue = self.queue.lock();
             queue.busy = false;
             queue.answers.extend(answers);
@@ -83,9 +83,9 @@ impl Shared {
         }
     }
 
-    fn write_group(&self, group: Vec<(u64, Batch)>) -> Vec<(u64, Result<Applied>)> {
+    fn write_group(&self, group: &[(u64, Batch)]) -> Vec<(u64, Result<Applied>)> {
         let mut log = self.lock_log();
-        match self.try_write_group(&mut log, &group) {
+        match self.try_write_group(&mut log, group) {
             Ok(applied) => {
                 let tickets = group.iter().map(|(ticket, _)| *ticket);
                 tickets.zip(applied.into_iter().map(Ok)).collect()

@@ -12,6 +12,9 @@ use crate::format::record::Kind;
 use crate::sorted::{Sorted, SortedCursor};
 use crate::view::{Layer, View, split_kind};
 
+/// Key, kind and value of the record that a walk stands on.
+type Standing<'a> = (&'a [u8], Kind, &'a [u8]);
+
 /// Walks several sources in key order.
 #[derive(Debug)]
 pub(crate) struct Merge {
@@ -97,7 +100,7 @@ impl Merge {
 
     /// The record stood on: key, kind and value. Master records count as inserts.
     #[inline]
-    pub(crate) fn record(&self) -> Result<Option<(&[u8], Kind, &[u8])>> {
+    pub(crate) fn record(&self) -> Result<Option<Standing<'_>>> {
         let Some(winner) = self.winner else { return Ok(None) };
         let source = &self.sources[winner];
         let key = source.key().expect("the winner stands on a record");

@@ -51,7 +51,7 @@ impl Store {
         Stat {
             records,
             master_bytes,
-            differential_records: view.layers.iter().map(|layer| updates(layer)).sum(),
+            differential_records: view.layers.iter().map(updates).sum(),
             differential_bytes,
             filter_bits: view.layers.iter().map(|layer| shape(layer).bits()).sum(),
             filter_errors: counts.filter_errors.load(Ordering::Relaxed),

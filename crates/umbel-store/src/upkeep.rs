@@ -115,10 +115,9 @@ impl Shared {
         let new_log = Log::create(storage, number, before.sequence + 1)?;
         let part = Part { form: Form::Differential, number };
         let next = upkeep.next(|manifest| manifest.parts.push(part));
-        if let Err(error) = self.switch_manifest(upkeep, next) {
-            let _ = storage.remove(&part.name());
-            return Err(error);
-        }
+        // If this fails nobody can tell which manifest a crash would leave: the new file
+        // stays until the store is opened again.
+        self.switch_manifest(upkeep, next)?;
         let mut log = self.lock_log();
         self.refuse_if_poisoned()?;
         if !log.is_synced() {

@@ -1,4 +1,5 @@
 //! Random operations with reopenings, against a `BTreeMap`.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,5 +1,9 @@
 //! What the tests of the store share.
-#![allow(dead_code, reason = "each test file uses its own part")]
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    reason = "each test uses its part, and fails by panicking"
+)]
 
 use std::collections::BTreeMap;
 
