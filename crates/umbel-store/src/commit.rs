@@ -96,6 +96,7 @@ impl Shared {
 
     fn try_write_group(&self, log: &mut Log, group: &[(u64, Batch)]) -> Result<Vec<Applied>> {
         self.refuse_if_poisoned()?;
+        log.settle_mark().inspect_err(|error| self.poison(error))?;
         let view = self.view.load_full();
         let mut writing = Writing {
             state: view.active.published(),

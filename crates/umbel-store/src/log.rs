@@ -23,6 +23,8 @@ pub(crate) struct Log {
     synced: u64,
     /// Records written since it was opened.
     written: u64,
+    /// Whether the mark of closing that the file ended in may not be durable yet.
+    mark_in_doubt: bool,
 }
 
 impl Log {
@@ -36,7 +38,7 @@ impl Log {
         file.sync().map_err(Error::io("sync", &name))?;
         storage.sync_dir().map_err(Error::io("sync the folder of", &name))?;
         let len = HEADER as u64;
-        Ok(Self { name, file, salt, len, synced: len, written: 0 })
+        Ok(Self { name, file, salt, len, synced: len, written: 0, mark_in_doubt: false })
     }
 
     /// Goes on with a file that was replayed: cuts what a crash left, and makes the rest durable.
@@ -51,7 +53,18 @@ impl Log {
             file.sync().map_err(Error::io("sync", &name))?;
         }
         let (salt, len) = (replay.header.salt, replay.good_bytes);
-        Ok(Self { name, file, salt, len, synced: len, written: 0 })
+        Ok(Self { name, file, salt, len, synced: len, written: 0, mark_in_doubt: replay.closed })
+    }
+
+    /// Before anything that relies on everything in the file being durable.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        if self.is_synced() && !self.mark_in_doubt { Ok(()) } else { self.sync() }
+    }
+
+    /// Before records are written: a mark that is still in doubt must not come to lie, bad,
+    /// before a record that says everything before it was durable.
+    pub(crate) fn settle_mark(&mut self) -> Result<()> {
+        if self.mark_in_doubt { self.sync() } else { Ok(()) }
     }
 
     pub(crate) fn salt(&self) -> u32 {
@@ -82,6 +95,7 @@ impl Log {
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync().map_err(Error::io("sync", &self.name))?;
         self.synced = self.len;
+        self.mark_in_doubt = false;
         Ok(())
     }
 

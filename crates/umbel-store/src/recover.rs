@@ -195,11 +195,13 @@ impl Reading<'_> {
 
 /// Cuts torn ends, makes what is left durable, and returns the file to go on with.
 fn resume_logs(storage: &dyn Storage, replays: &[Replay]) -> Result<Log> {
-    let mut newest = None;
-    for replay in replays {
-        newest = Some(Log::resume(storage, replay)?);
+    let (newest, older) =
+        replays.split_last().expect("a manifest's newest part is a differential file");
+    for replay in older {
+        // Records will go to the newest file: everything before them must be durable.
+        Log::resume(storage, replay)?.settle()?;
     }
-    Ok(newest.expect("a manifest's newest part is a differential file"))
+    Log::resume(storage, newest)
 }
 
 /// Removes files that no manifest names. That it fails harms nobody: next time again.

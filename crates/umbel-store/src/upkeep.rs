@@ -120,9 +120,7 @@ impl Shared {
         self.switch_manifest(upkeep, next)?;
         let mut log = self.lock_log();
         self.refuse_if_poisoned()?;
-        if !log.is_synced() {
-            log.sync()?;
-        }
+        log.settle()?;
         let view = self.view.load_full();
         let state = view.active.published();
         let active = Arc::new(Delta::new(number, self.options.filter_shape(), state));

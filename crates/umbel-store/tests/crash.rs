@@ -138,7 +138,7 @@ fn a_crash_at_any_call_loses_nothing_acknowledged() {
         let disk = TestDisk::new();
         disk.crash_at_call(call);
         let outcome = run(&disk, &steps);
-        for fate in fates(call, 12) {
+        for fate in fates(call, 16) {
             let back = disk.crash(fate);
             check(&back.crash(Fate::KeepAll), &outcome, &format!("call {call}, {fate:?}"));
             cases += 1;

@@ -257,7 +257,9 @@ impl PageBuilder {
     /// Appends the page to `out`, and starts an empty one.
     pub(crate) fn finish(&mut self, number: u64, place: u32, out: &mut Vec<u8>) {
         let start = out.len();
-        let prefix = self.prefix;
+        // A lone record shares its key with nobody; and behind a prefix of 64 KiB it would
+        // start beyond what two bytes can say.
+        let prefix = if self.lengths.len() == 1 { 0 } else { self.prefix };
         out.extend_from_slice(&[0; FIXED]);
         out.extend_from_slice(&self.first_key()[..prefix]);
         let places = out.len();
