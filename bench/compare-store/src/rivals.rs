@@ -253,7 +253,8 @@ mod rocks {
             options.set_compression_type(rocksdb::DBCompressionType::None);
             let mut table = rocksdb::BlockBasedOptions::default();
             table.set_bloom_filter(10.0, false);
-            table.set_block_cache(&rocksdb::Cache::new_lru_cache(512 << 20));
+            let cache = rocksdb::Cache::new_lru_cache(512 << 20).expect("a cache");
+            table.set_block_cache(&cache);
             options.set_block_based_table_factory(&table);
             Self(rocksdb::DB::open(&options, folder).expect("opens"))
         }
