@@ -22,7 +22,7 @@ use crate::format::trailer::Head;
 use crate::log::{Log, Replay, replay};
 use crate::options::Options;
 use crate::shared::hasher_of;
-use crate::sorted::Sorted;
+use crate::sorted::{Role, Sorted};
 use crate::storage::Storage;
 use crate::view::{Counts, Layer, Rules, View};
 
@@ -101,9 +101,11 @@ fn read_parts(
     options: &Options,
 ) -> Result<(View, Vec<Replay>)> {
     let store = manifest.store;
-    let open = |name, number| Sorted::open(storage, name, number, store).map(Arc::new);
-    let master =
-        manifest.master.map(|number| open(manifest::master_name(number), number)).transpose()?;
+    let open = |name, number, role| Sorted::open(storage, name, number, store, role).map(Arc::new);
+    let master = manifest
+        .master
+        .map(|number| open(manifest::master_name(number), number, Role::Master))
+        .transpose()?;
     let records = master.as_ref().map_or(0, |master| master.trailer().records);
     let mut reading = Reading {
         storage,
@@ -115,7 +117,7 @@ fn read_parts(
     };
     for &part in &manifest.parts {
         match part.form {
-            Form::Sorted => reading.sorted(open(part.name(), part.number)?)?,
+            Form::Sorted => reading.sorted(open(part.name(), part.number, Role::Differential)?)?,
             Form::Differential => reading.differential(part)?,
         }
     }

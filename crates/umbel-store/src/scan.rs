@@ -154,6 +154,8 @@ impl DeltaCursor {
         self.block.clear();
         self.at = 0;
         let changes = self.delta.read();
+        let ahead = (self.next + BLOCK).min(self.entries.len());
+        changes.touch(&self.entries[self.next..ahead]);
         while self.block.len() < BLOCK && self.next < self.entries.len() {
             let seen = changes.seen_by(self.entries[self.next], self.sequence);
             self.next += 1;

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::error::Result;
-use crate::guard::filter_error;
+use crate::guard::{FileFilter, filter_error};
 use crate::scan::Merge;
 use crate::store::Store;
 use crate::upkeep::differential_bytes;
@@ -99,7 +99,10 @@ fn updates(layer: &Layer) -> u64 {
 fn shape(layer: &Layer) -> umbel::Shape {
     match layer {
         Layer::Delta(delta) => delta.shape(),
-        Layer::Sorted(sorted) => sorted.trailer().shape,
+        Layer::Sorted(sorted) => match sorted.trailer().filter {
+            FileFilter::Standard(shape) => shape,
+            FileFilter::Blocked(_) => unreachable!("only masters have blocked filters"),
+        },
     }
 }
 

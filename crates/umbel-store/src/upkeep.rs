@@ -16,19 +16,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use umbel::Rate;
-
 use crate::delta::Delta;
 use crate::error::{Error, Result};
 use crate::format::manifest::{self, Form, Manifest, Part, unfinished_name};
 use crate::format::record::Kind;
 use crate::format::trailer::{Head, MAX_INPUTS};
-use crate::guard;
+use crate::guard::{self, FileFilter};
 use crate::log::Log;
 use crate::recover::write_manifest;
 use crate::scan::Merge;
 use crate::shared::Shared;
-use crate::sorted::{Origin, Plan, Sorted, SortedWriter};
+use crate::sorted::{Origin, Plan, Role, Sorted, SortedWriter};
 use crate::view::{Layer, View};
 
 /// What whoever changes the set of files has to know.
@@ -186,8 +184,9 @@ impl Shared {
         let part = Part { form: Form::Sorted, number };
         let head = Head { number, store: upkeep.manifest.store, inputs: vec![0, number] };
         let keys = delta.read().keys() as u64;
-        let shape = guard::shape_for_updates(self.filter_bits_for(keys), keys);
-        let plan = Plan { head, shape, hasher: self.hasher, kinds: true };
+        let filter = guard::shape_for_updates(self.filter_bits_for(keys), keys);
+        let filter = FileFilter::Standard(filter);
+        let plan = Plan { head, filter, hasher: self.hasher, kinds: true };
         let layers = [Layer::Delta(Arc::clone(delta))];
         let written = SortedWriter::create(storage, plan).and_then(|mut writer| {
             let mut merge = Merge::new(&layers, None, &[], u64::MAX)?;
@@ -203,7 +202,13 @@ impl Shared {
             writer.finish(storage, &part.name(), &Origin { sequence, updates, net: delta.net() })
         });
         self.or_remove(written, number)?;
-        let sorted = Arc::new(Sorted::open(storage, part.name(), number, upkeep.manifest.store)?);
+        let sorted = Arc::new(Sorted::open(
+            storage,
+            part.name(),
+            number,
+            upkeep.manifest.store,
+            Role::Differential,
+        )?);
         sorted.warm()?;
         let next = upkeep.next(|manifest| {
             manifest
@@ -256,7 +261,8 @@ impl Shared {
             return written;
         }
         self.or_remove(written, number)?;
-        let master = Sorted::open(&*self.storage, name, number, upkeep.manifest.store)?;
+        let master =
+            Sorted::open(&*self.storage, name, number, upkeep.manifest.store, Role::Master)?;
         master.warm()?;
         self.switch_master(upkeep, Arc::new(master), &inputs)
     }
@@ -284,9 +290,8 @@ impl Shared {
 
     fn write_master(&self, inputs: &Inputs, head: &Head, name: &str) -> Result<()> {
         let storage = &*self.storage;
-        let rate = Rate::new(MASTER_RATE).expect("a constant in range");
-        let shape = guard::shape_for(inputs.records, rate);
-        let plan = Plan { head: head.clone(), shape, hasher: self.hasher, kinds: false };
+        let filter = FileFilter::blocked(inputs.records);
+        let plan = Plan { head: head.clone(), filter, hasher: self.hasher, kinds: false };
         let mut writer = match SortedWriter::resume(storage, plan.clone())? {
             Some(writer) => writer,
             None => SortedWriter::create(storage, plan)?,
@@ -361,8 +366,6 @@ pub(crate) fn differential_bytes(view: &View) -> u64 {
     view.layers.iter().map(bytes).sum()
 }
 
-/// False positives of a master's filter: a lookup of an absent key reads a page this often.
-const MASTER_RATE: f64 = 0.01;
 /// More differential files than this are integrated whatever their size: each costs every
 /// lookup a probe.
 const MAX_PARTS: usize = 12;

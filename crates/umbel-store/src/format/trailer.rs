@@ -5,7 +5,8 @@
 //! 4096                 pages, 4 KiB each, or a multiple for one long record
 //! index_at             heads, 8 bytes a page: see `sorted::index`
 //!                      first unit of each page and one past the last, 4 bytes each
-//!                      end of each separator, 8 bytes a page; separators
+//!                      end of each separator, 8 bytes a page; separators; zeros up to a
+//!                      multiple of 64, so that a block of the filter is one cache line
 //! filter_at            filter words, 8 bytes each
 //! end - 128            trailer: where all that is, checksums, version
 //! ```
@@ -18,6 +19,8 @@
 //! inside the file's length, and have the lengths that their counts imply.
 
 use umbel::{DigestBits, Shape};
+
+pub use crate::guard::FileFilter;
 
 use super::page::UNIT;
 use super::{Malformed, VERSION, u16_at, u32_at, u64_at};
@@ -110,8 +113,8 @@ pub struct Trailer {
     pub index_crc: u32,
     /// Checksum of the filter.
     pub filter_crc: u32,
-    /// Shape of the filter.
-    pub shape: Shape,
+    /// Which filter it is.
+    pub filter: FileFilter,
 }
 
 impl Trailer {
@@ -121,8 +124,14 @@ impl Trailer {
         let mut bytes = [0; TRAILER];
         bytes[..8].copy_from_slice(MAGIC);
         bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
-        bytes[10] = self.shape.hashes() as u8;
-        bytes[11] = self.shape.digest_bits().get() as u8;
+        let (hashes, digest_bits, length) = match self.filter {
+            FileFilter::Standard(shape) => {
+                (shape.hashes() as u8, shape.digest_bits().get() as u8, shape.bits())
+            }
+            FileFilter::Blocked(blocks) => (0, 0, blocks),
+        };
+        bytes[10] = hashes;
+        bytes[11] = digest_bits;
         bytes[12..16].copy_from_slice(&self.pages.to_le_bytes());
         let numbers = [
             self.number,
@@ -133,7 +142,7 @@ impl Trailer {
             self.sequence,
             self.index_at,
             self.filter_at,
-            self.shape.bits(),
+            length,
         ];
         for (place, number) in bytes[16..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
@@ -159,9 +168,7 @@ impl Trailer {
         if crc32c::crc32c(&bytes[..TRAILER - 4]) != u32_at(bytes, TRAILER - 4) {
             return Err(Malformed::new(file.len() - 4, "the trailer's checksum is wrong"));
         }
-        let digest_bits = DigestBits::new(u32::from(bytes[11]));
-        let shape = Shape::new(u64_at(bytes, 80), u32::from(bytes[10]));
-        let (Ok(shape), Ok(digest_bits)) = (shape, digest_bits) else {
+        let Some(filter) = decode_filter(bytes) else {
             return Err(Malformed::new(at + 80, "the filter's shape is impossible"));
         };
         let trailer = Self {
@@ -176,7 +183,7 @@ impl Trailer {
             filter_at: u64_at(bytes, 72),
             index_crc: u32_at(bytes, 88),
             filter_crc: u32_at(bytes, 92),
-            shape: shape.with_digest_bits(digest_bits),
+            filter,
         };
         trailer.check_sections(at)?;
         Ok(trailer)
@@ -188,12 +195,22 @@ impl Trailer {
         let index_fits = self.index_at >= UNIT as u64
             && self.index_at.is_multiple_of(UNIT as u64)
             && self.filter_at.checked_sub(self.index_at).is_some_and(|len| len >= fixed_index);
-        let filter_bytes = self.shape.bits().div_ceil(64) * 8;
-        if !index_fits || self.filter_at.checked_add(filter_bytes) != Some(at as u64) {
+        if !index_fits || self.filter_at.checked_add(self.filter.bytes()) != Some(at as u64) {
             return Err(Malformed::new(at, "the file's length is wrong"));
         }
         Ok(())
     }
+}
+
+/// No hashes stand for a blocked filter, whose length is then a number of blocks.
+fn decode_filter(trailer: &[u8]) -> Option<FileFilter> {
+    let length = u64_at(trailer, 80);
+    if trailer[10] == 0 {
+        return (1..=1 << 40).contains(&length).then_some(FileFilter::Blocked(length));
+    }
+    let shape = Shape::new(length, u32::from(trailer[10])).ok()?;
+    let digest_bits = DigestBits::new(u32::from(trailer[11])).ok()?;
+    Some(FileFilter::Standard(shape.with_digest_bits(digest_bits)))
 }
 
 fn check_start(bytes: &[u8]) -> Result<(), Malformed> {
@@ -226,7 +243,7 @@ mod tests {
             filter_at: UNIT as u64 + 4,
             index_crc: 0,
             filter_crc: 0,
-            shape,
+            filter: FileFilter::Standard(shape),
         };
         bytes.extend_from_slice(&trailer.encode());
         bytes

@@ -173,6 +173,7 @@ impl IndexBuilder {
             bytes.extend_from_slice(&end.to_le_bytes());
         }
         bytes.extend_from_slice(&self.separators);
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
         bytes
     }
 }

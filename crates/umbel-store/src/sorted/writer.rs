@@ -4,14 +4,14 @@
 //! is durable. A writer that stopped half-way is taken up again from what the unfinished
 //! file holds: every sound page is kept, everything after the first bad one is cut.
 
-use umbel::{KeyHasher, Shape};
+use umbel::KeyHasher;
 
 use crate::error::{Error, Result};
 use crate::format::manifest::unfinished_name;
 use crate::format::page::{self, Page, PageBuilder, UNIT};
 use crate::format::record::Kind;
 use crate::format::trailer::{Head, Trailer};
-use crate::guard::FilterBuilder;
+use crate::guard::{FileFilter, FilterBuilder};
 use crate::sorted::index::IndexBuilder;
 use crate::storage::{Storage, StorageFile};
 
@@ -19,7 +19,7 @@ use crate::storage::{Storage, StorageFile};
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) head: Head,
-    pub(crate) shape: Shape,
+    pub(crate) filter: FileFilter,
     pub(crate) hasher: KeyHasher,
     /// Whether values start with their kind, as in a sorted differential file.
     pub(crate) kinds: bool,
@@ -69,7 +69,7 @@ impl SortedWriter {
 
     fn new(plan: Plan, name: String, file: Box<dyn StorageFile>) -> Self {
         Self {
-            filter: FilterBuilder::new(plan.shape),
+            filter: FilterBuilder::new(plan.filter),
             plan,
             name,
             file,
@@ -182,7 +182,7 @@ impl SortedWriter {
         }
         let index_at = u64::from(self.unit) * UNIT as u64;
         let index = self.index.encode(self.unit);
-        let shape = self.filter.shape();
+        let kind = self.filter.filter();
         let filter = self.filter.into_bytes();
         let trailer = Trailer {
             number: self.plan.head.number,
@@ -196,7 +196,7 @@ impl SortedWriter {
             filter_at: index_at + index.len() as u64,
             index_crc: crc32c::crc32c(&index),
             filter_crc: crc32c::crc32c(&filter),
-            shape,
+            filter: kind,
         };
         for bytes in [&self.out[..], &index, &filter, &trailer.encode()] {
             self.file.append(bytes).map_err(Error::io("write", &self.name))?;
