@@ -18,7 +18,12 @@ pub(crate) struct Log {
     name: String,
     file: Box<dyn StorageFile>,
     salt: u32,
+    /// Where the next record goes.
     len: u64,
+    /// Where the file ends: between the two are zeros, put there ahead of time. Writing over
+    /// them changes nothing but their bytes, so that a sync need not wait for the file
+    /// system to record a new length or new blocks.
+    room: u64,
     /// Bytes that are known to be durable.
     synced: u64,
     /// Records written since it was opened.
@@ -38,7 +43,8 @@ impl Log {
         file.sync().map_err(Error::io("sync", &name))?;
         storage.sync_dir().map_err(Error::io("sync the folder of", &name))?;
         let len = HEADER as u64;
-        Ok(Self { name, file, salt, len, synced: len, written: 0, mark_in_doubt: false })
+        let (synced, room) = (len, len);
+        Ok(Self { name, file, salt, len, room, synced, written: 0, mark_in_doubt: false })
     }
 
     /// Goes on with a file that was replayed: cuts what a crash left, and makes the rest durable.
@@ -53,7 +59,9 @@ impl Log {
             file.sync().map_err(Error::io("sync", &name))?;
         }
         let (salt, len) = (replay.header.salt, replay.good_bytes);
-        Ok(Self { name, file, salt, len, synced: len, written: 0, mark_in_doubt: replay.closed })
+        let (synced, room) = (len, len + replay.room_bytes);
+        let mark_in_doubt = replay.closed;
+        Ok(Self { name, file, salt, len, room, synced, written: 0, mark_in_doubt })
     }
 
     /// Before anything that relies on everything in the file being durable.
@@ -82,13 +90,30 @@ impl Log {
 
     /// Appends whole batches. On failure tries to take the file back to where it was.
     pub(crate) fn append(&mut self, bytes: &[u8], records: u64) -> Result<()> {
-        if let Err(error) = self.file.append(bytes) {
+        let end = self.len + bytes.len() as u64;
+        let written = if end <= self.room {
+            self.file.write_at(self.len, bytes)
+        } else {
+            self.write_with_room(bytes, end)
+        };
+        if let Err(error) = written {
             // Best effort: recovery cuts what is left, and a full disk gets its room back.
             let _ = self.file.truncate(self.len);
             return Err(Error::io("write", &self.name)(error));
         }
-        self.len += bytes.len() as u64;
+        self.len = end;
         self.written += records;
+        Ok(())
+    }
+
+    /// Room grows with the file: a small one stays small, a large one is seldom extended.
+    fn write_with_room(&mut self, bytes: &[u8], end: u64) -> std::io::Result<()> {
+        let ahead = (end - HEADER as u64).min(MOST_ROOM);
+        let room = (end + ahead).next_multiple_of(4096);
+        let mut padded = bytes.to_vec();
+        padded.resize((room - self.len) as usize, 0);
+        self.file.write_at(self.len, &padded)?;
+        self.room = room;
         Ok(())
     }
 
@@ -109,9 +134,12 @@ impl Log {
         let mark = Record { kind, more, synced, sequence, key: &[], value: &[] };
         let mut bytes = Vec::with_capacity(RECORD);
         mark.encode(self.salt, &mut bytes);
-        let _ = self.file.append(&bytes);
+        let _ = self.file.write_at(self.len, &bytes);
     }
 }
+
+/// The most zeros that are written ahead.
+const MOST_ROOM: u64 = 1 << 20;
 
 /// What was found in a differential file.
 #[derive(Debug)]
@@ -126,6 +154,8 @@ pub(crate) struct Replay {
     pub(crate) good_bytes: u64,
     /// Bytes after it, which a crash left.
     pub(crate) torn_bytes: u64,
+    /// Or zeros after it, for records to come.
+    pub(crate) room_bytes: u64,
     /// Whether the file ends in a mark that it was closed in good order.
     pub(crate) closed: bool,
 }
@@ -153,6 +183,7 @@ pub(crate) fn replay(
         next_sequence,
         good_bytes: HEADER as u64,
         torn_bytes: 0,
+        room_bytes: 0,
         closed: false,
     };
     let mut batch = Vec::new();
@@ -187,7 +218,12 @@ pub(crate) fn replay(
         found.good_bytes = at as u64;
         batch.clear();
     }
-    found.torn_bytes = bytes.len() as u64 - found.good_bytes;
+    let rest = &bytes[found.good_bytes as usize..];
+    if rest.iter().all(|&byte| byte == 0) {
+        found.room_bytes = rest.len() as u64;
+    } else {
+        found.torn_bytes = rest.len() as u64;
+    }
     found.closed &= found.torn_bytes == 0;
     Ok(found)
 }

@@ -215,6 +215,10 @@ impl StorageFile for StoppingFile {
         self.0.append(bytes)
     }
 
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.0.write_at(at, bytes)
+    }
+
     fn sync(&mut self) -> io::Result<()> {
         self.0.sync()
     }

@@ -96,13 +96,20 @@ pub trait Storage: Send + Sync + fmt::Debug {
     fn salt(&self) -> u64;
 }
 
-/// One file open for appending.
+/// One file open for writing.
 pub trait StorageFile: Send + Sync + fmt::Debug {
     /// Writes at the end. After an error some of the bytes may be there.
     ///
     /// # Errors
     /// If not all bytes were taken.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Writes over what is there, and beyond it, from byte `at` on, which is at most the
+    /// file's length. After an error some of the bytes may be there.
+    ///
+    /// # Errors
+    /// If not all bytes were taken.
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Returns once all bytes and the length are durable.
     ///

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Write};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -67,14 +67,14 @@ impl Storage for Folder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        // Opened to append, so that a cut file goes on at its new end.
-        File::create(self.at(name))?;
-        self.append(name)
+        let file = File::create(self.at(name))?;
+        Ok(Box::new(OpenFile { file, end: 0 }))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = OpenOptions::new().append(true).open(self.at(name))?;
-        Ok(Box::new(OpenFile(file)))
+        let file = OpenOptions::new().write(true).open(self.at(name))?;
+        let end = file.metadata()?.len();
+        Ok(Box::new(OpenFile { file, end }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -111,19 +111,31 @@ impl Storage for Folder {
 }
 
 #[derive(Debug)]
-struct OpenFile(File);
+struct OpenFile {
+    file: File,
+    end: u64,
+}
 
 impl StorageFile for OpenFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.write_at(self.end, bytes)
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(at))?;
+        self.file.write_all(bytes)?;
+        self.end = self.end.max(at + bytes.len() as u64);
+        Ok(())
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {
-        self.0.set_len(len)
+        self.file.set_len(len)?;
+        self.end = len;
+        Ok(())
     }
 }
 

@@ -284,18 +284,27 @@ struct OpenFile {
 
 impl StorageFile for OpenFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let end = self.disk.state().files[self.file].live.len();
+        self.write_at(end as u64, bytes)
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
         // A call that fails or runs out of space may still have written a part.
         let (mut state, failure) = match self.disk.call() {
             Ok(state) => (state, None),
             Err(error) => (self.disk.state(), Some(error)),
         };
-        let mut taken = state.room(bytes.len());
+        let at = at as usize;
+        let len = state.files[self.file].live.len();
+        assert!(at <= len, "a write leaves no gap");
+        // Only what goes beyond the file's end needs room.
+        let over = (len - at).min(bytes.len());
+        let mut taken = over + state.room(bytes.len() - over);
         if failure.is_some() {
             taken /= 2;
         }
         let file = &mut state.files[self.file];
-        let at = file.live.len();
-        file.live.extend_from_slice(&bytes[..taken]);
+        write_at(&mut file.live, at, &bytes[..taken]);
         file.pending.push(Change::Write { at, bytes: bytes[..taken].to_vec() });
         match failure {
             Some(error) => Err(error),
