@@ -79,7 +79,10 @@ fn report(shared: &Shared, result: Result<()>) {
     signals.room = false;
     signals.integrate = false;
     signals.rounds += 1;
-    signals.trouble = result.err().map(|error| error.to_string().into());
+    signals.trouble = match result {
+        Ok(()) | Err(Error::Stopped) => None,
+        Err(error) => Some(error.to_string().into()),
+    };
     let failed = signals.trouble.is_some();
     drop(signals);
     shared.signalled.notify_all();

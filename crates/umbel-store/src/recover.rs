@@ -228,7 +228,8 @@ fn tidy(storage: &dyn Storage, names: &[String], manifest: &Manifest) -> Option<
     unfinished
 }
 
-/// A merge of the same master with the oldest parts, as they are named now.
+/// A merge of the same master with the oldest parts, as they are named now. An unfinished
+/// sorted file names no inputs, and is made anew.
 fn can_be_taken_up(storage: &dyn Storage, name: &str, manifest: &Manifest) -> Option<Head> {
     let head = Head::decode(&storage.read(name).ok()?).ok()?;
     let (master, parts) = head.inputs.split_first()?;

@@ -182,7 +182,9 @@ impl Shared {
     fn sort(&self, upkeep: &mut Upkeep, delta: &Arc<Delta>) -> Result<()> {
         let (storage, number) = (&*self.storage, delta.number);
         let part = Part { form: Form::Sorted, number };
-        let head = Head { number, store: upkeep.manifest.store, inputs: vec![0, number] };
+        // Without inputs it is never taken for a merge that was stopped: its values are of
+        // another form.
+        let head = Head { number, store: upkeep.manifest.store, inputs: Vec::new() };
         let keys = delta.read().keys() as u64;
         let filter = guard::shape_for_updates(self.filter_bits_for(keys), keys);
         let filter = FileFilter::Standard(filter);
