@@ -29,6 +29,8 @@ pub(super) struct Index {
     separators: Range<usize>,
     /// What all separators start with.
     common: Vec<u8>,
+    /// Whether every page is one unit long: then its place needs no looking up.
+    uniform: bool,
 }
 
 impl Index {
@@ -38,7 +40,8 @@ impl Index {
         let units = heads.end..heads.end + (pages + 1) * 4;
         let ends = units.end..units.end + pages * 8;
         let separators = ends.end..trailer.filter_at as usize;
-        let mut index = Self { pages, heads, units, ends, separators, common: Vec::new() };
+        let mut index =
+            Self { pages, heads, units, ends, separators, common: Vec::new(), uniform: false };
         if pages > 1 {
             let (first, last) = (index.separator(file, 1), index.separator(file, pages - 1));
             index.common = first[..shared_prefix(first, last)].to_vec();
@@ -50,12 +53,17 @@ impl Index {
                 "pages do not end where the index starts",
             ));
         }
+        // Every page has at least one unit, so if all together have no more, each has one.
+        index.uniform = end as usize == pages + 1;
         Ok(index)
     }
 
     /// First unit of a page and the one past its last. The end of all for `pages`.
     #[inline]
     pub(super) fn units(&self, file: &[u8], page: usize) -> (u32, u32) {
+        if self.uniform {
+            return (page as u32 + 1, page as u32 + 2);
+        }
         let units = &file[self.units.clone()];
         let next = (page + 1).min(self.pages);
         (u32_at(units, page * 4), u32_at(units, next * 4))
