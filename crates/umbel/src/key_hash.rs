@@ -6,7 +6,7 @@
 //! ```text
 //! x = digest, moved to the top of 64 bits        (multiply-shift uses the top bits)
 //! y = low ^ high half of x · 0x9E37…7C15, or 1   (odd: the walk never stands still)
-//! z = low ^ high half of x · 0xD6E8…FD93, or 1   (bends the walk, see `Walk`)
+//! z = y, its halves exchanged                    (bends the walk, see `Walk`)
 //! position i = high half of (x + i·y + i(i-1)/2·z) · m        (any m, no modulo)
 //! ```
 //!
@@ -371,12 +371,10 @@ impl Walk {
     #[inline]
     pub(crate) const fn new(digest: Digest, shape: &Shape) -> Self {
         let at = digest.0 << (64 - shape.digest_bits().get());
-        Self {
-            at,
-            step: fold_product(at, GOLDEN),
-            bend: fold_product(at, BEND),
-            bits: shape.bits(),
-        }
+        let product = at as u128 * GOLDEN as u128;
+        let step = (product as u64 ^ (product >> 64) as u64) | 1;
+        // Steps that come close share their high bits; the bend's high bits are low ones.
+        Self { at, step, bend: step.rotate_left(32), bits: shape.bits() }
     }
 
     #[inline]
@@ -386,13 +384,6 @@ impl Walk {
         self.step = self.step.wrapping_add(self.bend);
         position
     }
-}
-
-/// Both halves of a product, mixed, and odd: the walk never stands still.
-#[inline]
-const fn fold_product(a: u64, b: u64) -> u64 {
-    let product = a as u128 * b as u128;
-    (product as u64 ^ (product >> 64) as u64) | 1
 }
 
 /// Iterator over the positions of a digest.
@@ -421,9 +412,6 @@ impl ExactSizeIterator for Positions {}
 
 /// 2^64 divided by the golden ratio, made odd: spreads consecutive digests apart.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-
-/// Another odd number without pattern: the bend is not a multiple of the step.
-const BEND: u64 = 0xD6E8_FEB8_6659_FD93;
 
 #[cfg(test)]
 mod tests {
