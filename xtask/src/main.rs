@@ -11,11 +11,13 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   test    everything CI runs: format, clippy, tests, doc tests, docs, benches once
+  crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   help    this text";
 
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("test") => test(),
+        Some("crash") => crash(std::env::args().skip(2)),
         Some("help") | None => {
             println!("{HELP}");
             Ok(())
@@ -54,6 +56,20 @@ fn test() -> Result<(), String> {
     }
     println!("== all passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+/// The long round of the store's kill test; CI runs a short one.
+fn crash(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
+    let cycles: u64 = match (arguments.next().as_deref(), arguments.next()) {
+        (None, _) => 1000,
+        (Some("--cycles"), Some(cycles)) => {
+            cycles.parse().map_err(|_| format!("'{cycles}' is not a number of cycles"))?
+        }
+        (Some(other), _) => return Err(format!("crash takes --cycles N, not '{other}'")),
+    };
+    let mut kill = cargo("test --release --package umbel-store --test kill -- --nocapture");
+    kill.env("UMBEL_KILL_CYCLES", cycles.to_string());
+    step("kill -9", kill)
 }
 
 fn cargo(arguments: &str) -> Command {

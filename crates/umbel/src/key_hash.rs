@@ -4,9 +4,10 @@
 //! `digest_bits`, and every position follows from that digest alone:
 //!
 //! ```text
-//! x  = digest, moved to the top of 64 bits       (multiply-shift uses the top bits)
-//! y  = low ^ high half of x · 0x9E37…7C15, or 1  (odd: the walk never stands still)
-//! position i = high half of (x + i·y) · m        (any m, no modulo)
+//! x = digest, moved to the top of 64 bits        (multiply-shift uses the top bits)
+//! y = low ^ high half of x · 0x9E37…7C15, or 1   (odd: the walk never stands still)
+//! z = y, its halves exchanged                    (bends the walk, see `Walk`)
+//! position i = high half of (x + i·y + i(i-1)/2·z) · m        (any m, no modulo)
 //! ```
 //!
 //! Always true: the same key, hash, seed and shape give the same positions on every
@@ -351,29 +352,36 @@ impl Digest {
 }
 
 /// The walk of one digest through a filter: position after position, without end.
+///
+/// With a constant step, an absent key is claimed outright as soon as its start and its step
+/// come close to a member's: once in `m²/n` keys, which breaks small rates of short filters
+/// (six times the promise at 25 keys and 10^-4). A step that changes makes that `m³/n`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk {
     at: u64,
     step: u64,
+    bend: u64,
     bits: u64,
 }
 
 impl Walk {
     /// A walk that leads nowhere: fills arrays.
-    pub(crate) const IDLE: Self = Self { at: 0, step: 1, bits: 1 };
+    pub(crate) const IDLE: Self = Self { at: 0, step: 1, bend: 0, bits: 1 };
 
     #[inline]
     pub(crate) const fn new(digest: Digest, shape: &Shape) -> Self {
         let at = digest.0 << (64 - shape.digest_bits().get());
         let product = at as u128 * GOLDEN as u128;
         let step = (product as u64 ^ (product >> 64) as u64) | 1;
-        Self { at, step, bits: shape.bits() }
+        // Steps that come close share their high bits; the bend's high bits are low ones.
+        Self { at, step, bend: step.rotate_left(32), bits: shape.bits() }
     }
 
     #[inline]
     pub(crate) const fn next(&mut self) -> u64 {
         let position = ((self.at as u128 * self.bits as u128) >> 64) as u64;
         self.at = self.at.wrapping_add(self.step);
+        self.step = self.step.wrapping_add(self.bend);
         position
     }
 }

@@ -5,6 +5,7 @@ mod filter;
 mod lab;
 mod model;
 mod plan;
+mod store;
 
 use std::process::ExitCode;
 
@@ -19,6 +20,7 @@ pub(crate) enum Command {
     Plan(plan::Plan),
     Filter(filter::Filter),
     Lab(lab::Lab),
+    Store(store::StoreCommand),
 }
 
 impl Command {
@@ -29,6 +31,7 @@ impl Command {
             Self::Plan(command) => command.run(),
             Self::Filter(filter) => filter.run(),
             Self::Lab(lab) => lab.run(),
+            Self::Store(command) => command.run(),
         }
     }
 }

@@ -58,7 +58,6 @@ pub fn at_equal_miss(
     wanted.iter().zip(policies).map(beside).collect()
 }
 
-/// Replays that [`at_equal_miss`] makes for each policy.
 impl EqualMiss {
     /// How often the history is replayed for each policy.
     pub const REPLAYS: u64 = 1 + ROUNDS as u64 + 2;
@@ -82,7 +81,9 @@ fn target_of(
         let found = compare(history, setting, &[miss_policy(beside, middle)], second)?;
         if found[0].mean_miss < mean_miss { low = middle } else { high = middle }
     }
-    Ok(0.5 * (low + high))
+    // Three digits, as people would write it.
+    let found = 0.5 * (low + high);
+    Ok(format!("{found:.2e}").parse().unwrap_or(found))
 }
 
 fn row(beside: &Outcome, coded: &Outcome, by_bits: &Outcome) -> EqualMiss {

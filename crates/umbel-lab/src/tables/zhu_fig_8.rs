@@ -7,7 +7,7 @@
 //! Ours: keys are **added** (25 to 300) after the publication, since deletions leave no
 //! dirty ones at all; deletions alone are simulated too, to show it. The closed form takes
 //! the dirty ones to expect. The column `independent` is the same with k independent hash
-//! functions, which the papers assume, in place of the filters' own double hashing.
+//! functions, which the papers assume, in place of the filters' own walk.
 //!
 //! Left open: how many objects were changed, and the figure's points.
 
@@ -202,7 +202,7 @@ fn claims(rows: &[Row], trials: &[Trial], seeds: u64) -> Vec<Claim> {
             .note(format!("with δ0 = 0: {:.4}", without.mean))
             .rounded_and_simulated(0.0, with.standard_error()),
         matched("f- of theorem 3, k independent hash functions", &independent, seeds),
-        matched("f- of theorem 3, umbel's double hashing", &pairs, seeds),
+        matched("f- of theorem 3, umbel's own walk", &pairs, seeds),
         definition(
             "k = 6, 150 objects, 100 added",
             example.formula,

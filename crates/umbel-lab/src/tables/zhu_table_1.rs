@@ -230,12 +230,12 @@ fn claims(rows: &[Row], trials: &[Vec<Counts>], seeds: u64) -> Vec<Claim> {
             .stated(all)
             .simulated(count(&|row| row.found_independent.contains(row.experimental)), seeds)
             .note(format!(
-                "with umbel's double hashing {}; rows of one n̂ stand or fall together",
+                "with umbel's own walk {}; rows of one n̂ stand or fall together",
                 count(&|row| row.found.contains(row.experimental))
             ))
             .within(0.0),
         matched("f+ of a replica that stands for n̂ objects, k independent hash functions", &independent, seeds),
-        matched("f+ of a replica that stands for n̂ objects, umbel's double hashing", &pairs, seeds),
+        matched("f+ of a replica that stands for n̂ objects, umbel's own walk", &pairs, seeds),
         Claim::about(
             "the printed columns match very closely (formula: largest gap, percent of the \
              Experimental rate, rows above 0)",

@@ -1,0 +1,96 @@
+//! The commands that may take long, with a bar that says how far they are.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use indicatif::{ProgressBar, ProgressStyle};
+use umbel_store::{Options, Progress};
+
+use crate::output::print;
+
+/// A bar that counts bytes; without a total it only turns. Unseen where there is no terminal.
+pub(super) fn bytes_bar(what: &'static str, total: u64) -> ProgressBar {
+    let (bar, template) = match total {
+        0 => (ProgressBar::new_spinner(), "{msg} {bytes} ({bytes_per_sec}) {spinner}"),
+        _ => (ProgressBar::new(total), "{msg} {wide_bar} {bytes}/{total_bytes} {eta}"),
+    };
+    style(bar, what, template)
+}
+
+fn records_bar(what: &'static str) -> ProgressBar {
+    style(ProgressBar::new(0), what, "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
+}
+
+fn style(bar: ProgressBar, what: &'static str, template: &str) -> ProgressBar {
+    let style = ProgressStyle::with_template(template).expect("a template written here");
+    bar.with_style(style).with_message(what)
+}
+
+/// Moves a bar as work goes on.
+fn follow(bar: &ProgressBar) -> impl FnMut(Progress) {
+    |progress| {
+        bar.set_length(progress.total);
+        bar.set_position(progress.done);
+    }
+}
+
+pub(super) fn integrate(dir: &Path) -> anyhow::Result<ExitCode> {
+    let store = super::open(dir)?;
+    let bar = records_bar("integrating");
+    std::thread::scope(|scope| {
+        let work = scope.spawn(|| store.integrate());
+        while !work.is_finished() {
+            if let Some(progress) = store.progress() {
+                follow(&bar)(progress);
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        work.join().expect("integrating returns errors, it does not panic")
+    })?;
+    bar.finish_and_clear();
+    let stat = store.stat();
+    print(&format!("{} records in a master of {} bytes\n", stat.records, stat.master_bytes))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn backup(dir: &Path, to: &Path, incremental: bool) -> anyhow::Result<ExitCode> {
+    let store = super::open(dir)?;
+    let bar = bytes_bar("backing up", 1);
+    let done = match incremental {
+        true => store.backup_incremental(to, follow(&bar)),
+        false => store.backup(to, follow(&bar)),
+    };
+    bar.finish_and_clear();
+    let done = done.with_context(|| format!("cannot back up to {}", to.display()))?;
+    print(&format!(
+        "{} records, {} bytes copied, {} linked\n",
+        done.records, done.copied_bytes, done.linked_bytes
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn restore(from: &Path, dir: &Path) -> anyhow::Result<ExitCode> {
+    let bar = bytes_bar("restoring", 1);
+    let records = umbel_store::restore(from, dir, follow(&bar));
+    bar.finish_and_clear();
+    let records = records
+        .with_context(|| format!("cannot restore {} to {}", from.display(), dir.display()))?;
+    print(&format!("{records} records restored\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn verify(dir: &Path) -> anyhow::Result<ExitCode> {
+    let options = Options::new().create(false).background(false);
+    let store = super::open_with(dir, options)?;
+    let bar = bytes_bar("verifying", 1);
+    let found = store.verify(follow(&bar));
+    bar.finish_and_clear();
+    let found = found.with_context(|| format!("{} is not sound", dir.display()))?;
+    print(&format!(
+        "{} records in {} files, {} bytes: all sound\n",
+        found.records, found.files, found.bytes
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}

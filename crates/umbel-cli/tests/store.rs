@@ -1,0 +1,142 @@
+//! `umbel store`: every command, its exit code and its one line of complaint.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn umbel(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let mut command = Command::cargo_bin("umbel").expect("the binary is built");
+    command.current_dir(folder).arg("store").args(arguments).assert()
+}
+
+fn says(folder: &Path, arguments: &[&str], expected: &str) {
+    umbel(folder, arguments).code(0).stdout(expected.to_owned());
+}
+
+fn refuses(folder: &Path, arguments: &[&str], part: &str) {
+    let output = umbel(folder, arguments).code(2).get_output().clone();
+    let told = String::from_utf8(output.stderr).expect("messages are text");
+    assert!(told.contains(part) && told.lines().count() == 1, "{arguments:?}: {told}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+}
+
+#[test]
+fn what_is_put_can_be_got_scanned_and_deleted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for (key, value) in [("b/2", "two"), ("a/1", "one"), ("b/3", "three"), ("empty", "")] {
+        says(folder, &["put", "s", key, value], "");
+    }
+    says(folder, &["get", "s", "a/1"], "one\n");
+    says(folder, &["get", "s", "empty"], "\n");
+    umbel(folder, &["get", "s", "absent"]).code(1).stdout("").stderr("");
+    says(folder, &["scan", "s"], "a/1\tone\nb/2\ttwo\nb/3\tthree\nempty\t\n");
+    says(folder, &["scan", "s", "--prefix", "b/"], "b/2\ttwo\nb/3\tthree\n");
+    says(folder, &["scan", "s", "--from", "b/2", "--to", "b/3"], "b/2\ttwo\n");
+    says(folder, &["scan", "s", "--from", "b/3"], "b/3\tthree\nempty\t\n");
+    says(folder, &["delete", "s", "a/1", "absent", "b/2"], "deleted 2 of 3\n");
+    says(folder, &["integrate", "s"], "2 records in a master of 8448 bytes\n");
+    says(folder, &["put", "s", "b/3", "again"], "");
+    says(folder, &["scan", "s"], "b/3\tagain\nempty\t\n");
+    let verified = umbel(folder, &["verify", "s"]).code(0).get_output().stdout.clone();
+    assert!(String::from_utf8_lossy(&verified).contains("2 records in 3 files"));
+}
+
+#[test]
+fn a_file_is_loaded_whole_or_not_at_all() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..2500).map(|i| format!("key {i:04}\tvalue\t{i}\n")).collect();
+    std::fs::write(folder.join("good"), &lines).expect("a file");
+    std::fs::write(folder.join("bad"), lines + "no tab here\n").expect("a file");
+    refuses(folder, &["load", "s", "bad"], "line 2501 has no tab");
+    assert!(!folder.join("s").exists(), "nothing was made");
+    says(folder, &["load", "s", "good"], "loaded 2500 records\n");
+    says(folder, &["get", "s", "key 0007"], "value\t7\n");
+    refuses(folder, &["load", "s", "none"], "none");
+    let mut load = Command::cargo_bin("umbel").expect("the binary is built");
+    load.current_dir(folder).args(["store", "load", "s"]).write_stdin("x\t1\ny\t2\nbad\n");
+    let told = load.assert().code(2).get_output().stderr.clone();
+    let told = String::from_utf8_lossy(&told).into_owned();
+    assert!(told.contains("2 records are loaded") && told.contains("line 3"), "{told}");
+    says(folder, &["get", "s", "y"], "2\n");
+}
+
+#[test]
+fn stat_has_the_keys_that_scripts_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..5000).map(|i| format!("{i:024}\t{i:016}\n")).collect();
+    std::fs::write(folder.join("lines"), lines).expect("a file");
+    says(folder, &["load", "s", "lines"], "loaded 5000 records\n");
+    umbel(folder, &["integrate", "s"]).code(0);
+    says(folder, &["put", "s", "more", "1"], "");
+    let output = umbel(folder, &["stat", "s", "--json"]).code(0).get_output().stdout.clone();
+    let stat: Value = serde_json::from_slice(&output).expect("JSON");
+    let keys: Vec<&str> = stat.as_object().expect("an object").keys().map(String::as_str).collect();
+    let mut expected = vec![
+        "records",
+        "master_bytes",
+        "differential_records",
+        "differential_bytes",
+        "filter_bits",
+        "filter_errors",
+        "filter_error_expected",
+        "bytes_per_record",
+        "generation",
+    ];
+    expected.sort_unstable();
+    let mut sorted = keys.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, expected);
+    assert_eq!(stat["records"], 5001);
+    assert_eq!(stat["differential_records"], 1);
+    assert!(stat["filter_error_expected"].as_f64().expect("a number") < 1.0);
+    umbel(folder, &["stat", "s"]).code(0);
+}
+
+#[test]
+fn backups_are_made_added_to_and_restored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    says(folder, &["put", "s", "a", "1"], "");
+    umbel(folder, &["integrate", "s"]).code(0);
+    umbel(folder, &["backup", "s", "copy"]).code(0);
+    says(folder, &["put", "s", "b", "2"], "");
+    refuses(folder, &["backup", "s", "copy"], "empty folder");
+    umbel(folder, &["backup", "s", "copy", "--incremental"]).code(0);
+    refuses(folder, &["backup", "s", "other", "--incremental"], "no backup");
+    says(folder, &["restore", "copy", "again"], "2 records restored\n");
+    says(folder, &["scan", "again"], "a\t1\nb\t2\n");
+    refuses(folder, &["restore", "copy", "again"], "empty folder");
+    refuses(folder, &["restore", "nothing", "more"], "no store");
+}
+
+#[test]
+fn mistakes_are_one_line_and_change_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    for command in ["get", "delete"] {
+        refuses(folder, &[command, "none", "key"], "there is no store here");
+    }
+    for command in ["scan", "integrate", "verify", "stat"] {
+        refuses(folder, &[command, "none"], "there is no store here");
+    }
+    refuses(folder, &["scan", "s", "--prefix", "a", "--from", "b"], "--prefix");
+    refuses(folder, &["delete", "s"], "KEYS");
+    refuses(folder, &["put", "s", "key"], "VALUE");
+    refuses(folder, &["put", "s", &"k".repeat(70_000), "v"], "at most 65535 bytes");
+    assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 0, "nothing was made");
+
+    says(folder, &["put", "s", "a", "1"], "");
+    let held = umbel_store::Store::open(folder.join("s"), umbel_store::Options::new());
+    refuses(folder, &["get", "s", "a"], "another process has it open");
+    drop(held);
+    says(folder, &["get", "s", "a"], "1\n");
+    let manifest = folder.join("s").join("MANIFEST");
+    let mut bytes = std::fs::read(&manifest).expect("a manifest");
+    bytes[20] ^= 1;
+    std::fs::write(&manifest, bytes).expect("a manifest");
+    refuses(folder, &["get", "s", "a"], "MANIFEST is damaged at byte");
+}

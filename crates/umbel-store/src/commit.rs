@@ -1,0 +1,220 @@
+//! Group commit: writes that come at the same time share one append and one sync.
+//!
+//! The first writer that finds nobody writing becomes the leader: it takes everything that
+//! waits, appends it, syncs once, and wakes the others with their answers. Nobody hands
+//! work to another thread, so a lone writer pays for the append and the sync only.
+//!
+//! Order within a group: changes go into the index, unseen; then to the file; then the file
+//! is synced; only then may readers see them and writers return. If the file fails, the
+//! store is poisoned, and what is in the index beyond the published sequence stays unseen.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use crate::batch::{Applied, Batch};
+use crate::delta::{NewVersion, Published};
+use crate::error::{Error, Result};
+use crate::format::record::{Kind, Record};
+use crate::log::Log;
+use crate::options::Durability;
+use crate::shared::Shared;
+use crate::view::View;
+
+/// Writes that wait for their turn, and answers that wait for their writers.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    state: Mutex<QueueState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    waiting: VecDeque<(u64, Batch)>,
+    answers: HashMap<u64, Result<Applied>>,
+    next_ticket: u64,
+    busy: bool,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl QueueState {
+    /// The next group: everything that waits, up to a bound.
+    fn take_group(&mut self, durability: Durability) -> Vec<(u64, Batch)> {
+        let most = if durability == Durability::EveryWrite { 1 } else { usize::MAX };
+        let (mut group, mut bytes) = (Vec::new(), 0);
+        while group.len() < most && bytes < MAX_GROUP {
+            let Some(next) = self.waiting.pop_front() else { break };
+            bytes += next.1.bytes();
+            group.push(next);
+        }
+        group
+    }
+}
+
+impl Shared {
+    /// Makes a batch's changes and returns once they are as durable as was asked for.
+    pub(crate) fn commit(&self, batch: Batch) -> Result<Applied> {
+        batch.check()?;
+        self.make_room()?;
+        let mut queue = self.queue.lock();
+        let ticket = queue.next_ticket;
+        queue.next_ticket += 1;
+        queue.waiting.push_back((ticket, batch));
+        loop {
+            if let Some(answer) = queue.answers.remove(&ticket) {
+                return answer;
+            }
+            if queue.busy {
+                queue = self.queue.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            queue.busy = true;
+            let group = queue.take_group(self.options.durability);
+            drop(queue);
+            let answers = self.write_group(&group);
+            queue = self.queue.lock();
+            queue.busy = false;
+            queue.answers.extend(answers);
+            self.queue.changed.notify_all();
+        }
+    }
+
+    fn write_group(&self, group: &[(u64, Batch)]) -> Vec<(u64, Result<Applied>)> {
+        let mut log = self.lock_log();
+        match self.try_write_group(&mut log, group) {
+            Ok(applied) => {
+                let tickets = group.iter().map(|(ticket, _)| *ticket);
+                tickets.zip(applied.into_iter().map(Ok)).collect()
+            }
+            Err(error) => group.iter().map(|(ticket, _)| (*ticket, Err(error.clone()))).collect(),
+        }
+    }
+
+    fn try_write_group(&self, log: &mut Log, group: &[(u64, Batch)]) -> Result<Vec<Applied>> {
+        self.refuse_if_poisoned()?;
+        log.settle_mark().inspect_err(|error| self.poison(error))?;
+        let view = self.view.load_full();
+        let mut writing = Writing {
+            state: view.active.published(),
+            salt: log.salt(),
+            synced: log.is_synced(),
+            ..Writing::default()
+        };
+        let mut applied = Vec::with_capacity(group.len());
+        for (_, batch) in group {
+            // A lookup that fails leaves the batches before it unwritten too: nothing of
+            // the group is on disk, but the index has unseen versions. So writing ends here.
+            let done = self.apply(&view, batch, &mut writing);
+            applied.push(done.inspect_err(|error| self.poison(error))?);
+        }
+        if writing.records == 0 {
+            return Ok(applied);
+        }
+        self.persist(log, &writing).inspect_err(|error| self.poison(error))?;
+        view.active.set_file_bytes(log.len());
+        view.active.publish(writing.state);
+        Ok(applied)
+    }
+
+    fn persist(&self, log: &mut Log, writing: &Writing) -> Result<()> {
+        log.append(&writing.bytes, writing.records)?;
+        match self.options.durability {
+            Durability::EveryWrite | Durability::Group => log.sync(),
+            Durability::Interval(_) => self.sync_if_due(log),
+        }
+    }
+
+    /// Puts a batch's changes into the index, unseen, and their bytes into the buffer.
+    fn apply(&self, view: &View, batch: &Batch, writing: &mut Writing) -> Result<Applied> {
+        let mut applied = Applied::default();
+        let before = writing.records;
+        for (key, value) in batch.iter() {
+            let hash = self.hasher.hash(key);
+            let was_there = view.get(hash, key, u64::MAX, |_| ())?.is_some();
+            let kind = match (value, was_there) {
+                (Some(_), false) => Kind::Insert,
+                (Some(_), true) => Kind::Change,
+                (None, true) => Kind::Delete,
+                (None, false) => continue,
+            };
+            *match kind {
+                Kind::Insert => &mut applied.inserted,
+                Kind::Change => &mut applied.changed,
+                _ => &mut applied.deleted,
+            } += 1;
+            let value = value.unwrap_or_default();
+            let sequence = writing.encode(kind, key, value);
+            let version = NewVersion { kind, sequence, key, value };
+            view.active.add(&mut view.active.write(), hash, &version);
+        }
+        if writing.records > before {
+            writing.end_batch();
+        }
+        Ok(applied)
+    }
+}
+
+/// A group on its way to the file.
+#[derive(Debug)]
+struct Writing {
+    bytes: Vec<u8>,
+    /// The last record of the batch at hand: it is written when it is known whether the
+    /// batch goes on.
+    records: u64,
+    last: Option<usize>,
+    state: Published,
+    salt: u32,
+    /// Whether everything before the next record is durable.
+    synced: bool,
+}
+
+impl Default for Writing {
+    fn default() -> Self {
+        let state = Published { sequence: 0, records: 0 };
+        Self { bytes: Vec::new(), records: 0, last: None, state, salt: 0, synced: false }
+    }
+}
+
+impl Writing {
+    /// Appends a record, as one of a batch that goes on, and returns its sequence.
+    fn encode(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> u64 {
+        self.state.sequence += 1;
+        self.state.records = self.state.records.wrapping_add_signed(kind.net());
+        self.records += 1;
+        self.last = Some(self.bytes.len());
+        let (sequence, synced) = (self.state.sequence, self.synced);
+        Record { kind, more: true, synced, sequence, key, value }
+            .encode(self.salt, &mut self.bytes);
+        self.synced = false;
+        sequence
+    }
+
+    /// Takes the "goes on" back from the last record of a batch.
+    fn end_batch(&mut self) {
+        let Some(last) = self.last.take() else { return };
+        let record = self.bytes.split_off(last);
+        let record = Record::decode(self.salt, &record).expect("it was just encoded");
+        Record { more: false, ..record }.encode(self.salt, &mut self.bytes);
+    }
+}
+
+/// A group ends once it has this many bytes of keys and values.
+const MAX_GROUP: usize = 8 << 20;
+
+impl Shared {
+    pub(crate) fn refuse_if_poisoned(&self) -> Result<()> {
+        match self.poisoned.get() {
+            Some(reason) => Err(Error::Poisoned(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// From now on writes are refused; the first reason is kept.
+    pub(crate) fn poison(&self, error: &Error) {
+        let _ = self.poisoned.set(error.to_string().into());
+    }
+}

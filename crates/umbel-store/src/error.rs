@@ -1,0 +1,90 @@
+//! Why the store could not do what it was asked.
+
+use std::io;
+use std::sync::Arc;
+
+/// Why the store could not do what it was asked.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused. Whatever was acknowledged before is safe.
+    #[error("cannot {action} {file}: {source}")]
+    Io {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        file: String,
+        /// What the system said.
+        source: Arc<io::Error>,
+    },
+    /// A file does not hold what was written to it. Nothing was changed.
+    #[error("{file} is damaged at byte {offset}: {what}")]
+    Corrupt {
+        /// Which file.
+        file: String,
+        /// Where in it.
+        offset: u64,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// The file was written by another release. Nothing was changed.
+    #[error("{file} has format version {found}, this release knows version {known} only")]
+    Version {
+        /// Which file.
+        file: String,
+        /// The version in the file.
+        found: u16,
+        /// The version of this release.
+        known: u16,
+    },
+    /// Another process, or another handle in this one, has the store open.
+    #[error("the store is in use: another process has it open")]
+    Locked,
+    /// There is no store, and none was to be made.
+    #[error("there is no store here")]
+    Missing,
+    /// There is already something where a new store was to be made.
+    #[error("there is already a store here, or something else: give an empty folder")]
+    Occupied,
+    /// A write failed so that nobody can tell what is on disk. Reads go on; reopen to write.
+    #[error("the store refuses writes since {0}; reads go on, reopen it to write")]
+    Poisoned(Arc<str>),
+    /// Changes came faster than they could be sorted to disk, and sorting now fails.
+    #[error("the store has no memory left for changes, because {0}")]
+    Behind(Arc<str>),
+    /// The key is longer than [`crate::MAX_KEY`]. Nothing was changed.
+    #[error("a key has at most {max} bytes, not {len}", max = crate::MAX_KEY)]
+    KeyTooLong {
+        /// Bytes in the key.
+        len: usize,
+    },
+    /// The value is longer than [`crate::MAX_VALUE`]. Nothing was changed.
+    #[error("a value has at most {max} bytes, not {len}", max = crate::MAX_VALUE)]
+    ValueTooLong {
+        /// Bytes in the value.
+        len: usize,
+    },
+    /// An option outside its range. Nothing was opened.
+    #[error("{0}")]
+    Options(&'static str),
+    /// Integrating was stopped on request; what it did so far is kept.
+    #[error("integrating was stopped; it can be taken up again")]
+    Stopped,
+    /// The folder does not hold a backup that this store could add to. Nothing was changed.
+    #[error("no incremental backup is possible: {0}")]
+    NotIncremental(&'static str),
+}
+
+impl Error {
+    /// For `map_err`: which file, and what was tried with it.
+    pub(crate) fn io(action: &'static str, file: &str) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::Io { action, file: file.to_owned(), source: Arc::new(source) }
+    }
+
+    pub(crate) fn corrupt(file: &str, offset: usize, what: &'static str) -> Self {
+        Self::Corrupt { file: file.to_owned(), offset: offset as u64, what }
+    }
+}
+
+/// What most of the crate returns.
+pub type Result<T> = std::result::Result<T, Error>;

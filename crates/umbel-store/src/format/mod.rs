@@ -1,0 +1,95 @@
+//! The bytes of every file, and nothing else: no files are opened here.
+//!
+//! `docs/store.md` draws each layout. Every parser takes any bytes: it returns what they
+//! mean or what is wrong with them, never panics, and never takes more memory than the
+//! bytes it was given. Every byte of every file is under a checksum (CRC-32C), and every
+//! file names its format version before anything that depends on it.
+//!
+//! All numbers are little-endian.
+
+pub mod manifest;
+pub mod page;
+pub mod record;
+pub mod trailer;
+
+/// The format that this release writes and reads.
+pub const VERSION: u16 = 1;
+
+/// What is wrong with some bytes, and at which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("byte {offset}: {what}")]
+pub struct Malformed {
+    /// Where in the bytes.
+    pub offset: usize,
+    /// What is wrong.
+    pub what: &'static str,
+    /// If all that is wrong is the version: the one found.
+    pub version: Option<u16>,
+}
+
+impl Malformed {
+    pub(crate) const fn new(offset: usize, what: &'static str) -> Self {
+        Self { offset, what, version: None }
+    }
+
+    const fn version(offset: usize, found: u16) -> Self {
+        Self { offset, what: "unknown format version", version: Some(found) }
+    }
+
+    /// The same as an error of the file it was found in.
+    pub(crate) fn in_file(self, file: &str, base: usize) -> crate::Error {
+        match self.version {
+            Some(found) => crate::Error::Version { file: file.to_owned(), found, known: VERSION },
+            None => crate::Error::corrupt(file, base + self.offset, self.what),
+        }
+    }
+}
+
+/// The number at `at`. The caller has checked that it is there.
+#[inline]
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_le_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// The number at `at`. The caller has checked that it is there.
+#[inline]
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four bytes"))
+}
+
+/// The number at `at`. The caller has checked that it is there.
+#[inline]
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().expect("eight bytes"))
+}
+
+/// Eight bytes from the start of `key` as a number that sorts like them; missing ones are 0.
+#[inline]
+pub(crate) fn head(key: &[u8]) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        None => {
+            let mut padded = [0; 8];
+            padded[..key.len()].copy_from_slice(key);
+            u64::from_be_bytes(padded)
+        }
+    }
+}
+
+/// How many bytes two keys share at their start.
+pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_sort_like_keys() {
+        for (a, b) in [("", "a"), ("a", "b"), ("abcdefgh", "abcdefgi"), ("zz", "zzz")] {
+            assert!(head(a.as_bytes()) < head(b.as_bytes()), "{a} {b}");
+        }
+        assert_eq!(head(b"abcdefghX"), head(b"abcdefghY"));
+    }
+}

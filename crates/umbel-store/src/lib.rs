@@ -1,0 +1,70 @@
+//! A durable catalogue: key → small value, from a thousand to a hundred million keys.
+//!
+//! The differential files of paper 2 (Severance and Lohman's scheme): a *master* of sorted
+//! pages that never changes, a *differential file* to which every insert, change and delete
+//! is appended, its index in memory, and a Bloom filter that says whether the index need be
+//! asked at all. From time to time the two are *integrated* into a new master, while
+//! readers and writers go on.
+//!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("catalogue");
+//! use umbel_store::{Batch, Options, Store};
+//!
+//! let store = Store::open(&path, Options::new())?;
+//! let mut batch = Batch::new();
+//! batch.put(b"b", b"2").put(b"a", b"1").put(b"c", b"3");
+//! store.write(batch)?; // on disk when it returns
+//!
+//! let before = store.snapshot();
+//! store.delete(b"b")?;
+//! store.integrate()?;
+//! let keys = |scan: umbel_store::Scan| {
+//!     scan.map(|record| record.map(|(key, _)| key)).collect::<Result<Vec<_>, _>>()
+//! };
+//! assert_eq!(keys(before.scan(..)?)?, [b"a", b"b", b"c"]);
+//! assert_eq!(keys(store.scan(..)?)?, [b"a", b"c"]);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What is promised: a returned write survives a crash (see [`Durability`]); a read gives
+//! the right answer or an error, never a wrong one; readers never wait for writers to sync
+//! or for integrating. `docs/store.md` has every byte and why each crash point is safe.
+
+mod background;
+mod backup;
+mod batch;
+mod commit;
+mod delta;
+mod error;
+pub mod format;
+mod guard;
+mod log;
+mod options;
+mod recover;
+mod scan;
+mod shared;
+mod snapshot;
+mod sorted;
+mod stat;
+pub mod storage;
+mod store;
+mod upkeep;
+mod verify;
+mod view;
+
+pub use backup::{Backup, restore, restore_on};
+pub use batch::{Applied, Batch};
+pub use error::{Error, Result};
+pub use guard::filter_error;
+pub use options::{Durability, Options};
+pub use scan::Scan;
+pub use snapshot::Snapshot;
+pub use stat::Stat;
+pub use store::{Progress, Store};
+pub use verify::Verified;
+
+/// The longest key, in bytes.
+pub const MAX_KEY: usize = u16::MAX as usize;
+/// The longest value, in bytes.
+pub const MAX_VALUE: usize = 1 << 20;

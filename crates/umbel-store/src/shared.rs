@@ -1,0 +1,120 @@
+//! What the handle, its background thread and its writers share.
+//!
+//! Locks, in the order in which they are taken: `upkeep` (whoever rotates, sorts,
+//! integrates or backs up), then `log` (whoever writes a group, or switches files), then an
+//! index's own. Readers take none of them: they load the view.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use arc_swap::ArcSwap;
+use umbel::{HashId, KeyHasher, Seed};
+
+use crate::commit::Queue;
+use crate::error::Result;
+use crate::log::Log;
+use crate::options::{Durability, Options};
+use crate::recover::Recovered;
+use crate::storage::Storage;
+use crate::upkeep::Upkeep;
+use crate::view::View;
+
+pub(crate) struct Shared {
+    pub(crate) storage: Arc<dyn Storage>,
+    pub(crate) options: Options,
+    pub(crate) hasher: KeyHasher,
+    pub(crate) view: ArcSwap<View>,
+    pub(crate) queue: Queue,
+    pub(crate) poisoned: OnceLock<Arc<str>>,
+    pub(crate) progress: ProgressCounts,
+    pub(crate) generation: AtomicU64,
+    log: Mutex<Log>,
+    last_sync: Mutex<Instant>,
+    upkeep: Mutex<Upkeep>,
+    pub(crate) signals: Mutex<Signals>,
+    pub(crate) signalled: Condvar,
+    /// Held until the last handle is gone.
+    _lock: Box<dyn Send + Sync>,
+}
+
+/// How far integrating has come.
+#[derive(Debug, Default)]
+pub(crate) struct ProgressCounts {
+    pub(crate) running: AtomicBool,
+    pub(crate) stop: AtomicBool,
+    /// Stopped by hand: not begun again before somebody asks.
+    pub(crate) held: AtomicBool,
+    pub(crate) done: AtomicU64,
+    pub(crate) total: AtomicU64,
+}
+
+/// What the background thread is asked to do.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    pub(crate) quit: bool,
+    pub(crate) room: bool,
+    pub(crate) integrate: bool,
+    /// Rises each time the thread has tried what it was asked.
+    pub(crate) rounds: u64,
+    /// Why the last try failed, if it did.
+    pub(crate) trouble: Option<Arc<str>>,
+}
+
+impl Shared {
+    pub(crate) fn new(storage: Arc<dyn Storage>, options: Options, recovered: Recovered) -> Self {
+        let Recovered { lock, manifest, view, log, unfinished } = recovered;
+        Self {
+            storage,
+            options,
+            hasher: hasher_of(manifest.store),
+            view: ArcSwap::from_pointee(view),
+            queue: Queue::default(),
+            poisoned: OnceLock::new(),
+            progress: ProgressCounts::default(),
+            generation: AtomicU64::new(manifest.generation),
+            log: Mutex::new(log),
+            last_sync: Mutex::new(Instant::now()),
+            upkeep: Mutex::new(Upkeep::new(manifest, unfinished)),
+            signals: Mutex::default(),
+            signalled: Condvar::new(),
+            _lock: lock,
+        }
+    }
+
+    pub(crate) fn lock_log(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_upkeep(&self) -> MutexGuard<'_, Upkeep> {
+        self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn lock_signals(&self) -> MutexGuard<'_, Signals> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Syncs if the interval is over.
+    pub(crate) fn sync_if_due(&self, log: &mut Log) -> Result<()> {
+        let Durability::Interval(interval) = self.options.durability else { return Ok(()) };
+        let mut last = self.last_sync.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.elapsed() >= interval && !log.is_synced() {
+            log.sync()?;
+            *last = Instant::now();
+        }
+        Ok(())
+    }
+}
+
+/// The hash that a store's filters and indexes use: keyed, so that nobody can choose keys
+/// that collide.
+pub(crate) fn hasher_of(store: u64) -> KeyHasher {
+    KeyHasher::new(HashId::Xxh3, Seed::from_number(store))
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").field("storage", &self.storage).finish_non_exhaustive()
+    }
+}

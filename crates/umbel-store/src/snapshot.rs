@@ -1,0 +1,86 @@
+//! The store as it was at one moment.
+
+use std::borrow::Cow;
+use std::ops::{Bound, RangeBounds};
+use std::sync::Arc;
+
+use umbel::KeyHasher;
+
+use crate::delta::Published;
+use crate::error::Result;
+use crate::scan::{End, Scan};
+use crate::view::View;
+
+/// The store as it was when the snapshot was taken, whatever is written or integrated since.
+///
+/// It keeps the files and indexes it began with: a snapshot that is held for long holds
+/// their disk space and memory too.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    pub(crate) view: Arc<View>,
+    pub(crate) state: Published,
+    pub(crate) hasher: KeyHasher,
+}
+
+impl Snapshot {
+    /// The value of a key, borrowed from the master where it is there.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        let hash = self.hasher.hash(key);
+        match self.view.changed(hash, key, self.state.sequence, <[u8]>::to_vec)? {
+            Some(change) => Ok(change.map(Cow::Owned)),
+            None => Ok(self.view.in_master(hash, key)?.map(Cow::Borrowed)),
+        }
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        let hash = self.hasher.hash(key);
+        Ok(self.view.get(hash, key, self.state.sequence, |_| ())?.is_some())
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.state.records
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.state.records == 0
+    }
+
+    /// Records in key order, from a range of keys.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    pub fn scan<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        let end = End::Bound(range.end_bound().map(|key| key.to_vec()));
+        match range.start_bound() {
+            Bound::Unbounded => Scan::new(&self.view, self.state.sequence, &[], end),
+            Bound::Included(from) => Scan::new(&self.view, self.state.sequence, from, end),
+            Bound::Excluded(after) => {
+                // The next key there can be.
+                let from = [after, &[0][..]].concat();
+                Scan::new(&self.view, self.state.sequence, &from, end)
+            }
+        }
+    }
+
+    /// Records whose keys start with `prefix`, in key order.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    pub fn scan_prefix(&self, prefix: &[u8]) -> Result<Scan> {
+        let end = End::Prefix(prefix.to_vec());
+        Scan::new(&self.view, self.state.sequence, prefix, end)
+    }
+}

@@ -1,0 +1,187 @@
+//! Which page of a sorted file a key must be in.
+//!
+//! For each page but the first there is a *separator*: the shortest bytes that are above
+//! every key before the page and not above any key in it. All separators share a start;
+//! the eight bytes after it, as a number, are the page's *head*. Heads are searched first,
+//! separators only where heads are equal: so keys with a long common start are found as
+//! quickly as random ones.
+//!
+//! The search guesses from the ends, gallops from the guess and then halves. Keys that are
+//! spread evenly, such as hashes, are found in a step or two; for any others it is at most
+//! twice a binary search.
+//!
+//! Always true: any bytes give some answer without a panic; bytes whose checksum is right
+//! give the right one.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use crate::format::trailer::Trailer;
+use crate::format::{Malformed, head, shared_prefix, u32_at, u64_at};
+
+/// Where the parts of the index lie in the file.
+#[derive(Debug)]
+pub(super) struct Index {
+    pages: usize,
+    heads: Range<usize>,
+    units: Range<usize>,
+    ends: Range<usize>,
+    separators: Range<usize>,
+    /// What all separators start with.
+    common: Vec<u8>,
+    /// Whether every page is one unit long: then its place needs no looking up.
+    uniform: bool,
+}
+
+impl Index {
+    pub(super) fn new(file: &[u8], trailer: &Trailer) -> Result<Self, Malformed> {
+        let pages = trailer.pages as usize;
+        let heads = trailer.index_at as usize..trailer.index_at as usize + pages * 8;
+        let units = heads.end..heads.end + (pages + 1) * 4;
+        let ends = units.end..units.end + pages * 8;
+        let separators = ends.end..trailer.filter_at as usize;
+        let mut index =
+            Self { pages, heads, units, ends, separators, common: Vec::new(), uniform: false };
+        if pages > 1 {
+            let (first, last) = (index.separator(file, 1), index.separator(file, pages - 1));
+            index.common = first[..shared_prefix(first, last)].to_vec();
+        }
+        let end = index.units(file, pages).0;
+        if u64::from(end) * crate::format::page::UNIT as u64 != trailer.index_at {
+            return Err(Malformed::new(
+                index.units.start,
+                "pages do not end where the index starts",
+            ));
+        }
+        // Every page has at least one unit, so if all together have no more, each has one.
+        index.uniform = end as usize == pages + 1;
+        Ok(index)
+    }
+
+    /// First unit of a page and the one past its last. The end of all for `pages`.
+    #[inline]
+    pub(super) fn units(&self, file: &[u8], page: usize) -> (u32, u32) {
+        if self.uniform {
+            return (page as u32 + 1, page as u32 + 2);
+        }
+        let units = &file[self.units.clone()];
+        let next = (page + 1).min(self.pages);
+        (u32_at(units, page * 4), u32_at(units, next * 4))
+    }
+
+    /// The page in which the key is, if anywhere, and a guess where in it, from 0 to 1.
+    #[inline]
+    pub(super) fn locate(&self, file: &[u8], key: &[u8]) -> Option<(usize, f64)> {
+        if self.pages <= 1 {
+            return (self.pages == 1).then_some((0, 0.5));
+        }
+        match key.strip_prefix(&self.common[..]) {
+            Some(rest) => Some(self.search(file, key, head(rest))),
+            None if key < &self.common[..] => Some((0, 0.5)),
+            None => Some((self.pages - 1, 0.5)),
+        }
+    }
+
+    #[inline]
+    fn search(&self, file: &[u8], key: &[u8], wanted: u64) -> (usize, f64) {
+        let heads = &file[self.heads.clone()];
+        let head_of = |page: usize| u64_at(heads, page * 8);
+        let is_past = |page: usize| match head_of(page).cmp(&wanted) {
+            Ordering::Less => false,
+            Ordering::Greater => true,
+            Ordering::Equal => self.separator(file, page) > key,
+        };
+        let count = self.pages - 1;
+        let spread = share(head_of(1), wanted, head_of(count));
+        let (mut low, mut high) = (1, self.pages);
+        let mut at = 1 + ((spread * count as f64) as usize).min(count - 1);
+        let mut stride = 1;
+        while low < high {
+            if is_past(at) {
+                high = at;
+                at = if low > 1 { low + (high - low) / 2 } else { at.saturating_sub(stride) };
+            } else {
+                low = at + 1;
+                at = if high < self.pages { low + (high - low) / 2 } else { at + stride };
+            }
+            stride *= 2;
+            at = at.clamp(low, high.saturating_sub(1).max(low));
+        }
+        let page = low - 1;
+        if page == 0 || low == self.pages {
+            return (page, 0.5);
+        }
+        (page, share(head_of(page), wanted, head_of(low)))
+    }
+
+    fn separator<'a>(&self, file: &'a [u8], page: usize) -> &'a [u8] {
+        let ends = &file[self.ends.clone()];
+        let from = u64_at(ends, (page - 1) * 8) as usize;
+        let to = u64_at(ends, page * 8) as usize;
+        file[self.separators.clone()].get(from..to).unwrap_or_default()
+    }
+}
+
+/// How far `at` is from `low` towards `high`, from 0 to 1.
+#[inline]
+fn share(low: u64, at: u64, high: u64) -> f64 {
+    at.saturating_sub(low) as f64 / (high.saturating_sub(low) as f64 + 1.0)
+}
+
+/// Collects the index of a file that is being written.
+#[derive(Debug, Default)]
+pub(super) struct IndexBuilder {
+    units: Vec<u32>,
+    ends: Vec<u64>,
+    separators: Vec<u8>,
+    last_key: Vec<u8>,
+}
+
+impl IndexBuilder {
+    /// Notes a page that starts at `unit` with `first` and ends with `last`.
+    pub(super) fn page(&mut self, unit: u32, first: &[u8], last: &[u8]) {
+        if !self.units.is_empty() {
+            let shared = shared_prefix(&self.last_key, first);
+            self.separators.extend_from_slice(&first[..(shared + 1).min(first.len())]);
+        }
+        self.units.push(unit);
+        self.ends.push(self.separators.len() as u64);
+        self.last_key.clear();
+        self.last_key.extend_from_slice(last);
+    }
+
+    pub(super) fn pages(&self) -> u32 {
+        self.units.len() as u32
+    }
+
+    pub(super) fn last_key(&self) -> &[u8] {
+        &self.last_key
+    }
+
+    fn separator(&self, page: usize) -> &[u8] {
+        &self.separators[self.ends[page - 1] as usize..self.ends[page] as usize]
+    }
+
+    /// The bytes of the index, for pages that end before `end`.
+    pub(super) fn encode(&self, end: u32) -> Vec<u8> {
+        let pages = self.units.len();
+        let common = match pages {
+            0 | 1 => 0,
+            _ => shared_prefix(self.separator(1), self.separator(pages - 1)),
+        };
+        let mut bytes = Vec::with_capacity(pages * 20 + 4 + self.separators.len());
+        for page in 0..pages {
+            let head = if page == 0 { 0 } else { head(&self.separator(page)[common..]) };
+            bytes.extend_from_slice(&head.to_le_bytes());
+        }
+        for unit in self.units.iter().chain([&end]) {
+            bytes.extend_from_slice(&unit.to_le_bytes());
+        }
+        for end in &self.ends {
+            bytes.extend_from_slice(&end.to_le_bytes());
+        }
+        bytes.extend_from_slice(&self.separators);
+        bytes.resize(bytes.len().next_multiple_of(64), 0);
+        bytes
+    }
+}

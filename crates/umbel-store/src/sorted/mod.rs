@@ -1,0 +1,202 @@
+//! A finished file of sorted pages: the master, or a differential file whose index outgrew
+//! the memory budget. It is mapped and never changes.
+//!
+//! Head, index, filter and trailer are checked when it is opened; each page when it is
+//! first read, and then not again while it is open. So a lookup gives the right answer or
+//! an error, and a warm one pays for no checksum.
+//!
+//! In a sorted differential file the first byte of a value says whether the record is an
+//! insert, a change or a delete; a master has only keys that are there.
+//!
+//! Not here: how such a file is written (`writer`), where in it a key must be (`index`).
+
+mod cursor;
+mod index;
+mod writer;
+
+pub(crate) use cursor::SortedCursor;
+pub(crate) use writer::{Origin, Plan, SortedWriter};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use umbel::{KeyHash, KeyHasher};
+
+use crate::error::{Error, Result};
+use crate::format::page::{self, Page, UNIT};
+use crate::format::trailer::{FileFilter, Head, TRAILER, Trailer};
+use crate::storage::{Contents, Storage};
+use index::Index;
+
+/// What a file of sorted pages is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Keys that are there; its filter is blocked.
+    Master,
+    /// Changes; its filter is the one of paper 2.
+    Differential,
+}
+
+/// A finished file of sorted pages.
+#[derive(Debug)]
+pub(crate) struct Sorted {
+    name: String,
+    contents: Contents,
+    trailer: Trailer,
+    index: Index,
+    /// A bit for each page whose checksum was found right.
+    sound: Vec<AtomicU64>,
+}
+
+impl Sorted {
+    /// Opens the file and checks everything but its pages.
+    pub(crate) fn open(
+        storage: &dyn Storage,
+        name: String,
+        number: u64,
+        store: u64,
+        role: Role,
+    ) -> Result<Self> {
+        let contents = storage.map(&name).map_err(Error::io("read", &name))?;
+        let in_file = |error: crate::format::Malformed| error.in_file(&name, 0);
+        let trailer = Trailer::decode(&contents).map_err(in_file)?;
+        let head = Head::decode(&contents).map_err(in_file)?;
+        if (head.number, trailer.number, head.store) != (number, number, store) {
+            return Err(Error::corrupt(&name, 16, "the file is not the one its name says"));
+        }
+        if (role == Role::Master) != matches!(trailer.filter, FileFilter::Blocked(_)) {
+            return Err(Error::corrupt(&name, 16, "the filter is not the one of such a file"));
+        }
+        let (index_at, filter_at) = (trailer.index_at as usize, trailer.filter_at as usize);
+        if crc32c::crc32c(&contents[index_at..filter_at]) != trailer.index_crc {
+            return Err(Error::corrupt(&name, index_at, "the index's checksum is wrong"));
+        }
+        if crc32c::crc32c(&contents[filter_at..contents.len() - TRAILER]) != trailer.filter_crc {
+            return Err(Error::corrupt(&name, filter_at, "the filter's checksum is wrong"));
+        }
+        let index = Index::new(&contents, &trailer).map_err(in_file)?;
+        let words = (trailer.pages as usize).div_ceil(64);
+        let sound = std::iter::repeat_with(|| AtomicU64::new(0)).take(words).collect();
+        Ok(Self { name, contents, trailer, index, sound })
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn trailer(&self) -> &Trailer {
+        &self.trailer
+    }
+
+    pub(crate) fn len_bytes(&self) -> u64 {
+        self.contents.len() as u64
+    }
+
+    pub(crate) fn pages(&self) -> usize {
+        self.trailer.pages as usize
+    }
+
+    /// Whether the filter lets the key pass; `false` is certain.
+    #[inline]
+    pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
+        let filter = &self.contents[self.trailer.filter_at as usize..];
+        self.trailer.filter.may_contain(filter, hash)
+    }
+
+    /// The stored value of a key, without asking the filter.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Result<Option<&[u8]>> {
+        let Some((number, guess)) = self.index.locate(&self.contents, key) else {
+            return Ok(None);
+        };
+        let page = self.page(number, guess)?;
+        page.find(key, guess).map_err(|error| error.in_file(&self.name, self.page_offset(number)))
+    }
+
+    /// The page in which the key is, if anywhere.
+    pub(crate) fn page_of(&self, key: &[u8]) -> Option<usize> {
+        self.index.locate(&self.contents, key).map(|(number, _)| number)
+    }
+
+    /// Page `number`, checked. `guess` is where in it the caller will look first.
+    #[inline]
+    pub(crate) fn page(&self, number: usize, guess: f64) -> Result<Page<'_>> {
+        let (from, to) = self.index.units(&self.contents, number);
+        let bytes = self.contents.get(from as usize * UNIT..to as usize * UNIT);
+        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
+            return Err(Error::corrupt(&self.name, from as usize * UNIT, "a page is missing"));
+        };
+        touch(bytes, guess);
+        self.check(number, bytes, from)?;
+        Page::new(bytes).map_err(|error| error.in_file(&self.name, from as usize * UNIT))
+    }
+
+    #[inline]
+    fn check(&self, number: usize, bytes: &[u8], place: u32) -> Result<()> {
+        let (word, bit) = (&self.sound[number / 64], 1 << (number % 64));
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            return Ok(());
+        }
+        if !page::is_sound(bytes, self.trailer.number, place) {
+            let offset = place as usize * UNIT;
+            return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
+        }
+        word.fetch_or(bit, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn page_offset(&self, number: usize) -> usize {
+        self.index.units(&self.contents, number).0 as usize * UNIT
+    }
+
+    /// Reads everything once more, as if for the first time: checksums, order, counts, and
+    /// that index and filter lead to each record. Calls `step` with each page's bytes.
+    pub(crate) fn verify(&self, hasher: &KeyHasher, mut step: impl FnMut(u64)) -> Result<()> {
+        let (mut records, mut last) = (0, None::<Vec<u8>>);
+        for number in 0..self.pages() {
+            let (from, to) = self.index.units(&self.contents, number);
+            let offset = from as usize * UNIT;
+            let bytes = self.contents.get(offset..to as usize * UNIT).unwrap_or_default();
+            if !page::is_sound(bytes, self.trailer.number, from) {
+                return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
+            }
+            let in_page = |error: crate::format::Malformed| error.in_file(&self.name, offset);
+            let page = Page::new(bytes).map_err(in_page)?;
+            for i in 0..page.len() {
+                let (rest, _) = page.record(i).map_err(in_page)?;
+                let key = [page.prefix(), rest].concat();
+                if last.as_ref().is_some_and(|last| *last >= key) {
+                    return Err(Error::corrupt(&self.name, offset, "keys do not rise"));
+                }
+                if !self.may_contain(hasher.hash(&key)) || self.page_of(&key) != Some(number) {
+                    return Err(Error::corrupt(&self.name, offset, "a key cannot be found"));
+                }
+                records += 1;
+                last = Some(key);
+            }
+            step(bytes.len() as u64);
+        }
+        if records != self.trailer.records {
+            return Err(Error::corrupt(&self.name, 0, "the number of records is wrong"));
+        }
+        Ok(())
+    }
+
+    /// Reads every page once, so that what was written is known to be readable, and the
+    /// first readers after a switch find it in memory and checked.
+    pub(crate) fn warm(&self) -> Result<()> {
+        (0..self.pages()).try_for_each(|number| self.page(number, 0.0).map(drop))
+    }
+}
+
+/// Starts loading the memory around a guess, all of it at once, while the page's head is
+/// still on its way: the record is seldom more than a few lines off.
+#[inline]
+fn touch(page: &[u8], guess: f64) {
+    let Some(unit) = page.first_chunk::<UNIT>() else { return };
+    let at = (guess * UNIT as f64) as usize;
+    let line = |i: usize| unit[(at + i * LINE).saturating_sub(2 * LINE).min(UNIT - 1)];
+    std::hint::black_box(line(0) ^ line(1) ^ line(2) ^ line(3) ^ line(4));
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;

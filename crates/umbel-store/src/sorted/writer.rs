@@ -1,0 +1,211 @@
+//! Writes a file of sorted pages from records that come in ascending order.
+//!
+//! It is written under the name of an unfinished file and gets its own name only after it
+//! is durable. A writer that stopped half-way is taken up again from what the unfinished
+//! file holds: every sound page is kept, everything after the first bad one is cut.
+
+use umbel::KeyHasher;
+
+use crate::error::{Error, Result};
+use crate::format::manifest::unfinished_name;
+use crate::format::page::{self, Page, PageBuilder, UNIT};
+use crate::format::record::Kind;
+use crate::format::trailer::{Head, Trailer};
+use crate::guard::{FileFilter, FilterBuilder};
+use crate::sorted::index::IndexBuilder;
+use crate::storage::{Storage, StorageFile};
+
+/// What is known of a file before its first record.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) head: Head,
+    pub(crate) filter: FileFilter,
+    pub(crate) hasher: KeyHasher,
+    /// Whether values start with their kind, as in a sorted differential file.
+    pub(crate) kinds: bool,
+}
+
+/// What went into a file, beyond the records that are left of it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Origin {
+    /// Last sequence that is in it.
+    pub(crate) sequence: u64,
+    /// Changes that were made; several may have been to one key.
+    pub(crate) updates: u64,
+    /// What they did to the number of records. The last change of each key does not say:
+    /// an insert may hide behind it.
+    pub(crate) net: i64,
+}
+
+/// Writes a file of sorted pages.
+#[derive(Debug)]
+pub(crate) struct SortedWriter {
+    plan: Plan,
+    name: String,
+    file: Box<dyn StorageFile>,
+    out: Vec<u8>,
+    page: PageBuilder,
+    page_last: Vec<u8>,
+    index: IndexBuilder,
+    filter: FilterBuilder,
+    unit: u32,
+    totals: Totals,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Totals {
+    records: u64,
+    deletes: u64,
+}
+
+impl SortedWriter {
+    pub(crate) fn create(storage: &dyn Storage, plan: Plan) -> Result<Self> {
+        let name = unfinished_name(plan.head.number);
+        let file = storage.create(&name).map_err(Error::io("create", &name))?;
+        let mut writer = Self::new(plan, name, file);
+        writer.out = writer.plan.head.encode();
+        Ok(writer)
+    }
+
+    fn new(plan: Plan, name: String, file: Box<dyn StorageFile>) -> Self {
+        Self {
+            filter: FilterBuilder::new(plan.filter),
+            plan,
+            name,
+            file,
+            out: Vec::with_capacity(BUFFER + 2 * UNIT),
+            page: PageBuilder::default(),
+            page_last: Vec::new(),
+            index: IndexBuilder::default(),
+            unit: 1,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Takes up a file that was left unfinished, if it was made of the same inputs.
+    pub(crate) fn resume(storage: &dyn Storage, plan: Plan) -> Result<Option<Self>> {
+        let name = unfinished_name(plan.head.number);
+        let Ok(bytes) = storage.read(&name) else { return Ok(None) };
+        if Head::decode(&bytes).as_ref() != Ok(&plan.head) {
+            return Ok(None);
+        }
+        let file = storage.append(&name).map_err(Error::io("open", &name))?;
+        let mut writer = Self::new(plan, name, file);
+        while writer.keep_page(&bytes).is_some() {}
+        let good = u64::from(writer.unit) * UNIT as u64;
+        writer.file.truncate(good).map_err(Error::io("cut", &writer.name))?;
+        Ok(Some(writer))
+    }
+
+    /// Counts in the next page of an unfinished file; `None` if it is not whole and sound.
+    fn keep_page(&mut self, bytes: &[u8]) -> Option<()> {
+        let at = self.unit as usize * UNIT;
+        let units = page::units(bytes.get(at..)?)?;
+        let page_bytes = bytes.get(at..at + units * UNIT)?;
+        if !page::is_sound(page_bytes, self.plan.head.number, self.unit) {
+            return None;
+        }
+        let page = Page::new(page_bytes).ok()?;
+        let mut first = None;
+        for i in 0..page.len() {
+            let (rest, value) = page.record(i).ok()?;
+            let key = [page.prefix(), rest].concat();
+            let kind =
+                if self.plan.kinds { Kind::from_code(*value.first()?)? } else { Kind::Insert };
+            self.count(&key, kind);
+            self.page_last = key.clone();
+            first.get_or_insert(key);
+        }
+        let last = std::mem::take(&mut self.page_last);
+        self.index.page(self.unit, &first?, &last);
+        self.unit += units as u32;
+        Some(())
+    }
+
+    /// The last key that is in a whole page: where to go on. Empty if there is none.
+    pub(crate) fn resume_after(&self) -> Option<&[u8]> {
+        (self.index.pages() > 0).then(|| self.index.last_key())
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.totals.records
+    }
+
+    fn count(&mut self, key: &[u8], kind: Kind) {
+        self.filter.insert(self.plan.hasher.hash(key));
+        self.totals.records += 1;
+        self.totals.deletes += u64::from(kind == Kind::Delete);
+    }
+
+    /// Takes the next record: `key` is above all before it. In a sorted differential file
+    /// `value` starts with the kind.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8], kind: Kind) -> Result<()> {
+        debug_assert!(self.page.is_empty() || key > &self.page_last[..], "keys must rise");
+        if !self.page.is_empty() && !self.page.has_room(key, value) {
+            self.finish_page()?;
+        }
+        self.page.push(key, value);
+        self.page_last.clear();
+        self.page_last.extend_from_slice(key);
+        self.count(key, kind);
+        Ok(())
+    }
+
+    fn finish_page(&mut self) -> Result<()> {
+        self.index.page(self.unit, self.page.first_key(), &self.page_last);
+        let before = self.out.len();
+        self.page.finish(self.plan.head.number, self.unit, &mut self.out);
+        let units = (self.out.len() - before) / UNIT;
+        self.unit = self
+            .unit
+            .checked_add(units as u32)
+            .ok_or_else(|| Error::corrupt(&self.name, 0, "the file would be longer than 16 TiB"))?;
+        if self.out.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    /// Hands the whole pages so far to the system, so that a stopped merge finds them.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.file.append(&self.out).map_err(Error::io("write", &self.name))?;
+        self.out.clear();
+        Ok(())
+    }
+
+    /// Writes the rest, makes everything durable and gives the file its name.
+    pub(crate) fn finish(
+        mut self,
+        storage: &dyn Storage,
+        name: &str,
+        origin: &Origin,
+    ) -> Result<()> {
+        if !self.page.is_empty() {
+            self.finish_page()?;
+        }
+        let index_at = u64::from(self.unit) * UNIT as u64;
+        let index = self.index.encode(self.unit);
+        let kind = self.filter.filter();
+        let filter = self.filter.into_bytes();
+        let trailer = Trailer {
+            number: self.plan.head.number,
+            records: self.totals.records,
+            deletes: self.totals.deletes,
+            net: origin.net,
+            updates: origin.updates,
+            sequence: origin.sequence,
+            pages: self.index.pages(),
+            index_at,
+            filter_at: index_at + index.len() as u64,
+            index_crc: crc32c::crc32c(&index),
+            filter_crc: crc32c::crc32c(&filter),
+            filter: kind,
+        };
+        for bytes in [&self.out[..], &index, &filter, &trailer.encode()] {
+            self.file.append(bytes).map_err(Error::io("write", &self.name))?;
+        }
+        self.file.sync().map_err(Error::io("sync", &self.name))?;
+        storage.rename(&self.name, name).map_err(Error::io("rename", &self.name))?;
+        storage.sync_dir().map_err(Error::io("sync the folder of", name))
+    }
+}
+
+/// How much is written at once.
+const BUFFER: usize = 1 << 20;

@@ -1,0 +1,31 @@
+//! The one place with `unsafe`: mapping a file that never changes again.
+//!
+//! Always true: only finished master and sorted files are mapped. The store that holds
+//! the folder's lock writes them once, under another name, and afterwards only ever
+//! removes the name; a removed file stays readable through its map.
+#![expect(unsafe_code, reason = "mapping a file is unsafe by nature; nothing else here is")]
+
+use std::fs::File;
+use std::io;
+
+use memmap2::Mmap;
+
+/// A mapped file.
+#[derive(Debug)]
+pub(super) struct Map(Mmap);
+
+impl Map {
+    pub(super) fn new(file: &File) -> io::Result<Self> {
+        // SAFETY: the bytes must not change while mapped. Callers map only finished files,
+        // which this crate never writes to again; the folder's lock keeps other stores
+        // away. Somebody who edits the file behind the lock breaks that promise, as they
+        // would with any database.
+        let map = unsafe { Mmap::map(file)? };
+        Ok(Self(map))
+    }
+
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}

@@ -1,0 +1,143 @@
+//! A folder of the operating system.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Contents, Source, Storage, StorageFile, map::Map};
+
+/// A folder of the operating system. Nothing is touched until it is used.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// The folder at `path`, whether it exists or not.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}
+
+impl Storage for Folder {
+    fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
+        let file =
+            OpenOptions::new().create(true).truncate(false).write(true).open(self.at(LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // A name that is not UTF-8 is none of ours.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn create_dir(&self) -> io::Result<()> {
+        fs::create_dir_all(&self.path)
+    }
+
+    fn read(&self, name: &str) -> io::Result<Contents> {
+        fs::read(self.at(name)).map(Contents::from)
+    }
+
+    fn map(&self, name: &str) -> io::Result<Contents> {
+        let file = File::open(self.at(name))?;
+        if file.metadata()?.len() == 0 {
+            return Ok(Contents::from(Vec::new()));
+        }
+        Ok(Contents(Source::Map(Arc::new(Map::new(&file)?))))
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = File::create(self.at(name))?;
+        Ok(Box::new(OpenFile { file, end: 0 }))
+    }
+
+    fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
+        let file = OpenOptions::new().write(true).open(self.at(name))?;
+        let end = file.metadata()?.len();
+        Ok(Box::new(OpenFile { file, end }))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.at(from), self.at(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.at(name))
+    }
+
+    fn sync_dir(&self) -> io::Result<()> {
+        // Other systems have no way to sync a folder, and do not need one.
+        if cfg!(unix) { File::open(&self.path)?.sync_all() } else { Ok(()) }
+    }
+
+    fn hard_link(&self, name: &str, to: &dyn Storage) -> io::Result<bool> {
+        let Some(to) = to.path() else { return Ok(false) };
+        match fs::hard_link(self.at(name), to.join(name)) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(error),
+            // Another file system, or one without hard links.
+            Err(_) => Ok(false),
+        }
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.path)
+    }
+
+    fn salt(&self) -> u64 {
+        // The standard library seeds this from the system's randomness.
+        RandomState::new().hash_one(())
+    }
+}
+
+#[derive(Debug)]
+struct OpenFile {
+    file: File,
+    end: u64,
+}
+
+impl StorageFile for OpenFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.write_at(self.end, bytes)
+    }
+
+    fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(at))?;
+        self.file.write_all(bytes)?;
+        self.end = self.end.max(at + bytes.len() as u64);
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)?;
+        self.end = len;
+        Ok(())
+    }
+}
+
+/// The file that carries the lock; it stays empty.
+pub(crate) const LOCK: &str = "LOCK";

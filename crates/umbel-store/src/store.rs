@@ -1,0 +1,229 @@
+//! The store as its users hold it.
+
+use std::ops::RangeBounds;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+
+use crate::background;
+use crate::batch::{Applied, Batch};
+use crate::error::Result;
+use crate::options::Options;
+use crate::recover;
+use crate::scan::Scan;
+use crate::shared::Shared;
+use crate::snapshot::Snapshot;
+use crate::storage::Storage;
+use crate::storage::os::Folder;
+
+/// A durable map from keys to small values.
+///
+/// One handle has the folder to itself; share it between threads behind a reference or an
+/// [`Arc`]. Dropping it ends the background thread and leaves the store in good order.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("catalogue");
+/// use umbel_store::{Options, Store};
+///
+/// let store = Store::open(&path, Options::new())?;
+/// store.put(b"layer/4f53", b"component 2")?;
+/// assert_eq!(store.get(b"layer/4f53")?.as_deref(), Some(&b"component 2"[..]));
+/// assert_eq!(store.len(), 1);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Store {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Store {
+    /// Opens the store in a folder, or makes one there, and puts right what a crash left.
+    ///
+    /// # Errors
+    /// If somebody else has it open, a file is damaged or of another version, or there is
+    /// no store and none was to be made.
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::open_on(Arc::new(Folder::new(path.as_ref())), options)
+    }
+
+    /// As [`Store::open`], on any storage.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub fn open_on(storage: Arc<dyn Storage>, options: Options) -> Result<Self> {
+        let recovered = recover::open(&*storage, &options)?;
+        let shared = Arc::new(Shared::new(storage, options, recovered));
+        let thread = shared.options.background.then(|| background::start(&shared)).transpose()?;
+        Ok(Self { shared, thread })
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let hash = self.shared.hasher.hash(key);
+        let view = self.shared.view.load();
+        view.get(hash, key, view.active.visible(), <[u8]>::to_vec)
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        let hash = self.shared.hasher.hash(key);
+        let view = self.shared.view.load();
+        Ok(view.get(hash, key, view.active.visible(), |_| ())?.is_some())
+    }
+
+    /// Sets a key's value. Returns whether the key was absent before.
+    ///
+    /// # Errors
+    /// If key or value is too long, or the write could not be made durable.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let mut batch = Batch::new();
+        batch.put(key, value);
+        Ok(self.write(batch)?.inserted == 1)
+    }
+
+    /// Removes a key. Returns whether it was there.
+    ///
+    /// # Errors
+    /// If the write could not be made durable.
+    pub fn delete(&self, key: &[u8]) -> Result<bool> {
+        let mut batch = Batch::new();
+        batch.delete(key);
+        Ok(self.write(batch)?.deleted == 1)
+    }
+
+    /// Makes all changes of a batch, or none; also across a crash.
+    ///
+    /// # Errors
+    /// If a key or value is too long (nothing was changed), or the write could not be made
+    /// durable (after reopening it is there as a whole or not at all).
+    pub fn write(&self, batch: Batch) -> Result<Applied> {
+        self.shared.commit(batch)
+    }
+
+    /// Number of records.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.shared.view.load().active.published().records
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The store as it is now, for reading while it changes.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let view = self.shared.view.load_full();
+        let state = view.active.published();
+        Snapshot { view, state, hasher: self.shared.hasher }
+    }
+
+    /// Records in key order, from a range of keys, as they are now.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    pub fn scan<'a>(&self, range: impl RangeBounds<&'a [u8]>) -> Result<Scan> {
+        self.snapshot().scan(range)
+    }
+
+    /// Records whose keys start with `prefix`, in key order, as they are now.
+    ///
+    /// # Errors
+    /// If what should be read is damaged.
+    pub fn scan_prefix(&self, prefix: &[u8]) -> Result<Scan> {
+        self.snapshot().scan_prefix(prefix)
+    }
+
+    /// Makes everything that was written durable, whatever the durability setting.
+    ///
+    /// # Errors
+    /// If that failed: the store is poisoned then.
+    pub fn sync(&self) -> Result<()> {
+        self.shared.refuse_if_poisoned()?;
+        let mut log = self.shared.lock_log();
+        if log.is_synced() {
+            return Ok(());
+        }
+        log.sync().inspect_err(|error| self.shared.poison(error))
+    }
+
+    /// Merges all changes into a new master and returns when that is done. Readers and
+    /// writers go on meanwhile. Takes up a merge that was stopped.
+    ///
+    /// # Errors
+    /// [`crate::Error::Stopped`] if it was stopped; otherwise if it failed, with everything as before.
+    pub fn integrate(&self) -> Result<()> {
+        self.shared.integrate()
+    }
+
+    /// Asks the background thread to integrate, and returns at once.
+    pub fn request_integrate(&self) {
+        self.shared.ask_to_integrate();
+    }
+
+    /// Stops integrating where it is. What it wrote is kept, and the next time goes on there;
+    /// until somebody asks it does not begin again by itself.
+    pub fn stop_integrate(&self) {
+        self.shared.progress.held.store(true, Ordering::Relaxed);
+        self.shared.progress.stop.store(true, Ordering::SeqCst);
+    }
+
+    /// How far integrating has come; `None` if none is under way.
+    #[must_use]
+    pub fn progress(&self) -> Option<Progress> {
+        let progress = &self.shared.progress;
+        progress.running.load(Ordering::Relaxed).then(|| Progress {
+            done: progress.done.load(Ordering::Relaxed),
+            total: progress.total.load(Ordering::Relaxed),
+        })
+    }
+
+    /// Why writes are refused, if they are.
+    #[must_use]
+    pub fn poisoned(&self) -> Option<&str> {
+        self.shared.poisoned.get().map(|reason| &**reason)
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.shared.quit();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say: what failed was reported to those who asked.
+            let _ = thread.join();
+        }
+        if self.shared.poisoned.get().is_some() {
+            return;
+        }
+        let mut log = self.shared.lock_log();
+        if log.is_synced() || log.sync().is_ok() {
+            log.close(self.shared.view.load().active.visible() + 1);
+        }
+    }
+}
+
+/// How far something has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// How much is done.
+    pub done: u64,
+    /// How much there is to do.
+    pub total: u64,
+}

@@ -1,0 +1,98 @@
+//! Reads everything in a store and checks it against everything else.
+
+use crate::error::{Error, Result};
+use crate::format::manifest;
+use crate::log::replay;
+use crate::recover::read_manifest;
+use crate::store::{Progress, Store};
+use crate::view::Layer;
+
+/// What was checked and found right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// Keys that are there, counted one by one.
+    pub records: u64,
+    /// Files that were read.
+    pub files: u64,
+    /// Bytes that were read.
+    pub bytes: u64,
+}
+
+impl Store {
+    /// Checks every checksum, the order of keys, that index and filter lead to each key,
+    /// and that counting gives the number of records the store says it has. `progress` is
+    /// told how many bytes are done. Readers and writers go on meanwhile.
+    ///
+    /// # Errors
+    /// What is damaged, and where.
+    pub fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified> {
+        let shared = self.shared();
+        // While this is held no file goes away.
+        let upkeep = shared.lock_upkeep();
+        let (snapshot, log_bytes) = {
+            let log = shared.lock_log();
+            (self.snapshot(), log.len())
+        };
+        let view = &snapshot.view;
+        let sorted: Vec<_> = view
+            .layers
+            .iter()
+            .filter_map(|layer| if let Layer::Sorted(sorted) = layer { Some(sorted) } else { None })
+            .chain(&view.master)
+            .collect();
+        let total = sorted.iter().map(|sorted| sorted.len_bytes()).sum();
+        let mut done = 0;
+        for file in &sorted {
+            let start = done;
+            file.verify(&shared.hasher, |bytes| {
+                done += bytes;
+                progress(Progress { done, total });
+            })?;
+            done = start + file.len_bytes();
+            progress(Progress { done, total });
+        }
+        let mut files = 1 + sorted.len() as u64;
+        if read_manifest(&*shared.storage)? != upkeep.manifest {
+            return Err(Error::corrupt(manifest::NAME, 0, "another manifest is in its place"));
+        }
+        for layer in &view.layers {
+            if let Layer::Delta(delta) = layer {
+                let is_active = delta.number == view.active.number;
+                let limit = if is_active { log_bytes } else { delta.file_bytes() };
+                done += self.verify_differential(delta.number, limit, delta.updates())?;
+                files += 1;
+            }
+        }
+        let mut records = 0;
+        for record in snapshot.scan(..)? {
+            record?;
+            records += 1;
+        }
+        if records != snapshot.len() {
+            return Err(Error::corrupt(manifest::NAME, 0, "the number of records is wrong"));
+        }
+        Ok(Verified { records, files, bytes: done })
+    }
+
+    fn verify_differential(&self, number: u64, limit: u64, updates: u64) -> Result<u64> {
+        let name = manifest::differential_name(number);
+        let bytes = self.shared().storage.read(&name).map_err(Error::io("read", &name))?;
+        let whole = bytes.get(..limit as usize).unwrap_or(&bytes);
+        let header = crate::format::record::Header::decode(whole)
+            .map_err(|error| error.in_file(&name, 0))?;
+        // Where the sequence starts is the first record's business: it was checked on opening.
+        let first = crate::format::record::Record::decode(header.salt, &whole[header_len(whole)..])
+            .map_or(header.first_sequence, |record| record.sequence);
+        let found = replay(&name, whole, number, first, |_| {})?;
+        if found.torn_bytes > 0 || whole.len() as u64 != limit || found.records > updates {
+            let offset = found.good_bytes as usize;
+            return Err(Error::corrupt(&name, offset, "records that were durable are damaged"));
+        }
+        Ok(limit)
+    }
+}
+
+fn header_len(bytes: &[u8]) -> usize {
+    crate::format::record::HEADER.min(bytes.len())
+}

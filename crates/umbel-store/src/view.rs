@@ -1,0 +1,187 @@
+//! What a reader sees: the master, and above it the layers of changes, newest first.
+//!
+//! A view never changes; switching to another one is a single pointer. So readers hold
+//! the files and indexes they began with, whatever is integrated meanwhile, and nobody
+//! waits for them. Only the newest layer still takes changes, and every reader knows up to
+//! which sequence it may look.
+//!
+//! A lookup asks each layer's filter and goes on to the next unless it says maybe: the
+//! scheme of paper 2. Filter errors and spared reads are counted here.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use umbel::KeyHash;
+
+use crate::delta::Delta;
+use crate::error::{Error, Result};
+use crate::format::record::Kind;
+use crate::sorted::Sorted;
+
+/// What a reader sees.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(crate) master: Option<Arc<Sorted>>,
+    /// Newest first; the first is the one being written.
+    pub(crate) layers: Vec<Layer>,
+    pub(crate) active: Arc<Delta>,
+    pub(crate) rules: Arc<Rules>,
+}
+
+/// One differential file and its index.
+#[derive(Debug, Clone)]
+pub(crate) enum Layer {
+    /// The index is in memory.
+    Delta(Arc<Delta>),
+    /// The index is on disk.
+    Sorted(Arc<Sorted>),
+}
+
+/// What all views of a store share.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Whether filters are asked.
+    pub(crate) filter: bool,
+    pub(crate) counts: Counts,
+}
+
+/// What the filters did.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// The filter said maybe, the index said no.
+    pub(crate) filter_errors: AtomicU64,
+    /// Pages of an index on disk that were read.
+    pub(crate) reads: AtomicU64,
+    /// Reads of an index on disk that a filter made needless.
+    spared: [Line; LINES],
+}
+
+impl Counts {
+    #[inline]
+    fn spare(&self) {
+        let line = MY_LINE.with(Cell::get);
+        self.spared[line].0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn spared(&self) -> u64 {
+        self.spared.iter().map(|line| line.0.load(Ordering::Relaxed)).sum()
+    }
+}
+
+impl View {
+    /// The value of a key for a reader at `sequence`, handed to `take`.
+    #[inline]
+    pub(crate) fn get<R>(
+        &self,
+        hash: KeyHash,
+        key: &[u8],
+        sequence: u64,
+        take: impl Fn(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        match self.changed(hash, key, sequence, &take)? {
+            Some(change) => Ok(change),
+            None => Ok(self.in_master(hash, key)?.map(take)),
+        }
+    }
+
+    /// What the layers say of a key: nothing, that it was deleted, or its value.
+    #[inline]
+    pub(crate) fn changed<R>(
+        &self,
+        hash: KeyHash,
+        key: &[u8],
+        sequence: u64,
+        take: impl Fn(&[u8]) -> R,
+    ) -> Result<Option<Option<R>>> {
+        for layer in &self.layers {
+            let found = match layer {
+                Layer::Delta(delta) => self.in_delta(delta, hash, key, sequence, &take),
+                Layer::Sorted(sorted) => self.in_sorted(sorted, hash, key, &take)?,
+            };
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    #[inline]
+    fn in_delta<R>(
+        &self,
+        delta: &Delta,
+        hash: KeyHash,
+        key: &[u8],
+        sequence: u64,
+        take: impl Fn(&[u8]) -> R,
+    ) -> Option<Option<R>> {
+        if self.rules.filter && !delta.may_contain(hash) {
+            return None;
+        }
+        let changes = delta.read();
+        let Some(version) = changes.find(hash, key, sequence) else {
+            self.count_error();
+            return None;
+        };
+        Some(version.is_present().then(|| take(version.value)))
+    }
+
+    #[inline]
+    fn in_sorted<R>(
+        &self,
+        sorted: &Sorted,
+        hash: KeyHash,
+        key: &[u8],
+        take: impl Fn(&[u8]) -> R,
+    ) -> Result<Option<Option<R>>> {
+        if self.rules.filter && !sorted.may_contain(hash) {
+            self.rules.counts.spare();
+            return Ok(None);
+        }
+        self.rules.counts.reads.fetch_add(1, Ordering::Relaxed);
+        let Some(stored) = sorted.find(key)? else {
+            self.count_error();
+            return Ok(None);
+        };
+        let (kind, value) = split_kind(sorted, stored)?;
+        Ok(Some((kind != Kind::Delete).then(|| take(value))))
+    }
+
+    fn count_error(&self) {
+        if self.rules.filter {
+            self.rules.counts.filter_errors.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn in_master(&self, hash: KeyHash, key: &[u8]) -> Result<Option<&[u8]>> {
+        match &self.master {
+            Some(master) if !self.rules.filter || master.may_contain(hash) => master.find(key),
+            _ => Ok(None),
+        }
+    }
+
+    /// Records in the master, before any change.
+    pub(crate) fn master_records(&self) -> u64 {
+        self.master.as_ref().map_or(0, |master| master.trailer().records)
+    }
+}
+
+/// A stored value of a sorted differential file: its kind, and the value itself.
+pub(crate) fn split_kind<'a>(sorted: &Sorted, stored: &'a [u8]) -> Result<(Kind, &'a [u8])> {
+    let kind =
+        stored.split_first().and_then(|(&code, value)| Some((Kind::from_code(code)?, value)));
+    kind.ok_or_else(|| Error::corrupt(sorted.name(), 0, "a record's operation is unknown"))
+}
+
+/// A counter on a cache line of its own, so that readers do not disturb each other.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Line(AtomicU64);
+
+const LINES: usize = 16;
+static NEXT_LINE: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    static MY_LINE: Cell<usize> =
+        Cell::new(NEXT_LINE.fetch_add(1, Ordering::Relaxed) % LINES);
+}
