@@ -8,6 +8,9 @@
 //! Always true: the same plan gives the same report to the last digit, on any number of
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
+//! Beside them, worlds that the papers do not have: update policies on one history
+//! ([`policies`]), and networks that misbehave ([`faults`]).
+//!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
 //! ```
@@ -25,6 +28,7 @@ mod home;
 mod hosts;
 mod plan;
 mod plot;
+pub mod policies;
 mod random;
 pub mod report;
 mod spread;

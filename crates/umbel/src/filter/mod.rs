@@ -26,6 +26,7 @@ pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
 pub(crate) use slices::Slices;
 pub use standard::StandardFilter;
+pub(crate) use standard::claims;
 
 use crate::key_hash::Digest;
 

@@ -249,7 +249,7 @@ impl fmt::Debug for StandardFilter {
 /// after each probe is mispredicted half the time, and seven probes for every absent key
 /// are four too many; after three, seven absent keys of eight are done.
 #[inline]
-pub(super) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
+pub(crate) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
     if hashes < 3 {
         return (0..hashes).all(|_| bits.get(walk.next()) == 1);
     }

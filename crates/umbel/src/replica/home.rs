@@ -194,6 +194,19 @@ impl<C: Catalogue> Home<C> {
         self.kept().claims(self.kept().scheme().cut(hash))
     }
 
+    /// Members that the published copy denies: exact, and kept up, so that asking costs
+    /// nothing.
+    #[must_use]
+    pub const fn misses(&self) -> u64 {
+        self.publisher.misses()
+    }
+
+    /// The published copy's false positive rate, from its fills; asking costs nothing.
+    #[must_use]
+    pub const fn published_false_positive(&self) -> f64 {
+        self.publisher.kept_false_positive()
+    }
+
     /// Updates sent so far.
     #[must_use]
     pub const fn sent(&self) -> Sent {
@@ -267,9 +280,12 @@ impl<C: Catalogue> Home<C> {
         capacity > self.plan.capacity && self.catalogue.len() < capacity / 8
     }
 
-    /// Builds the filter again, for components that hold half of the keys each.
+    /// Builds the filter again, for components that hold half of the keys each, and for
+    /// twice the keys at least where only a few components are planned.
     fn reshape(&mut self, now: Duration) {
-        let capacity = self.plan.capacity.max(self.catalogue.len().div_ceil(2));
+        let (items, components) = (self.catalogue.len(), u64::from(self.plan.max_components));
+        let each = items.div_ceil(2).max((2 * items).div_ceil(components));
+        let capacity = self.plan.capacity.max(each);
         // Without memory for a larger filter the present one goes on, past its plan.
         let Ok(filter) = self.plan.filter(self.hasher, capacity) else { return };
         self.filter = filter;
@@ -280,11 +296,7 @@ impl<C: Catalogue> Home<C> {
             let component = self.filter.insert(&key);
             self.catalogue.insert(&key, component);
         }
-        self.publisher.rebuilt(now, self.ones());
-    }
-
-    fn ones(&self) -> u64 {
-        self.filter.components().iter().map(|(_, component)| component.bits().ones()).sum()
+        self.publisher.rebuilt(now, &self.filter);
     }
 
     /// Builds the filter from the catalogue, into the components that it remembers, unless
@@ -302,7 +314,7 @@ impl<C: Catalogue> Home<C> {
         if overfull || self.filter.is_past_plan() {
             self.reshape(now);
         } else {
-            self.publisher.rebuilt(now, self.ones());
+            self.publisher.rebuilt(now, &self.filter);
         }
     }
 }

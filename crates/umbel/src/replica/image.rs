@@ -9,8 +9,8 @@
 
 use crate::bits::BitVector;
 use crate::codec::Flips;
-use crate::filter::{ComponentId, Slices};
-use crate::key_hash::Digest;
+use crate::filter::{ComponentId, Slices, claims};
+use crate::key_hash::{Digest, Walk};
 use crate::scheme::Scheme;
 
 /// One component as published.
@@ -88,7 +88,7 @@ impl Image {
         let shape = self.scheme.shape();
         match (&self.slices, self.components.as_slice()) {
             (Some(slices), _) => slices.claim(digest, shape),
-            (None, [only]) => digest.positions(shape).all(|position| only.bits.get(position) == 1),
+            (None, [only]) => claims(&only.bits, Walk::new(digest, shape), shape.hashes()),
             (None, _) => false,
         }
     }

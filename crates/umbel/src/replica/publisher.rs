@@ -21,10 +21,11 @@ use super::image::Image;
 use super::paged::{Target, decode_changes, encode_changes};
 use super::policy::{DEFAULT_GHOST, Policy, Rule};
 use super::tally::{FlipBound, Tally};
+use crate::bits::BitVector;
 use crate::codec::Reader;
-use crate::filter::{ComponentId, DynamicFilter};
+use crate::filter::{ComponentId, CountingFilter, DynamicFilter};
 use crate::key_hash::{Digest, KeyHash};
-use crate::model::stale::{self, Dirty};
+use crate::model::stale;
 
 /// How long updates wait for each other, and changes for an update, where the policy is
 /// silent.
@@ -97,12 +98,22 @@ pub(crate) enum Extent {
     Everything,
 }
 
+/// How the kept copy differs from the home's filter: exact counts.
+#[derive(Debug)]
+struct Gap {
+    flips: FlipBound,
+    /// Chance that the filter claims a random key and the copy denies it.
+    disagreement: f64,
+}
+
 /// Keeps the published copy and decides when it is too stale.
 #[derive(Debug, Clone)]
 pub(crate) struct Publisher {
     policy: Policy,
     intervals: Intervals,
     kept: Image,
+    /// The kept copy's false positive rate, from its fills.
+    kept_false_positive: f64,
     tally: Tally,
     /// False positive rate that the copy must keep.
     promised: f64,
@@ -137,6 +148,7 @@ impl Publisher {
             policy,
             intervals,
             kept: Image::new(*filter.scheme(), Vec::new()),
+            kept_false_positive: 0.0,
             tally: Tally::default(),
             promised,
             last_update: None,
@@ -177,7 +189,7 @@ impl Publisher {
     pub(crate) fn added(&mut self, now: Duration, hash: KeyHash, held: Held, items: u64) {
         let claimed = self.kept.claims(self.kept.scheme().cut(hash));
         self.tally.added(hash, held.component, claimed, items);
-        self.tally.flips.ones += u64::from(held.flips);
+        self.tally.flips.add_ones(held.component, held.flips.into());
         self.dirty_since.get_or_insert(now);
     }
 
@@ -195,10 +207,10 @@ impl Publisher {
         self.clears_due(now);
     }
 
-    /// The filter was built again, into these many ones; the copy stays what it was.
-    pub(crate) fn rebuilt(&mut self, now: Duration, ones: u64) {
+    /// The filter was built again; the copy stays what it was.
+    pub(crate) fn rebuilt(&mut self, now: Duration, filter: &DynamicFilter) {
         self.tally.forget_digests();
-        self.tally.flips.ones += ones;
+        self.recount(filter);
         self.clears_due(now);
     }
 
@@ -266,15 +278,24 @@ impl Publisher {
                 Some(Extent::Everything)
             }
             Rule::Miss { .. } => Some(Extent::Adds),
-            Rule::Overall { target, weights } => self
-                .dirty_bound_says(filter, |publisher, dirty| {
-                    publisher.overall(filter, dirty, weights) > target
-                })
-                .then_some(Extent::Everything)
-                .filter(|_| self.is_worthwhile(filter, weights)),
-            Rule::Dirty { share } => self
-                .dirty_bound_says(filter, |_, dirty| dirty.total() > share)
-                .then_some(Extent::Everything),
+            Rule::Overall { target, weights } => {
+                // If the fresh filter itself breaks the target, nothing that is sent mends it.
+                let fresh = weights.false_positive * filter.false_positive();
+                let claimed = weights.false_positive * self.kept_false_positive;
+                let is_due = |disagreement: f64| {
+                    let overall = claimed + weights.disagreement * disagreement;
+                    overall > target && fresh < WORTHWHILE * overall
+                };
+                let due = is_due(self.disagreement_bound(filter))
+                    && is_due(self.recount(filter).disagreement);
+                due.then_some(Extent::Everything)
+            }
+            Rule::Dirty { share } => {
+                let most = share * total_bits(filter);
+                let due = self.tally.flips.total() as f64 > most
+                    && self.recount(filter).flips.total() as f64 > most;
+                due.then_some(Extent::Everything)
+            }
             Rule::Interval { every } => {
                 let last = self.last_update.unwrap_or(Duration::ZERO);
                 (now >= last + every).then_some(Extent::Everything)
@@ -286,96 +307,88 @@ impl Publisher {
         }
     }
 
-    /// Whether publishing would make the overall rate much better: if the fresh filter
-    /// itself breaks the target, nothing that is sent can mend it.
-    fn is_worthwhile(&self, filter: &DynamicFilter, weights: stale::Weights) -> bool {
-        let fresh = weights.false_positive * filter.false_positive();
-        let now = self.overall(filter, self.dirty(filter), weights);
-        fresh < WORTHWHILE * now
+    /// The disagreement, from above: as if every flip to one since the last exact count had
+    /// made a dirty one, and each component were asked for a key of its own.
+    fn disagreement_bound(&self, filter: &DynamicFilter) -> f64 {
+        let (m, k) = (filter.scheme().shape().bits(), filter.scheme().shape().hashes());
+        let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);
+        let bound = |(id, component): &(ComponentId, CountingFilter)| {
+            let ones = component.bits().ones();
+            rate(ones) - rate(ones.saturating_sub(self.tally.flips.ones(*id)))
+        };
+        filter.components().iter().map(bound).sum()
     }
 
-    /// Asks a question of the dirty bits: of the bound first, and of an exact count only if
-    /// the bound says yes.
-    fn dirty_bound_says(
-        &mut self,
-        filter: &DynamicFilter,
-        question: impl Fn(&Self, Dirty) -> bool,
-    ) -> bool {
-        let bits = self.total_bits(filter);
-        let FlipBound { ones, zeros } = self.tally.flips;
-        let bound = Dirty { ones: ones as f64 / bits, zeros: zeros as f64 / bits };
-        if !question(self, bound) {
-            return false;
+    /// Counts exactly how copy and filter differ: a pass over all bits.
+    fn recount(&mut self, filter: &DynamicFilter) -> Gap {
+        let gap = self.gap(filter);
+        self.tally.flips = gap.flips.clone();
+        gap
+    }
+
+    /// How copy and filter differ: a pass over all bits.
+    fn gap(&self, filter: &DynamicFilter) -> Gap {
+        if self.kept.scheme() != filter.scheme() {
+            return self.gap_between_shapes(filter);
         }
-        let (ones, zeros) = self.dirty_counts(filter);
-        self.tally.flips = FlipBound { ones, zeros };
-        question(self, Dirty { ones: ones as f64 / bits, zeros: zeros as f64 / bits })
-    }
-
-    /// The papers' overall rate of the copy, were these its dirty bits.
-    fn overall(&self, filter: &DynamicFilter, dirty: Dirty, weights: stale::Weights) -> f64 {
-        let k = filter.scheme().shape().hashes() as i32;
-        let fill = self.fill(filter);
-        let ones = dirty.ones.min(fill);
-        let copy = (fill - ones + dirty.zeros.min(1.0 - fill)).clamp(0.0, 1.0);
-        let disagreement = fill.powi(k) - (fill - ones).powi(k);
-        let components = filter.components().len() as f64;
-        let any = |rate: f64| 1.0 - (1.0 - rate).powf(components);
-        weights.false_positive * any(copy.powi(k)) + weights.disagreement * any(disagreement)
-    }
-
-    /// Mean fill of the home's components.
-    fn fill(&self, filter: &DynamicFilter) -> f64 {
-        let ones: u64 = filter.components().iter().map(|(_, c)| c.bits().ones()).sum();
-        ones as f64 / self.total_bits(filter)
-    }
-
-    fn total_bits(&self, filter: &DynamicFilter) -> f64 {
-        (filter.scheme().shape().bits() * filter.components().len() as u64) as f64
-    }
-
-    /// Exact numbers of dirty ones and dirty zeros: a pass over all bits.
-    fn dirty_counts(&self, filter: &DynamicFilter) -> (u64, u64) {
-        let mut counts = (0, 0);
-        let same_shape = self.kept.scheme() == filter.scheme();
+        let (m, k) = (filter.scheme().shape().bits(), filter.scheme().shape().hashes());
+        let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);
+        let mut flips = FlipBound::default();
+        // A random key is denied by the copy, and by copy and filter both, if it is by every
+        // component.
+        let (mut copy_denies, mut both_deny) = (1.0, 1.0);
         for (id, component) in filter.components() {
-            match self.kept.component(*id).filter(|_| same_shape) {
-                Some(kept) => {
-                    counts.0 += component.bits().count_beyond(&kept.bits);
-                    counts.1 += kept.bits.count_beyond(component.bits());
-                }
-                None => counts.0 += component.bits().ones(),
-            }
+            let here = component.bits();
+            let there = self.kept.component(*id).map(|kept| &kept.bits);
+            let dirty_ones = there.map_or(here.ones(), |there| here.count_beyond(there));
+            let (common, kept) = (here.ones() - dirty_ones, there.map_or(0, BitVector::ones));
+            flips.add_ones(*id, dirty_ones);
+            flips.zeros += kept - common;
+            copy_denies *= 1.0 - rate(kept);
+            both_deny *= 1.0 - (rate(kept) + rate(here.ones()) - rate(common));
         }
-        let live = |id| same_shape && filter.components().iter().any(|(other, _)| *other == id);
-        let gone = self.kept.components().iter().filter(|component| !live(component.id));
-        counts.1 += gone.map(|component| component.bits.ones()).sum::<u64>();
-        counts
+        let live = |id| filter.components().iter().any(|(other, _)| *other == id);
+        for gone in self.kept.components().iter().filter(|component| !live(component.id)) {
+            flips.zeros += gone.bits.ones();
+            copy_denies *= 1.0 - rate(gone.bits.ones());
+            both_deny *= 1.0 - rate(gone.bits.ones());
+        }
+        Gap { flips, disagreement: f64::max(copy_denies - both_deny, 0.0) }
     }
 
-    fn dirty(&self, filter: &DynamicFilter) -> Dirty {
-        let (ones, zeros) = self.dirty_counts(filter);
-        let bits = self.total_bits(filter);
-        Dirty { ones: ones as f64 / bits, zeros: zeros as f64 / bits }
+    /// Bits of different shapes have nothing to do with each other: all ones are dirty.
+    fn gap_between_shapes(&self, filter: &DynamicFilter) -> Gap {
+        let mut flips = FlipBound::default();
+        let ones = |(id, component): &(ComponentId, CountingFilter)| (*id, component.bits().ones());
+        filter.components().iter().map(ones).for_each(|(id, ones)| flips.add_ones(id, ones));
+        flips.zeros = self.kept.components().iter().map(|kept| kept.bits.ones()).sum();
+        let disagreement = filter.false_positive() * (1.0 - self.kept_false_positive);
+        Gap { flips, disagreement }
     }
 
     /// How stale the published copy is: exact counts, a pass over all bits.
     pub(crate) fn freshness(&self, filter: &DynamicFilter) -> Freshness {
         let items = filter.items().max(1) as f64;
-        let dirty = self.dirty(filter);
-        let only_disagreement = stale::Weights { false_positive: 0.0, disagreement: 1.0 };
+        let Gap { flips, disagreement } = self.gap(filter);
+        let bits = total_bits(filter);
         Freshness {
             miss: self.tally.misses() as f64 / items,
             ghost: self.tally.ghosts() as f64 / items,
-            false_positive: self.kept_false_positive(),
-            disagreement: self.overall(filter, dirty, only_disagreement),
-            dirty_ones: dirty.ones,
-            dirty_zeros: dirty.zeros,
+            false_positive: self.kept_false_positive,
+            disagreement,
+            dirty_ones: (flips.total() - flips.zeros) as f64 / bits,
+            dirty_zeros: flips.zeros as f64 / bits,
         }
     }
 
-    fn kept_false_positive(&self) -> f64 {
-        stale::several_components(self.kept.scheme().shape().hashes(), &self.kept.fills())
+    /// Members that the copy denies: exact, and kept up.
+    pub(crate) const fn misses(&self) -> u64 {
+        self.tally.misses()
+    }
+
+    /// The copy's false positive rate, from its fills.
+    pub(crate) const fn kept_false_positive(&self) -> f64 {
+        self.kept_false_positive
     }
 
     /// Makes the next image and what leads to it.
@@ -422,6 +435,8 @@ impl Publisher {
         let changes =
             decode_changes(&mut reader, &self.kept, usize::MAX).expect("own updates decode");
         self.kept.apply(&changes);
+        let k = filter.scheme().shape().hashes();
+        self.kept_false_positive = stale::several_components(k, &self.kept.fills());
         (bytes, cleared)
     }
 
@@ -486,7 +501,7 @@ impl Publisher {
         &self,
         filter: &DynamicFilter,
         id: ComponentId,
-        bits: &crate::bits::BitVector,
+        bits: &BitVector,
         pending: &Option<Vec<(Digest, ComponentId)>>,
     ) -> Vec<Digest> {
         let (Some(pending), Some(kept), true) = (pending, self.kept.component(id), self.by_digests)
@@ -529,4 +544,9 @@ impl Publisher {
             self.paid_until = start + Duration::from_secs_f64(bytes as f64 / bytes_per_second);
         }
     }
+}
+
+/// Bits of all components together.
+fn total_bits(filter: &DynamicFilter) -> f64 {
+    (filter.scheme().shape().bits() * filter.components().len() as u64) as f64
 }

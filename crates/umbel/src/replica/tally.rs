@@ -36,10 +36,33 @@ pub(super) struct Tally {
 }
 
 /// A bound on the dirty bits: an exact count, and flips since.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct FlipBound {
-    pub(super) ones: u64,
+    /// Dirty ones of each component: a handful.
+    ones: Vec<(ComponentId, u64)>,
+    /// Dirty zeros of all components.
     pub(super) zeros: u64,
+}
+
+impl FlipBound {
+    /// Bits of a component flipped to one.
+    #[inline]
+    pub(super) fn add_ones(&mut self, id: ComponentId, flips: u64) {
+        match self.ones.iter_mut().find(|(other, _)| *other == id) {
+            Some((_, ones)) => *ones += flips,
+            None => self.ones.push((id, flips)),
+        }
+    }
+
+    /// Dirty ones of a component, at most.
+    pub(super) fn ones(&self, id: ComponentId) -> u64 {
+        self.ones.iter().find(|(other, _)| *other == id).map_or(0, |(_, ones)| *ones)
+    }
+
+    /// Dirty bits, at most.
+    pub(super) fn total(&self) -> u64 {
+        self.ones.iter().map(|(_, ones)| ones).sum::<u64>() + self.zeros
+    }
 }
 
 /// Digests that are remembered, at least, and then one for every so many members.

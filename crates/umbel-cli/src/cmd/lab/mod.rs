@@ -2,13 +2,14 @@
 
 mod faults;
 mod list;
+mod policies;
 mod run;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Remake the papers' tables and figures: paper, formula and simulation side by side
+/// Remake the papers' tables and figures, and try policies and faults in simulation
 #[derive(Args)]
 pub(crate) struct Lab {
     #[command(subcommand)]
@@ -21,6 +22,7 @@ enum Command {
     List(list::List),
     Run(run::Run),
     Faults(faults::Faults),
+    Policies(policies::Policies),
 }
 
 impl Lab {
@@ -29,6 +31,7 @@ impl Lab {
             Command::List(list) => list.run(),
             Command::Run(run) => run.run(),
             Command::Faults(faults) => faults.run(),
+            Command::Policies(policies) => policies.run(),
         }
     }
 }

@@ -1,0 +1,288 @@
+//! `umbel lab policies`: update policies compared on one and the same history.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow, ensure};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use umbel::Rate;
+use umbel::replica::Policy;
+use umbel_lab::policies::{
+    EqualMiss, History, Outcome, Setting, Synthetic, at_equal_miss, compare,
+};
+
+use crate::output::{bytes, count, number, percent, print};
+use crate::values;
+
+/// Compare update policies on one and the same history
+///
+/// Hosts hold keys, add and remove some, and ask each other's published copies. By default
+/// the history is steady churn: every host starts with --items keys, and each second --adds
+/// keys come to it and --removes random ones go. A history or a request trace of your own is
+/// read from a file. Updates arrive the moment they are sent; unless a policy says
+/// otherwise, the shortest interval between two is 0 s and the longest 600 s.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct Policies {
+    /// Hosts [default: 8]
+    #[arg(long, value_name = "G", value_parser = values::some, allow_hyphen_values = true)]
+    hosts: Option<u64>,
+    /// Keys of each host at the start
+    #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true, default_value = "10000")]
+    items: u64,
+    /// Keys that come to each host in a second
+    #[arg(long, value_name = "A", value_parser = values::per_second, allow_hyphen_values = true, default_value = "10")]
+    adds: f64,
+    /// Random keys that go from each host in a second
+    #[arg(long, value_name = "R", value_parser = values::per_second, allow_hyphen_values = true, default_value = "10")]
+    removes: f64,
+    /// Times in a second that each host asks for a key that another holds
+    #[arg(long, value_name = "L", value_parser = values::per_second, allow_hyphen_values = true, default_value = "1")]
+    lookups: f64,
+    /// Seconds
+    #[arg(long, value_name = "T", value_parser = values::items, allow_hyphen_values = true, default_value = "1000")]
+    steps: u64,
+    /// Replay this history: lines '+ host key' (add), '- host key' (remove), '? host key' (ask)
+    #[arg(long, value_name = "FILE", conflicts_with_all = CHURN,
+          conflicts_with_all = ["hosts", "requests", "cache_items"])]
+    history: Option<PathBuf>,
+    /// Deal these requests, one key a line, to the hosts in turn: each is a cache that asks
+    /// the others for what it lacks, and keeps it
+    #[arg(long, value_name = "FILE", conflicts_with_all = CHURN, requires = "cache_items")]
+    requests: Option<PathBuf>,
+    /// Objects that each cache holds; the one asked for longest ago makes room
+    #[arg(long, value_name = "C", value_parser = values::items, allow_hyphen_values = true, requires = "requests")]
+    cache_items: Option<u64>,
+    /// Lines of the file that make a second [default: one a host]
+    #[arg(long, value_name = "L", value_parser = values::items, allow_hyphen_values = true, conflicts_with_all = CHURN)]
+    per_second: Option<u64>,
+    /// A policy to try, such as miss:0.01,ghost=0.05, overall:0.1,weights=1/5, dirty:0.1,
+    /// interval:60, budget:10000 or manual, each with shortest= and longest= seconds;
+    /// repeatable [default: miss:0.01 overall:0.1 dirty:0.1 interval:60]
+    #[arg(long = "policy", value_name = "P", value_parser = given)]
+    policies: Vec<Given>,
+    /// Chance that one lookup of an absent key names any wrong host, 1e-15 to below 1
+    #[arg(long, value_name = "E", value_parser = values::rate, allow_hyphen_values = true, default_value = "0.01")]
+    false_positive: Rate,
+    /// Keys that each host is planned for; filters grow past it [default: --items,
+    /// --cache-items, or the most that any host of the history holds]
+    #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
+    capacity: Option<u64>,
+    /// Send added keys as changed bits only, never as digests
+    #[arg(long)]
+    bits_only: bool,
+    /// Put beside each policy, with whole filters sent, the miss policy of the same mean miss
+    /// with coded updates: how many times less they take
+    #[arg(long)]
+    equal_miss: bool,
+    /// Where all randomness comes from
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// The options of steady churn, which a file takes the place of.
+const CHURN: [&str; 5] = ["items", "adds", "removes", "lookups", "steps"];
+
+const EXAMPLES: &str = "\
+Examples:
+  umbel lab policies
+  umbel lab policies --hosts 4 --items 1e5 --adds 5 --removes 5 --steps 2000 --policy miss:0.01
+  umbel lab policies --requests trace.txt --hosts 16 --cache-items 5000
+  umbel lab policies --history changes.txt --policy miss:0.01 --policy budget:1000 --json
+  umbel lab policies --hosts 2 --items 1e5 --policy dirty:0.1,longest=1e9 --steps 1e4 --equal-miss";
+
+/// Keys of all hosts together that fit into the memory of most machines.
+const MOST_KEYS: u64 = 100_000_000;
+
+/// A policy, and how it was written.
+#[derive(Debug, Clone)]
+struct Given {
+    text: String,
+    policy: Policy,
+}
+
+fn given(text: &str) -> Result<Given, String> {
+    let policy = text.parse().map_err(|error: umbel::replica::PolicyError| error.to_string())?;
+    Ok(Given { text: text.to_owned(), policy })
+}
+
+#[derive(Serialize)]
+struct Compared {
+    policies: Vec<Outcome>,
+}
+
+#[derive(Serialize)]
+struct ComparedAtEqualMiss {
+    equal_miss: Vec<EqualMiss>,
+}
+
+impl Policies {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let given = if self.policies.is_empty() { usual()? } else { self.policies.clone() };
+        let history = self.read()?;
+        let setting = Setting {
+            false_positive: self.false_positive.get(),
+            capacity: self.capacity,
+            by_digests: !self.bits_only,
+            seed: self.seed,
+            ..Setting::default()
+        };
+        let each = setting.capacity.unwrap_or(0).max(history.items());
+        ensure!(
+            each.saturating_mul(history.hosts() as u64) <= MOST_KEYS,
+            "{} hosts of {} keys are too many: {} keys in all are the most",
+            count(history.hosts() as u64),
+            count(each),
+            count(MOST_KEYS)
+        );
+        let policies: Vec<Policy> = given.iter().map(|given| given.policy).collect();
+        let replays = if self.equal_miss { EqualMiss::REPLAYS } else { 1 };
+        let bar = bar(history.seconds() * policies.len() as u64 * replays);
+        let second = || bar.inc(1);
+        let text = if self.equal_miss {
+            let mut rows = at_equal_miss(&history, &setting, &policies, second)?;
+            rows.iter_mut().zip(&given).for_each(|(row, given)| row.policy.clone_from(&given.text));
+            self.shown(&ComparedAtEqualMiss { equal_miss: rows }, |c| equal_misses(&c.equal_miss))?
+        } else {
+            let mut rows = compare(&history, &setting, &policies, second)?;
+            rows.iter_mut().zip(&given).for_each(|(row, given)| row.policy.clone_from(&given.text));
+            self.shown(&Compared { policies: rows }, |compared| outcomes(&compared.policies))?
+        };
+        bar.finish_and_clear();
+        print(&text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn shown<T: Serialize>(&self, rows: &T, table: fn(&T) -> String) -> anyhow::Result<String> {
+        Ok(if self.json {
+            format!("{}\n", serde_json::to_string_pretty(rows)?)
+        } else {
+            table(rows)
+        })
+    }
+
+    fn read(&self) -> anyhow::Result<History> {
+        let hosts = self.hosts.unwrap_or(8) as usize;
+        if let Some(path) = &self.history {
+            return History::from_lines(&contents(path)?, self.per_second)
+                .map_err(|error| anyhow!("{}: {error}", path.display()));
+        }
+        if let (Some(path), Some(items)) = (&self.requests, self.cache_items) {
+            return History::from_requests(&contents(path)?, hosts, items, self.per_second)
+                .map_err(|error| anyhow!("{}: {error}", path.display()));
+        }
+        Ok(History::synthetic(Synthetic {
+            hosts,
+            items: self.items,
+            adds: self.adds,
+            removes: self.removes,
+            lookups: self.lookups,
+            steps: self.steps,
+            seed: self.seed,
+        }))
+    }
+}
+
+fn usual() -> anyhow::Result<Vec<Given>> {
+    let texts = ["miss:0.01", "overall:0.1", "dirty:0.1", "interval:60"];
+    texts.into_iter().map(|text| given(text).map_err(|error| anyhow!(error))).collect()
+}
+
+fn contents(path: &Path) -> anyhow::Result<Vec<u8>> {
+    fs::read(path).with_context(|| path.display().to_string())
+}
+
+/// A bar on standard error, if that is a terminal.
+fn bar(seconds: u64) -> ProgressBar {
+    let style = ProgressStyle::with_template("simulating {wide_bar} {percent} %, {eta} left");
+    ProgressBar::new(seconds).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn outcomes(rows: &[Outcome]) -> String {
+    let header = [
+        "policy",
+        "updates",
+        "bytes",
+        "broadcast",
+        "mean miss",
+        "max miss",
+        "mean f+",
+        "lookups",
+        "remote hits",
+        "missed",
+        "false probes",
+    ];
+    let cells = rows.iter().map(|row| {
+        [
+            row.policy.clone(),
+            count(row.updates),
+            bytes(row.bytes as f64),
+            bytes(row.full_broadcast_bytes as f64),
+            percent(row.mean_miss),
+            percent(row.max_miss),
+            percent(row.mean_false_positive),
+            count(row.lookups),
+            count(row.remote_hits),
+            count(row.missed_remote_hits),
+            count(row.false_probes),
+        ]
+    });
+    let table = aligned(header, &cells.collect::<Vec<_>>());
+    format!(
+        "{table}\nbytes: of all updates, each counted once; broadcast: of the same updates as whole \
+         filters.\nmiss: share of a host's keys that its published copy denies; f+: share of \
+         absent keys that a copy claims.\nremote hits and missed: lookups of keys that some \
+         host holds; false probes: hosts named in vain.\n"
+    )
+}
+
+fn equal_misses(rows: &[EqualMiss]) -> String {
+    let header = [
+        "policy",
+        "mean miss",
+        "whole filters",
+        "beside it",
+        "mean miss",
+        "coded",
+        "times less",
+        "bits only",
+        "times less",
+    ];
+    let cells = rows.iter().map(|row| {
+        [
+            row.policy.clone(),
+            percent(row.mean_miss),
+            bytes(row.full_broadcast_bytes as f64),
+            row.miss_policy.clone(),
+            percent(row.miss_policy_mean_miss),
+            bytes(row.bytes as f64),
+            number(row.ratio),
+            bytes(row.bytes_by_bits as f64),
+            number(row.ratio_by_bits),
+        ]
+    });
+    aligned(header, &cells.collect::<Vec<_>>())
+}
+
+/// Rows under a header, the first column to the left and numbers to the right.
+fn aligned<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
+    let width = |column: usize| {
+        let cells = rows.iter().map(|row| row[column].chars().count());
+        cells.max().unwrap_or(0).max(header[column].chars().count())
+    };
+    let widths: [usize; N] = std::array::from_fn(width);
+    let line = |cells: [&str; N]| {
+        let (first, rest) =
+            (format!("{:<1$}", cells[0], widths[0]), cells.iter().zip(widths).skip(1));
+        let rest = rest.map(|(cell, width)| format!("  {cell:>width$}")).collect::<String>();
+        format!("{first}{rest}\n")
+    };
+    let body = rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str())));
+    line(header) + &body.collect::<String>()
+}

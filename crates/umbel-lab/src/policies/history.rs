@@ -1,0 +1,115 @@
+//! What happens to hosts, second by second, whatever their policy.
+
+use super::ids::Id;
+use super::lines::{self, Kind, Line, LineError, Lines};
+use super::synthetic::Synthetic;
+
+/// One thing that happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// A host has a key from the start.
+    Held { host: usize, key: Id },
+    /// Everybody has published what is held from the start.
+    Started,
+    /// A key came to a host.
+    Added { host: usize, key: Id },
+    /// A key went from a host, if it was there.
+    Removed { host: usize, key: Id },
+    /// A host wants a key.
+    Asked { host: usize, key: Id },
+    /// A second has passed.
+    SecondPassed,
+}
+
+/// Who adds, removes and asks for what, second by second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct History(Source);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Source {
+    Synthetic(Synthetic),
+    Lines(Lines),
+}
+
+impl History {
+    /// Steady churn.
+    #[must_use]
+    pub const fn synthetic(churn: Synthetic) -> Self {
+        Self(Source::Synthetic(churn))
+    }
+
+    /// Lines `+ host key`, `- host key` and `? host key`. A second passes with every
+    /// `per_second` of them, or with as many as there are hosts.
+    ///
+    /// # Errors
+    /// If there is no line, or one that is not of this form.
+    pub fn from_lines(text: &[u8], per_second: Option<u64>) -> Result<Self, LineError> {
+        lines::history(text, per_second).map(Source::Lines).map(Self)
+    }
+
+    /// Cooperative caches: requests, one key a line, are dealt to the hosts in turn. A host
+    /// asks the others for what its cache of `cache_items` objects lacks, and keeps it; what
+    /// was asked for longest ago makes room. A second passes with every `per_second`
+    /// requests, or with as many as there are hosts.
+    ///
+    /// # Errors
+    /// If there is no line, or an empty one.
+    pub fn from_requests(
+        text: &[u8],
+        hosts: usize,
+        cache_items: u64,
+        per_second: Option<u64>,
+    ) -> Result<Self, LineError> {
+        lines::requests(text, hosts.max(1), cache_items, per_second).map(Source::Lines).map(Self)
+    }
+
+    /// How many hosts there are.
+    #[must_use]
+    pub const fn hosts(&self) -> usize {
+        match &self.0 {
+            Source::Synthetic(churn) => churn.hosts,
+            Source::Lines(lines) => lines.hosts,
+        }
+    }
+
+    /// Keys that a host is planned for unless told otherwise: those at the start of steady
+    /// churn, the most that any host ever holds of lines that were read.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        match &self.0 {
+            Source::Synthetic(churn) => churn.items.max(1),
+            Source::Lines(lines) => lines.most_items.max(1),
+        }
+    }
+
+    /// How many seconds it takes.
+    #[must_use]
+    pub fn seconds(&self) -> u64 {
+        match &self.0 {
+            Source::Synthetic(churn) => churn.steps,
+            Source::Lines(lines) => {
+                lines.lines.iter().filter(|line| line.ends_second).count() as u64
+            }
+        }
+    }
+
+    /// Shows everything that happens, in order.
+    pub(super) fn replay(&self, mut happen: impl FnMut(Event)) {
+        match &self.0 {
+            Source::Synthetic(churn) => churn.replay(happen),
+            Source::Lines(lines) => {
+                for Line { kind, ends_second, host, key } in lines.lines.iter().copied() {
+                    let (host, key) = (host as usize, Id::from(key));
+                    happen(match kind {
+                        Kind::Add => Event::Added { host, key },
+                        Kind::Remove => Event::Removed { host, key },
+                        Kind::Ask => Event::Asked { host, key },
+                    });
+                    if ends_second {
+                        happen(Event::SecondPassed);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Histories and request traces as people write them, one line each.
+//!
+//! ```text
+//! history   + host key     the host adds the key
+//!           - host key     the host removes it
+//!           ? host key     the host asks who holds it
+//! requests  key            the next host in turn wants it
+//! ```
+//!
+//! A host is a word; a key is the rest of the line, and may be any bytes.
+
+use std::collections::HashMap;
+
+use super::ids::Id;
+use super::lru::{Lru, Request};
+
+/// What a line says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Add,
+    Remove,
+    Ask,
+}
+
+/// One line, read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) kind: Kind,
+    /// Whether a second has passed after it.
+    pub(super) ends_second: bool,
+    pub(super) host: u32,
+    pub(super) key: u32,
+}
+
+/// Lines of so many hosts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lines {
+    pub(super) hosts: usize,
+    pub(super) lines: Vec<Line>,
+    /// Most keys that any host ever holds.
+    pub(super) most_items: u64,
+}
+
+/// Why a text is no history. Lines count from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LineError {
+    /// There is no line at all.
+    Empty,
+    /// A line of a history is not made of a sign, a host and a key.
+    Malformed {
+        /// Which line.
+        line: usize,
+    },
+    /// A line of a request trace is empty.
+    NoKey {
+        /// Which line.
+        line: usize,
+    },
+    /// More keys, hosts or lines than can be numbered.
+    TooMany,
+}
+
+impl std::fmt::Display for LineError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Empty => f.write_str("no lines in it"),
+            Self::Malformed { line } => {
+                write!(f, "line {line}: '+ host key', '- host key' or '? host key' is needed")
+            }
+            Self::NoKey { line } => write!(f, "line {line}: a key is needed"),
+            Self::TooMany => f.write_str("more than 2^32 different keys"),
+        }
+    }
+}
+
+impl std::error::Error for LineError {}
+
+/// Reads a history; a second passes with every `per_second` lines, or with as many as there
+/// are hosts.
+pub(super) fn history(text: &[u8], per_second: Option<u64>) -> Result<Lines, LineError> {
+    let (mut hosts, mut keys) = (Names::default(), Names::default());
+    let mut lines = Vec::new();
+    for (number, line) in split(text)?.enumerate() {
+        let (kind, host, key) = parsed(line).ok_or(LineError::Malformed { line: number + 1 })?;
+        let (host, key) = (hosts.number(host)?, keys.number(key)?);
+        lines.push(Line { kind, ends_second: false, host, key });
+    }
+    let hosts = hosts.0.len();
+    let per_second = per_second.unwrap_or(hosts as u64).max(1) as usize;
+    let last = lines.len() - 1;
+    for (number, line) in lines.iter_mut().enumerate() {
+        line.ends_second = (number + 1).is_multiple_of(per_second) || number == last;
+    }
+    let most_items = most_items(&lines, hosts);
+    Ok(Lines { hosts, lines, most_items })
+}
+
+/// Reads a request trace: keys are dealt to the hosts in turn, each a cache of so many
+/// objects. What a host does not have it asks for, and has from then on. A second passes with
+/// every `per_second` requests, or with as many as there are hosts.
+pub(super) fn requests(
+    text: &[u8],
+    hosts: usize,
+    cache_items: u64,
+    per_second: Option<u64>,
+) -> Result<Lines, LineError> {
+    let mut keys = Names::default();
+    let mut caches: Vec<Lru> = (0..hosts).map(|_| Lru::new(cache_items as usize)).collect();
+    let per_second = per_second.unwrap_or(hosts as u64).max(1) as usize;
+    let mut lines: Vec<Line> = Vec::new();
+    for (number, key) in split(text)?.enumerate() {
+        if key.is_empty() {
+            return Err(LineError::NoKey { line: number + 1 });
+        }
+        let (host, key) = (number % hosts, keys.number(key)?);
+        let mut push = |kind, key| {
+            lines.push(Line { kind, ends_second: false, host: host as u32, key });
+        };
+        if let Request::Miss { evicted } = caches[host].request(Id::from(key)) {
+            push(Kind::Ask, key);
+            if let Some(evicted) = evicted {
+                push(Kind::Remove, evicted as u32);
+            }
+            push(Kind::Add, key);
+        }
+        if let Some(last) = lines.last_mut() {
+            last.ends_second |= (number + 1).is_multiple_of(per_second);
+        }
+    }
+    if let Some(last) = lines.last_mut() {
+        last.ends_second = true;
+    }
+    let most_items = most_items(&lines, hosts);
+    Ok(Lines { hosts, lines, most_items })
+}
+
+/// The lines of a text, without the ends of lines that any system writes.
+fn split(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, LineError> {
+    let text = text.strip_suffix(b"\n").unwrap_or(text);
+    if text.is_empty() {
+        return Err(LineError::Empty);
+    }
+    Ok(text.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)))
+}
+
+fn parsed(line: &[u8]) -> Option<(Kind, &[u8], &[u8])> {
+    let (sign, rest) = line.split_first()?;
+    let kind = match sign {
+        b'+' => Kind::Add,
+        b'-' => Kind::Remove,
+        b'?' => Kind::Ask,
+        _ => return None,
+    };
+    let rest = rest.strip_prefix(b" ")?;
+    let space = rest.iter().position(|byte| *byte == b' ')?;
+    let (host, key) = (&rest[..space], &rest[space + 1..]);
+    (!host.is_empty() && !key.is_empty()).then_some((kind, host, key))
+}
+
+/// Numbers for names, in the order of their first appearance.
+#[derive(Default)]
+struct Names<'a>(HashMap<&'a [u8], u32>);
+
+impl<'a> Names<'a> {
+    fn number(&mut self, name: &'a [u8]) -> Result<u32, LineError> {
+        let next = u32::try_from(self.0.len()).map_err(|_| LineError::TooMany)?;
+        Ok(*self.0.entry(name).or_insert(next))
+    }
+}
+
+fn most_items(lines: &[Line], hosts: usize) -> u64 {
+    let mut held = vec![std::collections::HashSet::new(); hosts];
+    let mut most = 0;
+    for line in lines {
+        let held = &mut held[line.host as usize];
+        match line.kind {
+            Kind::Add => drop(held.insert(line.key)),
+            Kind::Remove => drop(held.remove(&line.key)),
+            Kind::Ask => {}
+        }
+        most = most.max(held.len());
+    }
+    most as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(lines: &Lines) -> Vec<(Kind, u32, u32, bool)> {
+        lines.lines.iter().map(|l| (l.kind, l.host, l.key, l.ends_second)).collect()
+    }
+
+    #[test]
+    fn a_history_is_read_line_by_line() {
+        let lines = history(b"+ a apple\n+ b big pear\r\n? a big pear\n- b big pear", None);
+        let lines = lines.unwrap();
+        let expected = [
+            (Kind::Add, 0, 0, false),
+            (Kind::Add, 1, 1, true),
+            (Kind::Ask, 0, 1, false),
+            (Kind::Remove, 1, 1, true),
+        ];
+        assert_eq!((shown(&lines), lines.hosts, lines.most_items), (expected.into(), 2, 1));
+    }
+
+    #[test]
+    fn a_line_that_is_none_is_named() {
+        for bad in ["", "+", "+ a", "+ a ", "+  x", "* a x", "+a x", "a x", " + a x"] {
+            let text = format!("+ a x\n{bad}\n+ a y\n");
+            let error = history(text.as_bytes(), None).unwrap_err();
+            assert_eq!(error, LineError::Malformed { line: 2 }, "{bad}");
+        }
+        assert_eq!(history(b"", None), Err(LineError::Empty));
+        assert_eq!(requests(b"\n", 2, 5, None), Err(LineError::Empty));
+        assert_eq!(requests(b"a\n\nb\n", 2, 5, None), Err(LineError::NoKey { line: 2 }));
+    }
+
+    #[test]
+    fn requests_are_dealt_in_turn_and_caches_forget() {
+        let lines = requests(b"a\na\nb\na\na\n", 2, 1, None).unwrap();
+        let expected = [
+            (Kind::Ask, 0, 0, false),
+            (Kind::Add, 0, 0, false),
+            (Kind::Ask, 1, 0, false),
+            (Kind::Add, 1, 0, true),
+            (Kind::Ask, 0, 1, false),
+            (Kind::Remove, 0, 0, false),
+            // The second host has it: no line of its own ends this second.
+            (Kind::Add, 0, 1, true),
+            (Kind::Ask, 0, 0, false),
+            (Kind::Remove, 0, 1, false),
+            (Kind::Add, 0, 0, true),
+        ];
+        assert_eq!((shown(&lines), lines.most_items), (expected.into(), 1));
+    }
+}
