@@ -12,12 +12,16 @@ usage: cargo xtask <command>
 
   test    everything CI runs: format, clippy, tests, doc tests, docs, benches once
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
+  worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
+  fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
 
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("test") => test(),
-        Some("crash") => crash(std::env::args().skip(2)),
+        Some("crash") => number("--cycles", 1000).and_then(crash),
+        Some("worlds") => number("--seeds", 10_000).and_then(worlds),
+        Some("fuzz") => number("--seconds", 60).and_then(fuzz),
         Some("help") | None => {
             println!("{HELP}");
             Ok(())
@@ -58,18 +62,47 @@ fn test() -> Result<(), String> {
     Ok(())
 }
 
-/// The long round of the store's kill test; CI runs a short one.
-fn crash(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
-    let cycles: u64 = match (arguments.next().as_deref(), arguments.next()) {
-        (None, _) => 1000,
-        (Some("--cycles"), Some(cycles)) => {
-            cycles.parse().map_err(|_| format!("'{cycles}' is not a number of cycles"))?
+/// The one option of a command: a number.
+fn number(option: &str, default: u64) -> Result<u64, String> {
+    let mut arguments = std::env::args().skip(2);
+    match (arguments.next(), arguments.next()) {
+        (None, _) => Ok(default),
+        (Some(name), Some(value)) if name == option => {
+            value.parse().map_err(|_| format!("{option} takes a number, not '{value}'"))
         }
-        (Some(other), _) => return Err(format!("crash takes --cycles N, not '{other}'")),
-    };
+        (Some(other), _) => Err(format!("this takes {option} N, not '{other}'")),
+    }
+}
+
+/// The long round of the store's kill test; CI runs a short one.
+fn crash(cycles: u64) -> Result<(), String> {
     let mut kill = cargo("test --release --package umbel-store --test kill -- --nocapture");
     kill.env("UMBEL_KILL_CYCLES", cycles.to_string());
     step("kill -9", kill)
+}
+
+/// The long round of the lab's worlds of faults; CI runs a few hundred.
+fn worlds(seeds: u64) -> Result<(), String> {
+    let run = format!("run --release --package umbel-cli -- lab faults --seeds {seeds}");
+    step("worlds of faults", cargo(&run))
+}
+
+/// Every fuzz target in turn.
+fn fuzz(seconds: u64) -> Result<(), String> {
+    let targets = std::fs::read_dir("fuzz/fuzz_targets").map_err(|error| error.to_string())?;
+    let mut names: Vec<String> = targets
+        .filter_map(|target| Some(target.ok()?.path().file_stem()?.to_str()?.to_owned()))
+        .collect();
+    names.sort();
+    for name in names {
+        // Through rustup's own cargo: the one that runs this knows no +nightly.
+        let mut run = Command::new("cargo");
+        run.args(["+nightly", "fuzz", "run", &name, "--"]);
+        run.args([&format!("-max_total_time={seconds}"), "-max_len=4096"]);
+        run.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+        step(&name, run)?;
+    }
+    Ok(())
 }
 
 fn cargo(arguments: &str) -> Command {

@@ -303,35 +303,22 @@ fn read_levels_against(
     Ok(filter)
 }
 
-#[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
-impl Body for DynamicFilter<CountingFilter> {
-    const KIND: Kind = Kind::Dynamic;
+/// A component that a dynamic filter of its own kind is made of.
+pub trait Part: Component + Body {
+    const DYNAMIC: Kind;
+}
 
-    fn own_scheme(&self) -> &Scheme {
-        self.scheme()
-    }
+impl Part for CountingFilter {
+    const DYNAMIC: Kind = Kind::Dynamic;
+}
 
-    fn checksum(&self) -> u64 {
-        dynamic_checksum(self)
-    }
-
-    fn write(&self, base: Option<&Self>, _added: &[Digest], out: &mut Vec<u8>) {
-        write_dynamic(self, base, out);
-    }
-
-    fn read(
-        reader: &mut Reader<'_>,
-        scheme: Scheme,
-        base: Option<&Self>,
-        budget: &mut Budget,
-    ) -> Result<Self, DecodeError> {
-        read_dynamic(reader, scheme, base, budget)
-    }
+impl Part for StandardFilter {
+    const DYNAMIC: Kind = Kind::PlainDynamic;
 }
 
 #[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
-impl Body for DynamicFilter<StandardFilter> {
-    const KIND: Kind = Kind::PlainDynamic;
+impl<C: Part> Body for DynamicFilter<C> {
+    const KIND: Kind = C::DYNAMIC;
 
     fn own_scheme(&self) -> &Scheme {
         self.scheme()

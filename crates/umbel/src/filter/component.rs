@@ -55,94 +55,57 @@ mod private {
     impl Sealed for super::StandardFilter {}
 }
 
-impl Component for CountingFilter {
-    fn empty(scheme: Scheme) -> Result<Self, ParamError> {
-        Self::new(scheme)
-    }
+/// Both kinds do what their own methods of the same meaning do; only counters stick.
+macro_rules! component {
+    ($kind:ty, stuck: |$filter:ident| $stuck:expr) => {
+        impl Component for $kind {
+            fn empty(scheme: Scheme) -> Result<Self, ParamError> {
+                Self::new(scheme)
+            }
 
-    fn add(&mut self, digest: Digest) {
-        self.insert_digest(digest);
-    }
+            fn add(&mut self, digest: Digest) {
+                self.insert_digest(digest);
+            }
 
-    fn add_digests(&mut self, digests: &[Digest]) {
-        self.insert_digests(digests);
-    }
+            fn add_digests(&mut self, digests: &[Digest]) {
+                self.insert_digests(digests);
+            }
 
-    fn claims(&self, digest: Digest) -> bool {
-        self.contains_digest(digest)
-    }
+            fn claims(&self, digest: Digest) -> bool {
+                self.contains_digest(digest)
+            }
 
-    fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
-        self.contains_digests(digests, answers);
-    }
+            fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
+                self.contains_digests(digests, answers);
+            }
 
-    fn items(&self) -> u64 {
-        self.items()
-    }
+            fn items(&self) -> u64 {
+                self.items()
+            }
 
-    fn bits(&self) -> &BitVector {
-        self.bits()
-    }
+            fn bits(&self) -> &BitVector {
+                self.bits()
+            }
 
-    fn absorb(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.union_with(other)
-    }
+            fn absorb(&mut self, other: &Self) -> Result<(), Mismatch> {
+                self.union_with(other)
+            }
 
-    fn stuck_counters(&self) -> u64 {
-        self.stuck_counters()
-    }
+            fn stuck_counters(&self) -> u64 {
+                let $filter = self;
+                $stuck
+            }
 
-    fn scheme_mut(&mut self) -> &mut Scheme {
-        self.scheme_mut()
-    }
+            fn scheme_mut(&mut self) -> &mut Scheme {
+                self.scheme_mut()
+            }
 
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
-    }
+            fn memory_bytes(&self) -> usize {
+                self.memory_bytes()
+            }
+        }
+    };
 }
 
-impl Component for StandardFilter {
-    fn empty(scheme: Scheme) -> Result<Self, ParamError> {
-        Self::new(scheme)
-    }
-
-    fn add(&mut self, digest: Digest) {
-        self.insert_digest(digest);
-    }
-
-    fn add_digests(&mut self, digests: &[Digest]) {
-        self.insert_digests(digests);
-    }
-
-    fn claims(&self, digest: Digest) -> bool {
-        self.contains_digest(digest)
-    }
-
-    fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
-        self.contains_digests(digests, answers);
-    }
-
-    fn items(&self) -> u64 {
-        self.items()
-    }
-
-    fn bits(&self) -> &BitVector {
-        self.bits()
-    }
-
-    fn absorb(&mut self, other: &Self) -> Result<(), Mismatch> {
-        self.union_with(other)
-    }
-
-    fn stuck_counters(&self) -> u64 {
-        0
-    }
-
-    fn scheme_mut(&mut self) -> &mut Scheme {
-        self.scheme_mut()
-    }
-
-    fn memory_bytes(&self) -> usize {
-        self.memory_bytes()
-    }
-}
+component!(CountingFilter, stuck: |filter| filter.stuck_counters());
+component!(StandardFilter, stuck: |_filter| 0);

@@ -1,0 +1,44 @@
+//! What lab and tests look at: images as they are, compared with what homes published.
+
+use super::Engine;
+use crate::catalogue::Catalogue;
+use crate::replica::{Epoch, Incarnation, Name};
+
+impl<C: Catalogue> Engine<C> {
+    /// The checksum of what another host's replica holds, with the life and epoch of it: the
+    /// last good image, even if a newer life is known of.
+    #[must_use]
+    pub fn replica_checksum(&self, set: &Name, host: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        self.sets.get(set)?.receivers.get(host)?.installed_checksum()
+    }
+
+    /// The checksum, life and epoch of what this host last published of an own set.
+    #[must_use]
+    pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        let own = self.sets.get(set)?.own.as_ref()?;
+        Some((self.config.incarnation, own.epoch, own.home.kept().checksum()))
+    }
+
+    /// Checks that the bank's columns are exactly the images of the replicas.
+    ///
+    /// # Panics
+    /// If a promise is broken: a bug in this crate.
+    pub fn validate(&self) {
+        for set in self.sets.values() {
+            let mut columns = 0;
+            for (host, receiver) in &set.receivers {
+                let image = receiver.image();
+                let components = image.map_or(&[][..], |image| image.components());
+                assert_eq!(receiver.columns().count(), components.len());
+                for column in receiver.columns() {
+                    assert_eq!(set.owners.get(&column), Some(host), "columns have owners");
+                    let bits = set.bank.read(column).expect("the column is there");
+                    assert!(components.iter().any(|c| c.bits == bits), "columns hold the image");
+                    columns += 1;
+                }
+            }
+            assert_eq!(set.bank.columns(), columns, "no column without an image");
+            assert_eq!(set.owners.len(), columns, "no owner without a column");
+        }
+    }
+}

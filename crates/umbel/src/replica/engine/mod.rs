@@ -1,0 +1,355 @@
+//! A host's share of the protocol: its own sets, and replicas of everybody else's.
+//!
+//! Call order: any `handle_*` or `add`/`remove`, then `poll_transmit` and `poll_event` until
+//! both return `None`, then sleep until `poll_timeout` or the next happening, and
+//! `handle_timeout`. Calls may be interleaved as they come. `now` is the time since any
+//! fixed moment and never goes back.
+//!
+//! Always true: same inputs, same outputs, bit for bit; a host speaks for itself alone
+//! (messages in another's name are refused and counted); queues are bounded, and what does
+//! not fit is dropped and counted, which is loss like any other and repaired like it.
+//!
+//! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
+
+mod checks;
+mod config;
+mod peers;
+mod receiving;
+mod sending;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+pub use config::Config;
+use peers::Peer;
+
+use super::event::{Counters, Event};
+use super::home::{Home, SetPlan};
+use super::message::Message;
+use super::policy::Policy;
+use super::receiver::{Receiver, Sampled};
+use super::{Epoch, Incarnation, Name};
+use crate::bank::{Bank, BatchCandidates, ColumnId};
+use crate::catalogue::Catalogue;
+use crate::key_hash::KeyHash;
+use crate::params::ParamError;
+
+/// A message that is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmit {
+    /// To whom.
+    pub to: Destination,
+    /// The message.
+    pub bytes: Vec<u8>,
+}
+
+/// To whom a message goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// Every other host.
+    All,
+    /// One host.
+    Host(Name),
+}
+
+/// What is known of another host's set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReplicaInfo {
+    /// The home's life.
+    pub incarnation: Incarnation,
+    /// The update that answers, unless the home's newest life has sent none yet.
+    pub epoch: Option<Epoch>,
+    /// Since the last update or image arrived.
+    pub age: Duration,
+    /// Whether nothing newer is known of.
+    pub is_current: bool,
+    /// Keys that the home says it holds.
+    pub items: u64,
+    /// Members that the home named, and how many the replica denied: the measured miss rate.
+    pub sampled: Sampled,
+}
+
+/// One set: what this host owns of it, and replicas of what others own.
+#[derive(Debug)]
+struct Set<C> {
+    own: Option<Own<C>>,
+    bank: Bank,
+    receivers: BTreeMap<Name, Receiver>,
+    /// Whose column it is.
+    owners: BTreeMap<ColumnId, Name>,
+}
+
+#[derive(Debug)]
+struct Own<C> {
+    home: Home<C>,
+    epoch: Epoch,
+    /// Rebuilds that were told of.
+    rebuilds: u64,
+}
+
+/// Messages and events that wait to be polled; more are dropped and counted.
+const QUEUE: usize = 65_536;
+/// Digests of members in an announcement.
+const SAMPLES: usize = 8;
+
+/// A host's share of the replica protocol.
+#[derive(Debug)]
+pub struct Engine<C> {
+    config: Config,
+    sets: BTreeMap<Name, Set<C>>,
+    peers: BTreeMap<Name, Peer>,
+    next_announce: Duration,
+    random: u64,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl<C: Catalogue> Engine<C> {
+    /// A host that owns nothing yet and has heard of nobody.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        let random = config.seed;
+        Self {
+            config,
+            sets: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            next_announce: Duration::ZERO,
+            random,
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::ZERO,
+        }
+    }
+
+    // ---- own sets
+
+    /// Owns a set from now on, with the keys that its catalogue holds.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory.
+    pub fn create(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        plan: SetPlan,
+        catalogue: C,
+    ) -> Result<(), ParamError> {
+        let home = Home::new(self.config.hasher, plan, self.config.intervals, catalogue)?;
+        self.set_mut(set).own = Some(Own { home, epoch: Epoch(0), rebuilds: 0 });
+        self.publish_if_due(now, set);
+        Ok(())
+    }
+
+    /// Adds a key to an own set; `None` if this host owns no such set, else whether it is
+    /// new.
+    pub fn add(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<bool> {
+        let new = self.own_mut(set)?.home.add(now, key);
+        self.publish_if_due(now, set);
+        Some(new)
+    }
+
+    /// Adds many keys at once, so that they make one update at most; returns how many are
+    /// new.
+    pub fn add_many<K: AsRef<[u8]>>(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[K],
+    ) -> Option<u64> {
+        let own = self.own_mut(set)?;
+        let new = keys.iter().filter(|key| own.home.add(now, key.as_ref())).count();
+        self.publish_if_due(now, set);
+        Some(new as u64)
+    }
+
+    /// Removes a key from an own set; `None` if this host owns no such set, else whether it
+    /// was held.
+    pub fn remove(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<bool> {
+        let held = self.own_mut(set)?.home.remove(now, key);
+        self.publish_if_due(now, set);
+        Some(held)
+    }
+
+    /// Publishes everything of an own set now, clears included; whether there is such a set.
+    pub fn publish(&mut self, now: Duration, set: &Name) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        let publication = own.home.publish(now);
+        self.send_update(set, publication);
+        true
+    }
+
+    /// Another policy for an own set; whether there is such a set.
+    pub fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        own.home.set_policy(policy);
+        self.publish_if_due(now, set);
+        true
+    }
+
+    /// An own set.
+    #[must_use]
+    pub fn home(&self, set: &Name) -> Option<&Home<C>> {
+        Some(&self.sets.get(set)?.own.as_ref()?.home)
+    }
+
+    // ---- questions
+
+    /// Which other hosts may hold a key, in the order of their names; `None` if nobody has
+    /// ever heard of the set.
+    #[must_use]
+    pub fn who(&self, set: &Name, hash: KeyHash) -> Option<Vec<&Name>> {
+        let set = self.sets.get(set)?;
+        let mut found = BatchCandidates::new();
+        set.bank.who_batch(&[hash], &mut found);
+        let mut hosts: Vec<&Name> = found.of(0).iter().filter_map(|c| set.owners.get(c)).collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        Some(hosts)
+    }
+
+    /// Hashes a key as everybody in the cluster does.
+    #[must_use]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        self.config.hasher.hash(key)
+    }
+
+    /// The sets that are known of, own and others'.
+    pub fn sets(&self) -> impl Iterator<Item = &Name> {
+        self.sets.keys()
+    }
+
+    /// The hosts whose replicas answer for a set, or are on their way.
+    pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
+        self.sets.get(set).into_iter().flat_map(|set| set.receivers.keys())
+    }
+
+    /// How fresh another host's replica is.
+    #[must_use]
+    pub fn replica(&self, now: Duration, set: &Name, host: &Name) -> Option<ReplicaInfo> {
+        let receiver = self.sets.get(set)?.receivers.get(host)?;
+        Some(ReplicaInfo {
+            incarnation: receiver.incarnation(),
+            epoch: receiver.epoch(),
+            age: now.saturating_sub(receiver.updated()),
+            is_current: receiver.is_current(),
+            items: receiver.items,
+            sampled: receiver.sampled,
+        })
+    }
+
+    /// What happened so far, in numbers.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The host's own name and life.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    // ---- what happened
+
+    /// A message arrived. Whatever it holds, nothing worse than a count comes of it.
+    pub fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
+        self.counters.messages += 1;
+        let message = match Message::decode(bytes) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(from, error.to_string()),
+        };
+        let speaks_for = match &message {
+            Message::Update(update) => &update.home,
+            Message::Announce(announce) => &announce.home,
+            Message::Page(page) => &page.home,
+            Message::Request(_) => from,
+        };
+        if speaks_for != from {
+            return self.refuse(from, format!("it speaks for {speaks_for}"));
+        }
+        if from == &self.config.name {
+            return self.event(Event::NameTaken);
+        }
+        self.heard(now, from);
+        match message {
+            Message::Update(update) => self.handle_update(now, &update),
+            Message::Announce(announce) => self.handle_announce(now, &announce),
+            Message::Page(page) => self.handle_page(now, &page),
+            Message::Request(request) => self.handle_request(from, &request),
+        }
+        self.ask_for_pages(now, from);
+    }
+
+    /// The driver saw a host, in this life of it.
+    pub fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        if host == &self.config.name {
+            if incarnation != self.config.incarnation {
+                self.event(Event::NameTaken);
+            }
+            return;
+        }
+        self.heard(now, host);
+        if let Some(peer) = self.peers.get_mut(host) {
+            peer.incarnation = peer.incarnation.max(incarnation);
+        }
+    }
+
+    /// The driver no longer sees a host: after the grace time its replicas answer no more.
+    pub fn handle_gone(&mut self, now: Duration, host: &Name) {
+        let peer = self.peers.get_mut(host).filter(|peer| peer.gone_since.is_none());
+        if let Some(peer) = peer {
+            peer.gone_since = Some(now);
+            self.event(Event::Suspected(host.clone()));
+        }
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.expire(now);
+        let sets: Vec<Name> = self.sets.keys().cloned().collect();
+        sets.iter().for_each(|set| self.publish_if_due(now, set));
+        if now >= self.next_announce {
+            self.announce();
+            self.next_announce = now + self.config.announce_every;
+        }
+        let peers: Vec<Name> = self.peers.keys().cloned().collect();
+        peers.iter().for_each(|peer| self.ask_for_pages(now, peer));
+    }
+
+    // ---- what to do
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// The next thing that somebody may want to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`], if nothing happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Duration {
+        let own = self.sets.values().filter_map(|set| set.own.as_ref()?.home.next_timeout());
+        let receivers = self.sets.values().flat_map(|set| set.receivers.values());
+        let pages = receivers.filter_map(Receiver::next_timeout);
+        let peers = self.peers.values().map(|peer| self.expiry(peer));
+        own.chain(pages).chain(peers).fold(self.next_announce, Duration::min)
+    }
+
+    fn own_mut(&mut self, set: &Name) -> Option<&mut Own<C>> {
+        self.sets.get_mut(set)?.own.as_mut()
+    }
+
+    fn set_mut(&mut self, name: &Name) -> &mut Set<C> {
+        let (hasher, limit) = (self.config.hasher, self.config.bank_bytes);
+        self.sets.entry(name.clone()).or_insert_with(|| Set {
+            own: None,
+            bank: Bank::with_limit(hasher, limit),
+            receivers: BTreeMap::new(),
+            owners: BTreeMap::new(),
+        })
+    }
+}
