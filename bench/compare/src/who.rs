@@ -67,17 +67,20 @@ fn measure(hosts: &Hosts, count: usize) {
     let few = &absent[..(400_000 / count).max(300)];
     let rows = Touched::new(count);
 
-    let mut candidates = Candidates::new();
+    let (mut candidates, mut one) = (Candidates::new(), Candidates::new());
     let (mut batch, mut other) = (BatchCandidates::new(), BatchCandidates::new());
     let mut table = Table::new(format!("WHO over {count} hosts, m = 2^20, k = 7, absent keys"));
     table.case("touching the rows (the limit)", absent.len(), || rows.touch(&absent));
     table.case("umbel, bitmap", absent.len(), || {
         let mut sum = 0;
-        for hash in &absent {
-            bank.who(*hash, &mut candidates);
-            sum ^= candidates.words().iter().fold(0, |sum, word| sum ^ word);
-        }
+        bank.who_each(&absent, &mut candidates, |_, found| sum ^= mixed(found.words()));
         sum
+    });
+    table.case("umbel, bitmap, key by key", absent.len(), || {
+        absent.iter().fold(0, |sum, hash| {
+            bank.who(*hash, &mut one);
+            sum ^ mixed(one.words())
+        })
     });
     table.case("umbel, ids", absent.len(), || count_ids(&bank, &absent, &mut batch));
     table.case("umbel, ids, ordinary pages", absent.len(), || {
@@ -106,6 +109,11 @@ fn measure(hosts: &Hosts, count: usize) {
             Goal::faster("umbel, ids", over_split, "loop over split-block, hash once"),
         ],
     );
+}
+
+/// Something that depends on every word.
+fn mixed(words: &[u64]) -> u64 {
+    words.iter().fold(0, |sum, word| sum ^ word)
 }
 
 fn count_ids<R: Rows>(bank: &Bank<R>, hashes: &[KeyHash], batch: &mut BatchCandidates) -> u64 {

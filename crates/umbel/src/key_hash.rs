@@ -368,7 +368,7 @@ impl Walk {
     /// A walk that leads nowhere: fills arrays.
     pub(crate) const IDLE: Self = Self { at: 0, step: 1, bend: 0, bits: 1 };
 
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn new(digest: Digest, shape: &Shape) -> Self {
         let at = digest.0 << (64 - shape.digest_bits().get());
         let product = at as u128 * GOLDEN as u128;
@@ -377,7 +377,7 @@ impl Walk {
         Self { at, step, bend: step.rotate_left(32), bits: shape.bits() }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) const fn next(&mut self) -> u64 {
         let position = ((self.at as u128 * self.bits as u128) >> 64) as u64;
         self.at = self.at.wrapping_add(self.step);

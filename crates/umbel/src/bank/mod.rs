@@ -291,6 +291,23 @@ impl<R: Rows> Bank<R> {
         }
     }
 
+    /// Which columns claim each of many keys, as bitmaps: `each` is given the place of the
+    /// key and its bitmap. Rows are asked for a few keys ahead.
+    pub fn who_each(
+        &self,
+        hashes: &[KeyHash],
+        candidates: &mut Candidates,
+        mut each: impl FnMut(usize, &Candidates),
+    ) {
+        for (index, hash) in hashes.iter().enumerate() {
+            if let Some(later) = hashes.get(index + AHEAD) {
+                self.groups.iter().flatten().for_each(|group| group.prefetch(*later));
+            }
+            self.who(*hash, candidates);
+            each(index, candidates);
+        }
+    }
+
     /// Which columns claim each of many keys, as ids in the caller's buffer.
     ///
     /// Rows are asked for a few keys ahead, and ids are emitted in a second pass over a
@@ -330,15 +347,10 @@ impl<R: Rows> Bank<R> {
     }
 
     fn who_batch_of_many_groups(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
-        let mut bitmap = Candidates::new();
-        for (index, hash) in hashes.iter().enumerate() {
-            if let Some(later) = hashes.get(index + AHEAD) {
-                self.groups.iter().flatten().for_each(|group| group.prefetch(*later));
-            }
-            self.who(*hash, &mut bitmap);
+        self.who_each(hashes, &mut Candidates::new(), |_, bitmap| {
             bitmap.extend_ids(&mut candidates.ids);
             candidates.ends.push(candidates.ids.len());
-        }
+        });
     }
 
     /// Number of columns.

@@ -75,15 +75,15 @@ impl StandardFilter {
     }
 
     /// Adds a key by its digest; returns whether the filter changed.
-    #[inline]
+    #[inline(always)]
     pub fn insert_digest(&mut self, digest: Digest) -> bool {
         let mut walk = Walk::new(digest, self.scheme.shape());
         let words = self.bits.words_mut();
-        let mut flips = 0;
+        let mut flips = u64::from(self.scheme.shape().hashes());
         for _ in 0..self.scheme.shape().hashes() {
             let position = walk.next();
             let word = &mut words[(position >> 6) as usize];
-            flips += !(*word >> (position & 63)) & 1;
+            flips -= (*word >> (position & 63)) & 1;
             *word |= 1 << (position & 63);
         }
         self.bits.add_ones(flips);
@@ -103,7 +103,7 @@ impl StandardFilter {
 
     /// Whether the filter claims a key, by its digest.
     #[must_use]
-    #[inline]
+    #[inline(always)]
     pub fn contains_digest(&self, digest: Digest) -> bool {
         claims(&self.bits, Walk::new(digest, self.scheme.shape()), self.scheme.shape().hashes())
     }
@@ -248,7 +248,7 @@ impl fmt::Debug for StandardFilter {
 /// Three probes without a branch, then the rest: at the usual fill of one half a branch
 /// after each probe is mispredicted half the time, and seven probes for every absent key
 /// are four too many; after three, seven absent keys of eight are done.
-#[inline]
+#[inline(always)]
 pub(crate) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
     if hashes < 3 {
         return (0..hashes).all(|_| bits.get(walk.next()) == 1);
@@ -263,36 +263,50 @@ pub(crate) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
     hit == 1
 }
 
-/// Answers one batch: the first three probes of all keys, then the rest of the survivors,
-/// each round with its memory asked for ahead.
+/// Answers one batch in rounds: a probe or two of every key that is still in question, with
+/// their memory asked for ahead, until all probes are done.
+///
+/// A batch is for filters beyond the cache, where lines fetched are what costs. At the usual
+/// fill of one half, rounds of one, one, two and the rest fetch 2.2 lines for an absent key;
+/// three at once and the rest would fetch 3.5.
 pub(super) fn batch_claims(
     bits: &BitVector,
     shape: &Shape,
     digests: &[Digest],
     answers: &mut Vec<bool>,
 ) {
-    const FIRST: u32 = 3;
-    let first = shape.hashes().min(FIRST);
-    for digest in digests {
-        let mut walk = Walk::new(*digest, shape);
-        (0..first).for_each(|_| bits.prefetch(walk.next()));
-    }
     let start = answers.len();
-    let mut survivors = [(0, Walk::IDLE); BATCH];
-    let mut survived = 0;
-    for (index, digest) in digests.iter().enumerate() {
-        let mut walk = Walk::new(*digest, shape);
-        let hit = (0..first).fold(1, |hit, _| hit & bits.get(walk.next()));
+    answers.resize(start + digests.len(), false);
+    let mut open = [(0, Walk::IDLE); BATCH];
+    for ((place, digest), answer) in open.iter_mut().zip(digests).zip(start..) {
+        *place = (answer, Walk::new(*digest, shape));
+    }
+    let mut left = digests.len();
+    let mut done = 0;
+    for probes in [1, 1, 2, u32::MAX] {
+        let probes = probes.min(shape.hashes() - done);
+        left = batch_round(bits, probes, &mut open[..left]);
+        done += probes;
+    }
+    for (answer, _) in &open[..left] {
+        answers[*answer] = true;
+    }
+}
+
+/// One round of a batch; returns how many keys are still in question, which are moved to the
+/// front.
+#[inline]
+fn batch_round(bits: &BitVector, probes: u32, open: &mut [(usize, Walk)]) -> usize {
+    for (_, mut walk) in open.iter().copied() {
+        (0..probes).for_each(|_| bits.prefetch(walk.next()));
+    }
+    let mut kept = 0;
+    for index in 0..open.len() {
+        let (answer, mut walk) = open[index];
+        let hit = (0..probes).fold(1, |hit, _| hit & bits.get(walk.next()));
         // Written always, counted only on a hit: no branch to mispredict.
-        survivors[survived] = (start + index, walk);
-        survived += hit as usize;
-        answers.push(false);
+        open[kept] = (answer, walk);
+        kept += hit as usize;
     }
-    let rest = shape.hashes() - first;
-    for (_, mut walk) in survivors[..survived].iter().copied() {
-        (0..rest).for_each(|_| bits.prefetch(walk.next()));
-    }
-    for (answer, mut walk) in survivors[..survived].iter().copied() {
-        answers[answer] = (0..rest).fold(1, |hit, _| hit & bits.get(walk.next())) == 1;
-    }
+    kept
 }
