@@ -86,11 +86,11 @@ impl CountingFilter {
     }
 
     /// Adds a key by its digest; returns how many bits flipped to one.
-    #[inline]
+    #[inline(always)]
     pub fn insert_digest(&mut self, digest: Digest) -> u32 {
         let mut walk = Walk::new(digest, self.scheme.shape());
         let words = self.bits.words_mut();
-        let (mut flips, mut stuck) = (0, 0);
+        let mut effect = 0;
         for _ in 0..self.scheme.shape().hashes() {
             let position = walk.next();
             let counter = &mut self.counters[(position >> 4) as usize];
@@ -98,9 +98,9 @@ impl CountingFilter {
             let count = (*counter >> shift) & 15;
             *counter += u64::from(count != 15) << shift;
             words[(position >> 6) as usize] |= 1 << (position & 63);
-            flips += u32::from(count == 0);
-            stuck += u64::from(count == 14);
+            effect += EFFECT_OF_ADDING[count as usize];
         }
+        let (flips, stuck) = (effect as u32, effect >> 32);
         self.bits.add_ones(flips.into());
         self.stuck += stuck;
         self.items = self.items.saturating_add(1);
@@ -372,6 +372,15 @@ impl fmt::Debug for CountingFilter {
         write!(f, "CountingFilter({:?}, {} items, fill {fill:.3})", self.scheme, self.items)
     }
 }
+
+/// What one more does to a counter of this value: in the low half whether its bit flips, in
+/// the high half whether it gets stuck. One look instead of two comparisons.
+const EFFECT_OF_ADDING: [u64; 16] = {
+    let mut effects = [0; 16];
+    effects[0] = 1;
+    effects[14] = 1 << 32;
+    effects
+};
 
 /// Adds sixteen pairs of counters; a sum of 15 or more sticks.
 fn add_counters(a: u64, b: u64) -> u64 {
