@@ -1,0 +1,2 @@
+//! A running host: the replica protocol on a network, a catalogue that survives restarts,
+//! and ports for Redis clients and health checks.
