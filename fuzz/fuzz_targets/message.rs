@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
     let (mut a, mut b) = (host("home"), host("host"));
     let plan = SetPlan { capacity: 16, ..SetPlan::default() };
     a.create(Duration::ZERO, &set, plan, MemoryCatalogue::new()).unwrap();
-    a.add_many(Duration::ZERO, &set, &["one", "two", "three"]);
+    a.add_many(Duration::ZERO, &set, &["one", "two", "three"], |_| ());
     a.publish(Duration::ZERO, &set);
     while let Some(transmit) = a.poll_transmit() {
         b.handle_message(Duration::ZERO, &home, &transmit.bytes);

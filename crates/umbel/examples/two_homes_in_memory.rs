@@ -48,6 +48,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let found = host.who(&images, host.hash(key.as_bytes())).unwrap_or_default();
         println!("{} says of {key}: {found:?}", host.config().name);
     }
-    assert_eq!(lily.who(&images, lily.hash(b"dog.png")), Some(vec![&fern.config().name]));
+    assert_eq!(lily.who(&images, lily.hash(b"dog.png")), Some(vec![fern.config().name.clone()]));
     Ok(())
 }

@@ -4,7 +4,10 @@
 //! counts see real changes only. It also remembers which filter component holds each key,
 //! which makes removal exact, and lets a filter be built again after a restart.
 
-use std::collections::BTreeMap;
+use std::hash::BuildHasher;
+
+use indexmap::IndexMap;
+use siphasher::sip::SipHasher13;
 
 use crate::filter::ComponentId;
 
@@ -26,6 +29,17 @@ pub trait Catalogue {
     /// Shows every key once.
     fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId));
 
+    /// Moves every key to the component that `assign` names for it. A catalogue that can do
+    /// so in place, or piece by piece, need not copy all keys as this does.
+    fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
+        let mut keys = Vec::new();
+        self.for_each(&mut |key, _| keys.push(Box::<[u8]>::from(key)));
+        for key in keys {
+            let component = assign(&key);
+            self.insert(&key, component);
+        }
+    }
+
     /// Number of keys.
     #[must_use]
     fn len(&self) -> u64;
@@ -37,17 +51,52 @@ pub trait Catalogue {
     }
 }
 
-/// A catalogue in memory, in the order of keys.
+/// A catalogue in memory. Shows its keys in an order that follows from its history alone.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryCatalogue {
-    keys: BTreeMap<Box<[u8]>, ComponentId>,
+    keys: IndexMap<Box<[u8]>, ComponentId, Seeded>,
+}
+
+/// Hashes keys of a table: without the seed nobody can craft keys that collide.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seeded(u64);
+
+impl BuildHasher for Seeded {
+    type Hasher = SipHasher13;
+
+    fn build_hasher(&self) -> SipHasher13 {
+        SipHasher13::new_with_keys(self.0, !self.0)
+    }
 }
 
 impl MemoryCatalogue {
     /// An empty catalogue.
     #[must_use]
     pub const fn new() -> Self {
-        Self { keys: BTreeMap::new() }
+        Self::with_seed(0)
+    }
+
+    /// An empty catalogue whose table is seeded: for keys that strangers choose.
+    #[must_use]
+    pub const fn with_seed(seed: u64) -> Self {
+        Self { keys: IndexMap::with_hasher(Seeded(seed)) }
+    }
+
+    /// Keys by place, up to `count` of them from the place `start` on.
+    pub fn range(&self, start: usize, count: usize) -> impl Iterator<Item = &[u8]> {
+        self.keys.keys().skip(start).take(count).map(|key| &**key)
+    }
+
+    /// As [`Catalogue::reassign`], for a range of places.
+    pub fn reassign_range(
+        &mut self,
+        start: usize,
+        count: usize,
+        assign: &mut dyn FnMut(&[u8]) -> ComponentId,
+    ) {
+        for (key, component) in self.keys.iter_mut().skip(start).take(count) {
+            *component = assign(key);
+        }
     }
 }
 
@@ -61,11 +110,15 @@ impl Catalogue for MemoryCatalogue {
     }
 
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
-        self.keys.remove(key)
+        self.keys.swap_remove(key)
     }
 
     fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId)) {
         self.keys.iter().for_each(|(key, component)| show(key, *component));
+    }
+
+    fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
+        self.keys.iter_mut().for_each(|(key, component)| *component = assign(key));
     }
 
     fn len(&self) -> u64 {

@@ -160,7 +160,7 @@ impl World {
     fn load(&mut self, number: usize, keys: u64) {
         let keys: Vec<_> = (1000..1000 + keys).map(u64::to_be_bytes).collect();
         if let Some(engine) = &mut self.hosts[number].engine {
-            engine.add_many(self.now, &self.set, &keys);
+            engine.add_many(self.now, &self.set, &keys, |_| ());
         }
     }
 
@@ -268,7 +268,9 @@ impl World {
         while let Some(Transmit { to, bytes }) = engine.poll_transmit() {
             let receivers: Vec<usize> = match to {
                 Destination::All => (0..self.numbers.len()).filter(|to| *to != number).collect(),
-                Destination::Host(name) => self.numbers.get(&name).copied().into_iter().collect(),
+                Destination::Host(name) | Destination::Reply(name) => {
+                    self.numbers.get(&name).copied().into_iter().collect()
+                }
             };
             for to in receivers {
                 let (random, tally) = (&mut self.random, &mut self.tally);

@@ -12,6 +12,8 @@
 //!
 //! Always true: bits of slots that hold no column are zero, so that they never answer.
 
+use std::ops::Range;
+
 use super::BankError;
 use super::rows::{Line, Rows};
 use super::transpose::transpose;
@@ -89,37 +91,46 @@ impl<R: Rows> Group<R> {
         Ok(())
     }
 
-    /// Frees a slot: its column answers no more.
-    pub(super) fn release(&mut self, slot: usize) {
+    /// Clears rows of a column: 64 of them a word of `part`.
+    pub(super) fn erase(&mut self, slot: usize, part: Range<usize>) {
         let (word, mask) = (slot / 64, !(1 << (slot % 64)));
         let stride = self.stride;
-        for row in words_mut(&mut self.rows).chunks_exact_mut(stride) {
+        let blocks = words_mut(&mut self.rows)[part.start * 64 * stride..].chunks_mut(64 * stride);
+        for row in blocks.take(part.len()).flat_map(|block| block.chunks_exact_mut(stride)) {
             row[word] &= mask;
         }
+    }
+
+    /// Frees a slot whose column was erased.
+    pub(super) fn release(&mut self, slot: usize) {
         self.used[slot] = false;
     }
 
-    /// Overwrites the columns in these slots.
-    pub(super) fn write(&mut self, columns: &[(usize, &BitVector)]) {
+    /// Overwrites rows of the columns in these slots: 64 of them a word of `part`.
+    pub(super) fn write(&mut self, columns: &[(usize, &BitVector)], part: Range<usize>) {
         for word in 0..self.stride {
             let here: Vec<_> = columns
                 .iter()
                 .filter(|(slot, _)| slot / 64 == word)
-                .map(|(slot, bits)| (slot % 64, bits.words()))
+                .map(|(slot, bits)| (slot % 64, &bits.words()[part.clone()]))
                 .collect();
             match here.len() {
                 0 => {}
                 // A transposition costs as much for one column as for 64.
-                1..=4 => here.iter().for_each(|(bit, bits)| self.write_one(word, *bit, bits)),
-                _ => self.write_block(word, &here),
+                1..=4 => {
+                    for (bit, bits) in here {
+                        self.write_one(word, bit, bits, part.clone());
+                    }
+                }
+                _ => self.write_block(word, &here, part.clone()),
             }
         }
     }
 
     /// Overwrites one column, bit by bit.
-    fn write_one(&mut self, word: usize, bit: usize, bits: &[u64]) {
+    fn write_one(&mut self, word: usize, bit: usize, bits: &[u64], part: Range<usize>) {
         let (stride, keep) = (self.stride, !(1u64 << bit));
-        let blocks = words_mut(&mut self.rows).chunks_mut(64 * stride);
+        let blocks = words_mut(&mut self.rows)[part.start * 64 * stride..].chunks_mut(64 * stride);
         for (block, mut column) in blocks.zip(bits.iter().copied()) {
             for row in block.chunks_exact_mut(stride) {
                 row[word] = (row[word] & keep) | (column & 1) << bit;
@@ -129,11 +140,11 @@ impl<R: Rows> Group<R> {
     }
 
     /// Overwrites up to 64 columns of one word at once: 64 of their words make 64 rows.
-    fn write_block(&mut self, word: usize, columns: &[(usize, &[u64])]) {
+    fn write_block(&mut self, word: usize, columns: &[(usize, &[u64])], part: Range<usize>) {
         let stride = self.stride;
         let keep = !columns.iter().fold(0u64, |mask, (bit, _)| mask | 1 << bit);
-        let blocks = words_mut(&mut self.rows).chunks_mut(64 * stride);
-        for (index, block) in blocks.enumerate() {
+        let blocks = words_mut(&mut self.rows)[part.start * 64 * stride..].chunks_mut(64 * stride);
+        for (index, block) in blocks.enumerate().take(part.len()) {
             let mut matrix = [0; 64];
             columns.iter().for_each(|(bit, bits)| matrix[*bit] = bits[index]);
             transpose(&mut matrix);

@@ -26,6 +26,8 @@ mod transpose;
 pub use candidates::{BatchCandidates, Candidates};
 pub use rows::{HeapRows, Line, Rows};
 
+use std::ops::Range;
+
 use candidates::Emitter;
 use group::{Group, group_bytes};
 
@@ -176,16 +178,28 @@ impl<R: Rows> Bank<R> {
         scheme: &Scheme,
         columns: &[&BitVector],
     ) -> Result<Vec<ColumnId>, BankError> {
-        scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?;
         columns.iter().try_for_each(|bits| check_length(scheme.shape(), bits))?;
-        if columns.is_empty() {
+        let ids = self.add_empty(scheme, columns.len())?;
+        let placed: Vec<_> = ids.iter().copied().zip(columns.iter().copied()).collect();
+        self.replace_many(&placed)?;
+        Ok(ids)
+    }
+
+    /// Adds columns that claim nothing yet, to be filled part by part.
+    ///
+    /// # Errors
+    /// If they hash keys in another way, or there is no room for all.
+    ///
+    /// # Panics
+    /// Never: the group is there once it has been found or made.
+    pub fn add_empty(&mut self, scheme: &Scheme, count: usize) -> Result<Vec<ColumnId>, BankError> {
+        scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?;
+        if count == 0 {
             return Ok(Vec::new());
         }
-        let number = self.group_for(scheme.shape(), columns.len())?;
+        let number = self.group_for(scheme.shape(), count)?;
         let group = self.groups[number].as_mut().expect("the group was just found or made");
-        let slots = group.reserve(columns.len())?;
-        let placed: Vec<_> = slots.iter().copied().zip(columns.iter().copied()).collect();
-        group.write(&placed);
+        let slots = group.reserve(count)?;
         Ok(slots.into_iter().map(|slot| ColumnId::new(number as u32, slot)).collect())
     }
 
@@ -194,14 +208,28 @@ impl<R: Rows> Bank<R> {
     /// # Errors
     /// If a column is not there or has another length; nothing changes then.
     pub fn replace_many(&mut self, columns: &[(ColumnId, &BitVector)]) -> Result<(), BankError> {
+        self.replace_part(columns, 0..usize::MAX)
+    }
+
+    /// Overwrites a part of columns, counted in words of their bits, so that a lock need not
+    /// be held for all of it. Between two parts, a key that is claimed by the old bits and by
+    /// the new ones is claimed.
+    ///
+    /// # Errors
+    /// If a column is not there or has another length; nothing changes then.
+    pub fn replace_part(
+        &mut self,
+        columns: &[(ColumnId, &BitVector)],
+        part: Range<usize>,
+    ) -> Result<(), BankError> {
         for (column, bits) in columns {
             check_length(self.group(*column)?.shape(), bits)?;
         }
         for (number, group) in self.groups.iter_mut().enumerate() {
             let here = columns.iter().filter(|(column, _)| column.group() == number);
             let here: Vec<_> = here.map(|(column, bits)| (column.slot(), *bits)).collect();
-            if let Some(group) = group {
-                group.write(&here);
+            if let (Some(group), Some((_, bits))) = (group, here.first()) {
+                group.write(&here, within(&part, bits.words().len()));
             }
         }
         Ok(())
@@ -220,6 +248,27 @@ impl<R: Rows> Bank<R> {
     /// # Errors
     /// If the column is not there.
     pub fn remove(&mut self, column: ColumnId) -> Result<(), BankError> {
+        self.erase_part(column, 0..usize::MAX)?;
+        self.release(column)
+    }
+
+    /// Clears a part of a column, counted in words of its bits.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    pub fn erase_part(&mut self, column: ColumnId, part: Range<usize>) -> Result<(), BankError> {
+        let part = within(&part, self.words(column)?);
+        self.group_mut(column)?.erase(column.slot(), part);
+        Ok(())
+    }
+
+    /// Words of a column's bits.
+    pub(crate) fn words(&self, column: ColumnId) -> Result<usize, BankError> {
+        Ok(self.group(column)?.shape().bits().div_ceil(64) as usize)
+    }
+
+    /// Lets go of a column that was erased part by part.
+    pub(crate) fn release(&mut self, column: ColumnId) -> Result<(), BankError> {
         let group = self.group_mut(column)?;
         group.release(column.slot());
         if group.columns() == 0 {
@@ -431,6 +480,10 @@ const BATCH: usize = 32;
 
 /// How many keys ahead rows are asked for: more would not find them there any longer.
 const AHEAD: usize = 4;
+
+fn within(part: &Range<usize>, words: usize) -> Range<usize> {
+    part.start.min(words)..part.end.min(words)
+}
 
 fn check_length(shape: &Shape, bits: &BitVector) -> Result<(), BankError> {
     let (expected, given) = (shape.bits(), bits.len());

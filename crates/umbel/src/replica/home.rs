@@ -16,6 +16,7 @@ use std::time::Duration;
 use super::image::Image;
 use super::policy::Policy;
 use super::publisher::{Extent, Freshness, Held, Intervals, Publication, Publisher, Sent};
+use super::sample::Sample;
 use crate::catalogue::Catalogue;
 use crate::design;
 use crate::filter::DynamicFilter;
@@ -77,6 +78,15 @@ impl SetPlan {
     }
 }
 
+/// Keys a component, so that a filter of this plan has room for all.
+fn capacity_for(plan: &SetPlan, items: u64) -> u64 {
+    let mut capacity = plan.capacity;
+    while items > capacity.saturating_mul(plan.max_components.into()) {
+        capacity = capacity.saturating_mul(2);
+    }
+    capacity
+}
+
 /// One set at its home.
 #[derive(Debug)]
 pub struct Home<C> {
@@ -85,6 +95,7 @@ pub struct Home<C> {
     plan: SetPlan,
     filter: DynamicFilter,
     publisher: Publisher,
+    sample: Sample,
     rebuilds: u64,
 }
 
@@ -100,15 +111,12 @@ impl<C: Catalogue> Home<C> {
         intervals: Intervals,
         catalogue: C,
     ) -> Result<Self, ParamError> {
-        let mut capacity = plan.capacity;
-        while catalogue.len() > capacity.saturating_mul(plan.max_components.into()) {
-            capacity = capacity.saturating_mul(2);
-        }
-        let filter = plan.filter(hasher, capacity)?;
+        let filter = plan.filter(hasher, capacity_for(&plan, catalogue.len()))?;
         let promised = plan.replica_false_positive()?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
-        let mut home = Self { catalogue, hasher, plan, filter, publisher, rebuilds: 0 };
+        let mut home =
+            Self { catalogue, hasher, plan, filter, publisher, sample: Sample::new(), rebuilds: 0 };
         if !home.catalogue.is_empty() {
             home.fill(Duration::ZERO);
         }
@@ -123,6 +131,7 @@ impl<C: Catalogue> Home<C> {
         let hash = self.hasher.hash(key);
         let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
         self.catalogue.insert(key, component);
+        self.sample.added(hash);
         self.publisher.added(now, hash, Held { component, flips }, self.catalogue.len());
         if self.filter.is_past_plan() {
             self.reshape(now);
@@ -137,6 +146,10 @@ impl<C: Catalogue> Home<C> {
         let flips = self.filter.remove_counted(component, self.filter.scheme().cut(hash));
         debug_assert!(flips.is_some(), "the filter holds the keys of the catalogue");
         self.publisher.removed(now, hash, flips.unwrap_or(0), self.catalogue.len());
+        self.sample.removed(hash);
+        if self.sample.is_worn() {
+            self.draw_sample();
+        }
         if self.is_far_too_large() {
             self.reshape(now);
         }
@@ -173,6 +186,34 @@ impl<C: Catalogue> Home<C> {
     /// When to poll again although nothing happened.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.publisher.next_timeout()
+    }
+
+    /// Another plan: the filter is built again, and what was published answers until then.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
+    /// then.
+    pub fn replan(&mut self, now: Duration, plan: SetPlan) -> Result<(), ParamError> {
+        let promised = plan.replica_false_positive()?.get();
+        let capacity = capacity_for(&plan, self.catalogue.len());
+        let filter = plan.filter(self.hasher, capacity)?;
+        self.plan = plan;
+        self.publisher.set_policy(plan.policy);
+        self.publisher.set_by_digests(plan.by_digests);
+        self.publisher.set_promised(promised);
+        self.rebuild(now, filter);
+        Ok(())
+    }
+
+    /// The plan in force.
+    #[must_use]
+    pub const fn plan(&self) -> &SetPlan {
+        &self.plan
+    }
+
+    /// The exact keys, without the rest.
+    pub(crate) fn into_catalogue(self) -> C {
+        self.catalogue
     }
 
     /// Another policy, from now on.
@@ -244,23 +285,18 @@ impl<C: Catalogue> Home<C> {
 
     /// Digests of up to `count` members, picked by `pick`: receivers count those that they
     /// deny. None while the published copy is of another shape than the filter.
-    pub(crate) fn sample(&self, count: usize, mut pick: impl FnMut(u64) -> u64) -> Vec<Digest> {
-        let items = self.catalogue.len();
-        if items == 0 || self.kept().scheme() != self.filter.scheme() {
+    pub(crate) fn sample(&self, count: usize, pick: impl FnMut(u64) -> u64) -> Vec<Digest> {
+        if self.kept().scheme() != self.filter.scheme() {
             return Vec::new();
         }
-        let mut chosen: Vec<u64> = (0..count).map(|_| pick(items)).collect();
-        chosen.sort_unstable();
-        chosen.dedup();
-        let (mut chosen, mut index) = (chosen.into_iter().peekable(), 0);
-        let mut digests = Vec::new();
-        self.catalogue.for_each(&mut |key, _| {
-            if chosen.next_if_eq(&index).is_some() {
-                digests.push(self.filter.scheme().digest(key));
-            }
-            index += 1;
-        });
-        digests
+        let members = self.sample.some(count, pick);
+        members.into_iter().map(|hash| self.filter.scheme().cut(hash)).collect()
+    }
+
+    fn draw_sample(&mut self) {
+        let (mut sample, hasher) = (Sample::new(), self.hasher);
+        self.catalogue.for_each(&mut |key, _| sample.added(hasher.hash(key)));
+        self.sample = sample;
     }
 
     /// Merges components that fit into one; the catalogue's old ids stay valid.
@@ -288,14 +324,15 @@ impl<C: Catalogue> Home<C> {
         let capacity = self.plan.capacity.max(each);
         // Without memory for a larger filter the present one goes on, past its plan.
         let Ok(filter) = self.plan.filter(self.hasher, capacity) else { return };
+        self.rebuild(now, filter);
+    }
+
+    /// Puts all keys into another, empty filter.
+    fn rebuild(&mut self, now: Duration, filter: DynamicFilter) {
         self.filter = filter;
         self.rebuilds += 1;
-        let mut moved = Vec::new();
-        self.catalogue.for_each(&mut |key, _| moved.push(Box::<[u8]>::from(key)));
-        for key in moved {
-            let component = self.filter.insert(&key);
-            self.catalogue.insert(&key, component);
-        }
+        let filter = &mut self.filter;
+        self.catalogue.reassign(&mut |key| filter.insert(key));
         self.publisher.rebuilt(now, &self.filter);
     }
 
@@ -303,10 +340,12 @@ impl<C: Catalogue> Home<C> {
     /// these no longer fit the plan.
     fn fill(&mut self, now: Duration) {
         let (filter, publisher, hasher) = (&mut self.filter, &mut self.publisher, self.hasher);
+        let sample = &mut self.sample;
         let items = self.catalogue.len();
         self.catalogue.for_each(&mut |key, component| {
             let hash = hasher.hash(key);
             filter.insert_into(component, filter.scheme().cut(hash));
+            sample.added(hash);
             publisher.added(now, hash, Held { component, flips: 0 }, items);
         });
         let capacity = self.filter.capacity();

@@ -23,14 +23,17 @@ mod paged;
 mod policy;
 mod publisher;
 mod receiver;
+mod replicas;
+mod sample;
 mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Config, Destination, Engine, ReplicaInfo, Transmit};
+pub use engine::{Config, Destination, Engine, PeerInfo, ReplicaInfo, Transmit};
 pub use event::{Counters, Event};
 pub use home::{Home, SetPlan};
 pub use names::{Epoch, Incarnation, Name};
 pub use policy::{Policy, PolicyError, Rule};
 pub use publisher::{Freshness, Intervals, Sent};
-pub use receiver::Sampled;
+pub use receiver::{Received, Sampled};
+pub use replicas::Replicas;

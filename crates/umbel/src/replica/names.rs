@@ -1,10 +1,12 @@
 //! Names and numbers of the protocol: hosts, sets, lives, updates.
 
 use std::fmt;
+use std::sync::Arc;
 
-/// The name of a host or of a set: 1 to 255 bytes of printable text without spaces.
+/// The name of a host or of a set: 1 to 255 bytes of printable text without spaces. Copies
+/// share it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(Box<str>);
+pub struct Name(Arc<str>);
 
 impl Name {
     /// Bytes a name may have.

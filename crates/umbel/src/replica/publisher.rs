@@ -166,6 +166,11 @@ impl Publisher {
         self.by_digests = by_digests;
     }
 
+    /// Another false positive rate for the copy to keep.
+    pub(crate) const fn set_promised(&mut self, promised: f64) {
+        self.promised = promised;
+    }
+
     pub(crate) const fn kept(&self) -> &Image {
         &self.kept
     }

@@ -13,11 +13,13 @@
 use std::time::Duration;
 
 use super::fetch::{Fetch, Fetched, PageId};
-use super::image::{Change, Image};
+use super::image::{Change, Changes, Image};
 use super::message::{AnnouncedSet, Page, Update};
 use super::paged::decode_changes;
-use super::{Counters, Epoch, Incarnation};
-use crate::bank::{Bank, BankError, ColumnId};
+use super::replicas::Replicas;
+use super::{Counters, Epoch, Incarnation, Name};
+use crate::bank::{BankError, ColumnId, Rows};
+use crate::bits::BitVector;
 use crate::codec::{DecodeError, Reader};
 use crate::filter::ComponentId;
 use crate::scheme::Scheme;
@@ -25,18 +27,30 @@ use crate::scheme::Scheme;
 /// One home's set, as a host has it.
 #[derive(Debug)]
 pub(crate) struct Receiver {
+    home: Name,
     /// The home's newest life that was heard of.
     incarnation: Incarnation,
     installed: Option<Installed>,
     fetch: Option<Fetch>,
-    /// Since when the home is known to have published something that is not here.
-    behind_since: Option<Duration>,
+    /// Since when the home is known to have published something that is not here, and of
+    /// which scheme it is.
+    behind: Option<(Duration, Scheme)>,
     /// When the last image or update arrived.
     updated: Duration,
     /// Members that the home named, and how many of them the image denied.
     pub(crate) sampled: Sampled,
     /// Keys that the home says it holds.
     pub(crate) items: u64,
+    pub(crate) received: Received,
+}
+
+/// What arrived of a home's set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Received {
+    /// Images and changes that were taken.
+    pub updates: u64,
+    /// Bytes of updates and pages, taken or not.
+    pub bytes: u64,
 }
 
 /// Members that a home named in announcements.
@@ -66,27 +80,30 @@ pub(crate) enum Refused {
 }
 
 impl Receiver {
-    pub(crate) const fn new(now: Duration, incarnation: Incarnation) -> Self {
+    pub(crate) const fn new(now: Duration, home: Name, incarnation: Incarnation) -> Self {
         Self {
+            home,
             incarnation,
             installed: None,
             fetch: None,
-            behind_since: None,
+            behind: None,
             updated: now,
             sampled: Sampled { members: 0, denied: 0 },
             items: 0,
+            received: Received { updates: 0, bytes: 0 },
         }
     }
 
     /// Takes an update; `most` bounds the components that it may give anew.
-    pub(crate) fn update(
+    pub(crate) fn update<R: Rows>(
         &mut self,
         now: Duration,
         update: &Update,
         most: usize,
-        bank: &mut Bank,
+        replicas: &Replicas<R>,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
+        self.received.bytes += update.changes.as_ref().map_or(0, Vec::len) as u64;
         if !self.is_of_this_life(update.incarnation, counters) {
             return Ok(());
         }
@@ -98,17 +115,17 @@ impl Receiver {
             (Some(changes), None) => {
                 let image = decode_snapshot(update, changes, most)?;
                 counters.snapshots += 1;
-                self.install(now, Fetched { epoch: update.epoch, image }, bank)
+                self.install(now, Fetched { epoch: update.epoch, image }, replicas)
             }
             (Some(changes), Some(base)) if self.fits(base, &update.scheme) => {
-                self.take_delta(now, update, changes, most, bank)?;
+                self.take_delta(now, update, changes, most, replicas)?;
                 counters.deltas += 1;
                 Ok(())
             }
             _ => {
                 counters.gaps += 1;
                 self.start_fetch(now, &update.scheme);
-                self.feed_fetch(now, update, most, bank, counters)
+                self.feed_fetch(now, update, most, replicas, counters)
             }
         }
     }
@@ -122,7 +139,7 @@ impl Receiver {
         if incarnation > self.incarnation {
             self.incarnation = incarnation;
             self.fetch = None;
-            self.behind_since = None;
+            self.behind = None;
         }
         true
     }
@@ -134,13 +151,13 @@ impl Receiver {
     }
 
     /// A change of the installed image: checked before a single bit moves.
-    fn take_delta(
+    fn take_delta<R: Rows>(
         &mut self,
         now: Duration,
         update: &Update,
         changes: &[u8],
         most: usize,
-        bank: &mut Bank,
+        replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
         let here = self.installed.as_mut().expect("the change fits what is installed");
         let mut reader = Reader::new(changes);
@@ -160,22 +177,24 @@ impl Receiver {
                 return Err(error.into());
             }
         };
-        here.apply(&changes, bank)?;
+        here.apply(&self.home, &changes, replicas)?;
         here.epoch = update.epoch;
         self.updated = now;
-        self.behind_since = None;
+        self.received.updates += 1;
+        self.behind = None;
         self.fetch = None;
         Ok(())
     }
 
     /// Takes a page that was asked for.
-    pub(crate) fn page(
+    pub(crate) fn page<R: Rows>(
         &mut self,
         now: Duration,
         page: &Page,
-        bank: &mut Bank,
+        replicas: &Replicas<R>,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
+        self.received.bytes += page.bytes.len() as u64;
         if !self.is_of_this_life(page.incarnation, counters) {
             return Ok(());
         }
@@ -183,7 +202,7 @@ impl Receiver {
         counters.pages += 1;
         if let Some(fetched) = fetch.page(page)? {
             counters.snapshots += 1;
-            self.install(now, fetched, bank)?;
+            self.install(now, fetched, replicas)?;
         }
         Ok(())
     }
@@ -208,18 +227,14 @@ impl Receiver {
                     self.sampled.denied += denied.count() as u64;
                 }
                 if set.epoch > here.epoch {
-                    self.behind_since.get_or_insert(now);
+                    // The update may be on its way behind the announcement: wait a little.
+                    self.behind.get_or_insert((now, set.scheme)).1 = set.scheme;
                 } else if set.epoch == here.epoch && set.checksum != here.image.checksum() {
                     counters.mismatches += 1;
                     self.start_fetch(now, &set.scheme);
                 }
             }
             _ => self.start_fetch(now, &set.scheme),
-        }
-        // The update may be on its way behind the announcement: wait a little.
-        if self.behind_since.is_some_and(|since| now >= since + PATIENCE) {
-            counters.gaps += 1;
-            self.start_fetch(now, &set.scheme);
         }
     }
 
@@ -228,21 +243,33 @@ impl Receiver {
         &mut self,
         now: Duration,
         patience: impl Fn(u32) -> Duration,
+        counters: &mut Counters,
     ) -> Vec<Option<PageId>> {
+        if let Some((since, scheme)) = self.behind
+            && self.fetch.is_none()
+            && now >= since + PATIENCE
+        {
+            counters.gaps += 1;
+            self.start_fetch(now, &scheme);
+        }
         self.fetch.as_mut().map_or(Vec::new(), |fetch| fetch.requests(now, patience))
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
-        self.fetch.as_ref().and_then(Fetch::next_timeout)
+        match (&self.fetch, self.behind) {
+            (Some(fetch), _) => fetch.next_timeout(),
+            (None, Some((since, _))) => Some(since + PATIENCE),
+            (None, None) => None,
+        }
     }
 
     /// The home is gone: its columns answer no more.
-    pub(crate) fn expire(&mut self, bank: &mut Bank) {
+    pub(crate) fn expire<R: Rows>(&mut self, replicas: &Replicas<R>) {
         if let Some(here) = self.installed.take() {
-            here.remove(bank);
+            here.remove(&self.home, replicas);
         }
         self.fetch = None;
-        self.behind_since = None;
+        self.behind = None;
     }
 
     /// The epoch of the installed image, if it is of the home's newest life.
@@ -257,7 +284,7 @@ impl Receiver {
 
     /// Whether nothing newer is known of than what answers.
     pub(crate) fn is_current(&self) -> bool {
-        self.epoch().is_some() && self.fetch.is_none() && self.behind_since.is_none()
+        self.epoch().is_some() && self.fetch.is_none() && self.behind.is_none()
     }
 
     pub(crate) const fn updated(&self) -> Duration {
@@ -269,56 +296,68 @@ impl Receiver {
         self.installed.iter().flat_map(|here| here.columns.iter().map(|(_, column)| *column))
     }
 
+    /// The columns that answer, each with the bits it should hold, for checks.
+    pub(crate) fn expected(&self) -> Vec<(ColumnId, &Name, &BitVector)> {
+        let Some(here) = &self.installed else { return Vec::new() };
+        let bits = |id| &here.image.component(id).expect("columns hold components").bits;
+        here.columns.iter().map(|(id, column)| (*column, &self.home, bits(*id))).collect()
+    }
+
+    /// Whether the home says that it has the set no longer: an image without components.
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        self.installed.as_ref().is_some_and(|here| here.columns.is_empty())
+    }
+
     /// Life, epoch and checksum of what answers, for checks.
     pub(crate) fn installed_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
         let here = self.installed.as_ref()?;
         Some((here.incarnation, here.epoch, here.image.checksum()))
     }
 
-    /// What answers, for checks.
-    pub(crate) fn image(&self) -> Option<&Image> {
-        self.installed.as_ref().map(|here| &here.image)
-    }
-
     fn start_fetch(&mut self, now: Duration, scheme: &Scheme) {
-        self.behind_since.get_or_insert(now);
+        self.behind.get_or_insert((now, *scheme));
         if self.fetch.is_none() {
             self.fetch = Some(Fetch::new(self.incarnation, *scheme));
         }
     }
 
-    fn feed_fetch(
+    fn feed_fetch<R: Rows>(
         &mut self,
         now: Duration,
         update: &Update,
         most: usize,
-        bank: &mut Bank,
+        replicas: &Replicas<R>,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
         let Some(fetch) = &mut self.fetch else { return Ok(()) };
         if let Some(fetched) = fetch.update(update, most)? {
             counters.snapshots += 1;
-            self.install(now, fetched, bank)?;
+            self.install(now, fetched, replicas)?;
         }
         Ok(())
     }
 
-    /// Puts a whole image in the place of the one that answered so far: the new columns
-    /// first, then the old ones go.
-    fn install(&mut self, now: Duration, fetched: Fetched, bank: &mut Bank) -> Result<(), Refused> {
+    /// Puts a whole image in the place of the one that answered so far, in one instant.
+    fn install<R: Rows>(
+        &mut self,
+        now: Duration,
+        fetched: Fetched,
+        replicas: &Replicas<R>,
+    ) -> Result<(), Refused> {
         let Fetched { epoch, image } = fetched;
         let bits: Vec<_> = image.components().iter().map(|component| &component.bits).collect();
-        let columns = bank.add_many(image.scheme(), &bits)?;
+        let gained = replicas.add(image.scheme(), &bits)?;
+        let lost: Vec<ColumnId> = self.columns().collect();
+        replicas.hand_over(&self.home, &gained, &lost);
+        replicas.remove(&lost);
         let ids = image.components().iter().map(|component| component.id);
-        let columns = ids.zip(columns).collect();
+        let columns = ids.zip(gained).collect();
         let incarnation = self.incarnation;
-        let old = self.installed.replace(Installed { incarnation, epoch, image, columns });
-        if let Some(old) = old {
-            old.remove(bank);
-        }
+        self.installed = Some(Installed { incarnation, epoch, image, columns });
         self.fetch = None;
-        self.behind_since = None;
+        self.behind = None;
         self.updated = now;
+        self.received.updates += 1;
         Ok(())
     }
 }
@@ -342,49 +381,49 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Installed {
     /// Makes checked changes in the bank and in the image: first all that adds, then all
     /// that takes away, so that a key claimed before and after is never denied in between.
-    fn apply(&mut self, changes: &super::image::Changes, bank: &mut Bank) -> Result<(), BankError> {
-        let scheme = *self.image.scheme();
-        let column = |columns: &[(ComponentId, ColumnId)], id| {
-            columns.iter().find(|(other, _)| *other == id).map(|(_, column)| *column)
-        };
-        let mut added = Vec::new();
+    fn apply<R: Rows>(
+        &mut self,
+        home: &Name,
+        changes: &Changes,
+        replicas: &Replicas<R>,
+    ) -> Result<(), BankError> {
+        let (mut ids, mut bits) = (Vec::new(), Vec::new());
         for (id, change) in changes {
-            if let (Change::Whole(bits), None) = (change, column(&self.columns, *id)) {
-                match bank.add(&scheme, bits) {
-                    Ok(column) => added.push((*id, column)),
-                    Err(error) => {
-                        // Nothing has changed yet but new columns: take them back.
-                        for (_, column) in &added {
-                            let _ = bank.remove(*column);
-                        }
-                        return Err(error);
-                    }
-                }
+            if let (Change::Whole(whole), None) = (change, self.column(*id)) {
+                ids.push(*id);
+                bits.push(whole);
             }
         }
+        let gained = replicas.add(self.image.scheme(), &bits)?;
         for (id, change) in changes {
-            if let (Change::Flips(flips), Some(column)) = (change, column(&self.columns, *id)) {
-                bank.set(column, &flips.sets)?;
+            if let (Change::Flips(flips), Some(column)) = (change, self.column(*id)) {
+                replicas.set(column, &flips.sets)?;
             }
         }
+        let dropped = changes.iter().filter(|(_, change)| *change == Change::Dropped);
+        let lost: Vec<ColumnId> = dropped.filter_map(|(id, _)| self.column(*id)).collect();
+        replicas.hand_over(home, &gained, &lost);
         for (id, change) in changes {
-            match (change, column(&self.columns, *id)) {
-                (Change::Flips(flips), Some(column)) => bank.clear(column, &flips.clears)?,
-                (Change::Whole(bits), Some(column)) => bank.replace(column, bits)?,
-                (Change::Dropped, Some(column)) => bank.remove(column)?,
-                (_, None) => {}
+            match (change, self.column(*id)) {
+                (Change::Flips(flips), Some(column)) => replicas.clear(column, &flips.clears)?,
+                (Change::Whole(bits), Some(column)) => replicas.replace(&[(column, bits)])?,
+                (Change::Dropped, Some(_)) | (_, None) => {}
             }
         }
+        replicas.remove(&lost);
         self.image.apply(changes);
         self.columns.retain(|(id, _)| self.image.component(*id).is_some());
-        self.columns.extend(added);
+        self.columns.extend(ids.into_iter().zip(gained));
         Ok(())
     }
 
-    fn remove(&self, bank: &mut Bank) {
-        for (_, column) in &self.columns {
-            let gone = bank.remove(*column);
-            debug_assert!(gone.is_ok(), "an installed column is in the bank");
-        }
+    fn column(&self, id: ComponentId) -> Option<ColumnId> {
+        self.columns.iter().find(|(other, _)| *other == id).map(|(_, column)| *column)
+    }
+
+    fn remove<R: Rows>(&self, home: &Name, replicas: &Replicas<R>) {
+        let lost: Vec<ColumnId> = self.columns.iter().map(|(_, column)| *column).collect();
+        replicas.hand_over(home, &[], &lost);
+        replicas.remove(&lost);
     }
 }

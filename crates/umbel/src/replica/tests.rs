@@ -180,7 +180,7 @@ impl Cluster {
                     let me = engine.config().name.clone();
                     let meant = match &to {
                         Destination::All => me != from,
-                        Destination::Host(host) => *host == me,
+                        Destination::Host(host) | Destination::Reply(host) => *host == me,
                     };
                     if meant && passes(&from, &me, &bytes) {
                         engine.handle_message(self.now, &from, &bytes);
@@ -199,10 +199,10 @@ impl Cluster {
     }
 
     /// Who, as the host at `index` sees it.
-    fn who(&self, index: usize, number: u64) -> Vec<&str> {
+    fn who(&self, index: usize, number: u64) -> Vec<String> {
         let engine = &self.engines[index];
         let found = engine.who(&name("set"), engine.hash(&key(number)));
-        found.unwrap_or_default().into_iter().map(Name::as_str).collect()
+        found.unwrap_or_default().iter().map(|host| host.as_str().to_owned()).collect()
     }
 
     fn agree(&self, home: usize, host: usize) {
@@ -244,7 +244,10 @@ fn a_bulk_load_is_one_update() {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.create(0, SetPlan { capacity: 100_000, ..SetPlan::default() });
     let keys: Vec<_> = (0..1_000_000u64).map(key).collect();
-    assert_eq!(cluster.engines[0].add_many(cluster.now, &name("set"), &keys), Some(1_000_000));
+    let mut new = 0;
+    let told = |is_new| new += u64::from(is_new);
+    assert!(cluster.engines[0].add_many(cluster.now, &name("set"), &keys, told));
+    assert_eq!(new, 1_000_000);
     cluster.wait(2);
     assert_eq!(cluster.engines[0].counters().updates_sent, 1);
     cluster.agree(0, 1);
@@ -358,7 +361,7 @@ fn updates_bring_the_pages_of_a_joiner_up_to_date() {
     let plan = SetPlan { max_components: 1, ..plan("miss:0", 400_000) };
     cluster.create(0, plan);
     let keys: Vec<_> = (0..300_000u64).map(key).collect();
-    cluster.engines[0].add_many(cluster.now, &name("set"), &keys);
+    cluster.engines[0].add_many(cluster.now, &name("set"), &keys, |_| ());
     cluster.deliver(|_, _, _| false);
     let pages =
         paged::pages(cluster.engines[0].home(&name("set")).unwrap().filter().scheme().shape());

@@ -1,10 +1,12 @@
 //! What lab and tests look at: images as they are, compared with what homes published.
 
 use super::Engine;
+use crate::bank::Rows;
 use crate::catalogue::Catalogue;
+use crate::replica::receiver::Receiver;
 use crate::replica::{Epoch, Incarnation, Name};
 
-impl<C: Catalogue> Engine<C> {
+impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// The checksum of what another host's replica holds, with the life and epoch of it: the
     /// last good image, even if a newer life is known of.
     #[must_use]
@@ -25,20 +27,8 @@ impl<C: Catalogue> Engine<C> {
     /// If a promise is broken: a bug in this crate.
     pub fn validate(&self) {
         for set in self.sets.values() {
-            let mut columns = 0;
-            for (host, receiver) in &set.receivers {
-                let image = receiver.image();
-                let components = image.map_or(&[][..], |image| image.components());
-                assert_eq!(receiver.columns().count(), components.len());
-                for column in receiver.columns() {
-                    assert_eq!(set.owners.get(&column), Some(host), "columns have owners");
-                    let bits = set.bank.read(column).expect("the column is there");
-                    assert!(components.iter().any(|c| c.bits == bits), "columns hold the image");
-                    columns += 1;
-                }
-            }
-            assert_eq!(set.bank.columns(), columns, "no column without an image");
-            assert_eq!(set.owners.len(), columns, "no owner without a column");
+            let expected: Vec<_> = set.receivers.values().flat_map(Receiver::expected).collect();
+            set.replicas.validate(&expected);
         }
     }
 }

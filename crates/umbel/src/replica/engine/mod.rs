@@ -18,21 +18,25 @@ mod receiving;
 mod sending;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use config::Config;
 use peers::Peer;
+pub use peers::PeerInfo;
 
 use super::event::{Counters, Event};
 use super::home::{Home, SetPlan};
 use super::message::Message;
 use super::policy::Policy;
-use super::receiver::{Receiver, Sampled};
+use super::receiver::{Received, Receiver, Sampled};
+use super::replicas::Replicas;
 use super::{Epoch, Incarnation, Name};
-use crate::bank::{Bank, BatchCandidates, ColumnId};
+use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
+use crate::scheme::Scheme;
 
 /// A message that is to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,8 +52,10 @@ pub struct Transmit {
 pub enum Destination {
     /// Every other host.
     All,
-    /// One host.
+    /// One host, which is asked for something.
     Host(Name),
+    /// One host, in answer to what it asked for.
+    Reply(Name),
 }
 
 /// What is known of another host's set.
@@ -67,16 +73,26 @@ pub struct ReplicaInfo {
     pub items: u64,
     /// Members that the home named, and how many the replica denied: the measured miss rate.
     pub sampled: Sampled,
+    /// What arrived of it.
+    pub received: Received,
 }
 
 /// One set: what this host owns of it, and replicas of what others own.
 #[derive(Debug)]
-struct Set<C> {
+struct Set<C, R: Rows> {
     own: Option<Own<C>>,
-    bank: Bank,
+    /// Of an own set that was deleted: its last epoch and scheme, so that others hear of it
+    /// and a new set of that name goes on counting.
+    deleted: Option<(Epoch, Scheme)>,
+    replicas: Arc<Replicas<R>>,
     receivers: BTreeMap<Name, Receiver>,
-    /// Whose column it is.
-    owners: BTreeMap<ColumnId, Name>,
+}
+
+impl<C, R: Rows> Set<C, R> {
+    /// Whether anybody has the set, as far as is known here.
+    fn exists(&self) -> bool {
+        self.own.is_some() || self.receivers.values().any(|receiver| !receiver.is_withdrawn())
+    }
 }
 
 #[derive(Debug)]
@@ -94,9 +110,9 @@ const SAMPLES: usize = 8;
 
 /// A host's share of the replica protocol.
 #[derive(Debug)]
-pub struct Engine<C> {
+pub struct Engine<C, R: Rows = HeapRows> {
     config: Config,
-    sets: BTreeMap<Name, Set<C>>,
+    sets: BTreeMap<Name, Set<C, R>>,
     peers: BTreeMap<Name, Peer>,
     next_announce: Duration,
     random: u64,
@@ -109,6 +125,14 @@ impl<C: Catalogue> Engine<C> {
     /// A host that owns nothing yet and has heard of nobody.
     #[must_use]
     pub const fn new(config: Config) -> Self {
+        Self::with_rows(config)
+    }
+}
+
+impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// As [`Engine::new`], with rows of the caller's kind.
+    #[must_use]
+    pub const fn with_rows(config: Config) -> Self {
         let random = config.seed;
         Self {
             config,
@@ -127,7 +151,8 @@ impl<C: Catalogue> Engine<C> {
     /// Owns a set from now on, with the keys that its catalogue holds.
     ///
     /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory.
+    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
+    /// then.
     pub fn create(
         &mut self,
         now: Duration,
@@ -136,9 +161,36 @@ impl<C: Catalogue> Engine<C> {
         catalogue: C,
     ) -> Result<(), ParamError> {
         let home = Home::new(self.config.hasher, plan, self.config.intervals, catalogue)?;
-        self.set_mut(set).own = Some(Own { home, epoch: Epoch(0), rebuilds: 0 });
+        let here = self.set_mut(set);
+        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
+        here.own = Some(Own { home, epoch, rebuilds: 0 });
         self.publish_if_due(now, set);
         Ok(())
+    }
+
+    /// Another plan for an own set: its filter is built again, and the old one answers until
+    /// the new one is published. Returns whether there is such a set.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
+    /// then.
+    pub fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
+        let Some(own) = self.own_mut(set) else { return Ok(false) };
+        own.home.replan(now, plan)?;
+        self.publish_if_due(now, set);
+        Ok(true)
+    }
+
+    /// Owns a set no longer, and says so; returns its catalogue.
+    pub fn delete(&mut self, set: &Name) -> Option<C> {
+        let here = self.sets.get_mut(set)?;
+        let own = here.own.take()?;
+        let scheme = *own.home.kept().scheme();
+        here.deleted = Some((own.epoch, scheme));
+        if own.epoch > Epoch(0) {
+            self.send_withdrawal(set);
+        }
+        Some(own.home.into_catalogue())
     }
 
     /// Adds a key to an own set; `None` if this host owns no such set, else whether it is
@@ -149,18 +201,34 @@ impl<C: Catalogue> Engine<C> {
         Some(new)
     }
 
-    /// Adds many keys at once, so that they make one update at most; returns how many are
-    /// new.
+    /// Adds many keys at once, so that they make one update at most; `told` hears of each
+    /// whether it is new. Returns whether this host owns such a set.
     pub fn add_many<K: AsRef<[u8]>>(
         &mut self,
         now: Duration,
         set: &Name,
         keys: &[K],
-    ) -> Option<u64> {
-        let own = self.own_mut(set)?;
-        let new = keys.iter().filter(|key| own.home.add(now, key.as_ref())).count();
+        mut told: impl FnMut(bool),
+    ) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        keys.iter().for_each(|key| told(own.home.add(now, key.as_ref())));
         self.publish_if_due(now, set);
-        Some(new as u64)
+        true
+    }
+
+    /// Removes many keys at once; `told` hears of each whether it was held. Returns whether
+    /// this host owns such a set.
+    pub fn remove_many<K: AsRef<[u8]>>(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[K],
+        mut told: impl FnMut(bool),
+    ) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        keys.iter().for_each(|key| told(own.home.remove(now, key.as_ref())));
+        self.publish_if_due(now, set);
+        true
     }
 
     /// Removes a key from an own set; `None` if this host owns no such set, else whether it
@@ -195,17 +263,21 @@ impl<C: Catalogue> Engine<C> {
 
     // ---- questions
 
-    /// Which other hosts may hold a key, in the order of their names; `None` if nobody has
-    /// ever heard of the set.
+    /// Which other hosts may hold a key, in the order of their names; `None` if nobody is
+    /// known to have the set.
     #[must_use]
-    pub fn who(&self, set: &Name, hash: KeyHash) -> Option<Vec<&Name>> {
-        let set = self.sets.get(set)?;
-        let mut found = BatchCandidates::new();
-        set.bank.who_batch(&[hash], &mut found);
-        let mut hosts: Vec<&Name> = found.of(0).iter().filter_map(|c| set.owners.get(c)).collect();
-        hosts.sort_unstable();
-        hosts.dedup();
+    pub fn who(&self, set: &Name, hash: KeyHash) -> Option<Vec<Name>> {
+        let mut hosts = Vec::new();
+        let show = |named: &[&Name]| hosts.extend(named.iter().map(|host| (*host).clone()));
+        self.shared_replicas(set)?.who(&[hash], &mut BatchCandidates::new(), show);
         Some(hosts)
+    }
+
+    /// The replicas of a set, to be asked from other threads while this one goes on; `None`
+    /// if nobody is known to have the set.
+    #[must_use]
+    pub fn shared_replicas(&self, set: &Name) -> Option<&Arc<Replicas<R>>> {
+        self.sets.get(set).filter(|set| set.exists()).map(|set| &set.replicas)
     }
 
     /// Hashes a key as everybody in the cluster does.
@@ -216,12 +288,13 @@ impl<C: Catalogue> Engine<C> {
 
     /// The sets that are known of, own and others'.
     pub fn sets(&self) -> impl Iterator<Item = &Name> {
-        self.sets.keys()
+        self.sets.iter().filter(|(_, set)| set.exists()).map(|(name, _)| name)
     }
 
     /// The hosts whose replicas answer for a set, or are on their way.
     pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
-        self.sets.get(set).into_iter().flat_map(|set| set.receivers.keys())
+        let receivers = self.sets.get(set).into_iter().flat_map(|set| &set.receivers);
+        receivers.filter(|(_, receiver)| !receiver.is_withdrawn()).map(|(host, _)| host)
     }
 
     /// How fresh another host's replica is.
@@ -235,6 +308,7 @@ impl<C: Catalogue> Engine<C> {
             is_current: receiver.is_current(),
             items: receiver.items,
             sampled: receiver.sampled,
+            received: receiver.received,
         })
     }
 
@@ -324,6 +398,17 @@ impl<C: Catalogue> Engine<C> {
         self.transmits.pop_front()
     }
 
+    /// Whether there is something to send or tell, or an own set's next timeout comes before
+    /// `then`: whether a driver that sleeps until then should be woken.
+    #[must_use]
+    pub fn is_urgent(&self, set: &Name, then: Duration) -> bool {
+        let own = self.sets.get(set).and_then(|set| set.own.as_ref());
+        let timeout = own.and_then(|own| own.home.next_timeout());
+        !self.transmits.is_empty()
+            || !self.events.is_empty()
+            || timeout.is_some_and(|timeout| timeout < then)
+    }
+
     /// The next thing that somebody may want to know.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
@@ -343,13 +428,13 @@ impl<C: Catalogue> Engine<C> {
         self.sets.get_mut(set)?.own.as_mut()
     }
 
-    fn set_mut(&mut self, name: &Name) -> &mut Set<C> {
+    fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
         let (hasher, limit) = (self.config.hasher, self.config.bank_bytes);
         self.sets.entry(name.clone()).or_insert_with(|| Set {
             own: None,
-            bank: Bank::with_limit(hasher, limit),
+            deleted: None,
+            replicas: Arc::new(Replicas::new(hasher, limit)),
             receivers: BTreeMap::new(),
-            owners: BTreeMap::new(),
         })
     }
 }

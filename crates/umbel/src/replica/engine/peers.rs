@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::Engine;
+use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::replica::event::Event;
 use crate::replica::{Incarnation, Name};
@@ -14,9 +15,24 @@ pub(super) struct Peer {
     heard: Duration,
     /// When it disappeared.
     pub(super) gone_since: Option<Duration>,
+    /// Whether it has said which sets it has.
+    pub(super) has_announced: bool,
 }
 
-impl<C: Catalogue> Engine<C> {
+/// What is known of another host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Its life.
+    pub incarnation: Incarnation,
+    /// Whether it disappeared, and the grace time is not over yet.
+    pub is_suspected: bool,
+    /// Since it was last heard of.
+    pub silence: Duration,
+    /// Whether it has said which sets it has, and every one of them has arrived.
+    pub is_known: bool,
+}
+
+impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn heard(&mut self, now: Duration, host: &Name) {
         let known = self.peers.get_mut(host);
         match known {
@@ -27,11 +43,32 @@ impl<C: Catalogue> Engine<C> {
                 }
             }
             None => {
-                let peer = Peer { incarnation: Incarnation(0), heard: now, gone_since: None };
+                let peer = Peer {
+                    incarnation: Incarnation(0),
+                    heard: now,
+                    gone_since: None,
+                    has_announced: false,
+                };
                 self.peers.insert(host.clone(), peer);
+                // A newcomer need not wait to hear what is here.
+                self.next_announce = now;
                 self.event(Event::Up(host.clone()));
             }
         }
+    }
+
+    /// The other hosts that are heard of.
+    pub fn peers(&self, now: Duration) -> impl Iterator<Item = (&Name, PeerInfo)> {
+        self.peers.iter().map(move |(name, peer)| {
+            let mut receivers = self.sets.values().filter_map(|set| set.receivers.get(name));
+            let info = PeerInfo {
+                incarnation: peer.incarnation,
+                is_suspected: peer.gone_since.is_some(),
+                silence: now.saturating_sub(peer.heard),
+                is_known: peer.has_announced && receivers.all(|r| r.epoch().is_some()),
+            };
+            (name, info)
+        })
     }
 
     /// When a host counts as gone for good, unless it is heard of.
@@ -47,12 +84,13 @@ impl<C: Catalogue> Engine<C> {
             self.peers.remove(&host);
             for set in self.sets.values_mut() {
                 if let Some(mut receiver) = set.receivers.remove(&host) {
-                    receiver.expire(&mut set.bank);
+                    receiver.expire(&set.replicas);
                 }
-                set.owners.retain(|_, owner| *owner != host);
             }
             self.event(Event::Down(host));
         }
-        self.sets.retain(|_, set| set.own.is_some() || !set.receivers.is_empty());
+        self.sets.retain(|_, set| {
+            set.own.is_some() || set.deleted.is_some() || !set.receivers.is_empty()
+        });
     }
 }

@@ -3,23 +3,25 @@
 use std::time::Duration;
 
 use super::{Destination, Engine};
-use crate::bank::{Bank, ColumnId};
+use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::replica::event::{Counters, Event};
+use crate::replica::image::Image;
 use crate::replica::message::{Announce, Message, Page, Request, Update};
 use crate::replica::paged::{self, PAGE_BITS};
 use crate::replica::receiver::{Receiver, Refused};
-use crate::replica::{Incarnation, Name};
+use crate::replica::replicas::Replicas;
+use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
-impl<C: Catalogue> Engine<C> {
+impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn handle_update(&mut self, now: Duration, update: &Update) {
         if let Err(reason) = self.accepts(&update.scheme) {
             return self.refuse(&update.home, reason);
         }
         let (life, most) = (update.incarnation, self.most_components(&update.scheme));
-        self.with_receiver(now, &update.set, &update.home, life, |receiver, bank, counters| {
-            receiver.update(now, update, most, bank, counters)
+        self.with_receiver(now, &update.set, &update.home, life, |receiver, replicas, counters| {
+            receiver.update(now, update, most, replicas, counters)
         });
     }
 
@@ -38,7 +40,7 @@ impl<C: Catalogue> Engine<C> {
             &page.set,
             &page.home,
             page.incarnation,
-            |receiver, bank, counters| receiver.page(now, page, bank, counters),
+            |receiver, replicas, counters| receiver.page(now, page, replicas, counters),
         );
     }
 
@@ -55,6 +57,10 @@ impl<C: Catalogue> Engine<C> {
             });
         }
         self.forget_unannounced(announce);
+        if let Some(peer) = self.peers.get_mut(home) {
+            peer.incarnation = peer.incarnation.max(*incarnation);
+            peer.has_announced = true;
+        }
     }
 
     /// A set that a home's new life does not name is no longer there.
@@ -70,9 +76,8 @@ impl<C: Catalogue> Engine<C> {
             }) else {
                 continue;
             };
-            receiver.expire(&mut set.bank);
+            receiver.expire(&set.replicas);
             set.receivers.remove(&announce.home);
-            set.owners.retain(|_, owner| *owner != announce.home);
         }
     }
 
@@ -81,42 +86,16 @@ impl<C: Catalogue> Engine<C> {
             self.counters.old_lives += 1;
             return;
         }
-        let Some(own) = self.sets.get(&request.set).and_then(|set| set.own.as_ref()) else {
-            return;
+        let Some(set) = self.sets.get(&request.set) else { return };
+        let (epoch, image) = match (&set.own, set.deleted) {
+            (Some(own), _) => (own.epoch, own.home.kept()),
+            (None, Some((epoch, scheme))) => (epoch, &Image::new(scheme, Vec::new())),
+            (None, None) => return,
         };
-        let image = own.home.kept();
-        let component = match request.component {
-            Some(id) => image.component(id),
-            None => image.components().first(),
-        };
-        let page = if request.component.is_some() { request.page } else { 0 };
-        // A component that is no more, or a page that never was: the answer names those
-        // that are, and gives the first.
-        let (component, page) = match component {
-            Some(component) if page < paged::pages(image.scheme().shape()) => {
-                (Some(component), page)
-            }
-            _ => (image.components().first(), 0),
-        };
-        let mut bytes = Vec::new();
-        if let Some(component) = component {
-            let len = paged::page_len(image.scheme().shape(), page);
-            paged::encode_page(&mut bytes, &component.bits.slice(page * PAGE_BITS, len));
-        }
-        let reply = Page {
-            home: self.config.name.clone(),
-            set: request.set.clone(),
-            incarnation: self.config.incarnation,
-            epoch: own.epoch,
-            scheme: *image.scheme(),
-            checksum: image.checksum(),
-            components: image.components().iter().map(|component| component.id).collect(),
-            of: component.map(|component| (component.id, page)),
-            bytes,
-        };
+        let reply = page_of(image, request, self.config.name.clone(), epoch);
         let bytes = Message::Page(reply).encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
-        self.transmit(Destination::Host(from.clone()), bytes);
+        self.transmit(Destination::Reply(from.clone()), bytes);
     }
 
     /// Lets a replica take a message, and keeps the table of columns in step.
@@ -126,22 +105,18 @@ impl<C: Catalogue> Engine<C> {
         set: &Name,
         home: &Name,
         incarnation: Incarnation,
-        take: impl FnOnce(&mut Receiver, &mut Bank, &mut Counters) -> Result<(), Refused>,
+        take: impl FnOnce(&mut Receiver, &Replicas<R>, &mut Counters) -> Result<(), Refused>,
     ) {
         let mut counters = std::mem::take(&mut self.counters);
         let set_name = set;
         let set = self.set_mut(set);
-        let receiver =
-            set.receivers.entry(home.clone()).or_insert_with(|| Receiver::new(now, incarnation));
-        let before: Vec<ColumnId> = receiver.columns().collect();
+        let receiver = set
+            .receivers
+            .entry(home.clone())
+            .or_insert_with(|| Receiver::new(now, home.clone(), incarnation));
         let epoch = receiver.epoch();
-        let outcome = take(receiver, &mut set.bank, &mut counters);
-        let after: Vec<ColumnId> = receiver.columns().collect();
+        let outcome = take(receiver, &set.replicas, &mut counters);
         let arrived = receiver.epoch().filter(|now| Some(*now) != epoch);
-        if before != after {
-            before.iter().for_each(|column| drop(set.owners.remove(column)));
-            set.owners.extend(after.into_iter().map(|column| (column, home.clone())));
-        }
         self.counters = counters;
         if let Some(epoch) = arrived {
             let (set, home) = (set_name.clone(), home.clone());
@@ -172,5 +147,32 @@ impl<C: Catalogue> Engine<C> {
     pub(super) fn refuse(&mut self, from: &Name, reason: String) {
         self.counters.refused += 1;
         self.event(Event::Refused { from: from.clone(), reason });
+    }
+}
+
+/// The page that was asked for. If its component is no more, or that page never was, the
+/// answer names the components that are, and gives the first page of the first.
+fn page_of(image: &Image, request: &Request, home: Name, epoch: Epoch) -> Page {
+    let shape = image.scheme().shape();
+    let wanted = request.component.and_then(|id| image.component(id));
+    let (component, page) = match wanted {
+        Some(component) if request.page < paged::pages(shape) => (Some(component), request.page),
+        _ => (image.components().first(), 0),
+    };
+    let mut bytes = Vec::new();
+    if let Some(component) = component {
+        let len = paged::page_len(shape, page);
+        paged::encode_page(&mut bytes, &component.bits.slice(page * PAGE_BITS, len));
+    }
+    Page {
+        home,
+        set: request.set.clone(),
+        incarnation: request.incarnation,
+        epoch,
+        scheme: *image.scheme(),
+        checksum: image.checksum(),
+        components: image.components().iter().map(|component| component.id).collect(),
+        of: component.map(|component| (component.id, page)),
+        bytes,
     }
 }

@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
-use super::{Destination, Engine, QUEUE, SAMPLES, Transmit};
+use super::{Destination, Engine, Own, QUEUE, SAMPLES, Transmit};
+use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::replica::event::Event;
 use crate::replica::fetch::PageId;
+use crate::replica::image::Image;
 use crate::replica::message::{Announce, AnnouncedSet, Message, Request, Update};
+use crate::replica::paged::encode_changes;
 use crate::replica::publisher::Publication;
 use crate::replica::{Epoch, Incarnation, Name};
 
-impl<C: Catalogue> Engine<C> {
+impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(own) = self.own_mut(set) else { return };
         let rebuilds = own.home.rebuilds() - own.rebuilds;
@@ -45,18 +48,44 @@ impl<C: Catalogue> Engine<C> {
         self.transmit(Destination::All, bytes);
     }
 
+    /// Tells everybody that a set that was deleted is no more: an image without components.
+    pub(super) fn send_withdrawal(&mut self, set: &Name) {
+        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
+        let deleted = self.sets.get_mut(set).and_then(|set| set.deleted.as_mut());
+        let Some((epoch, scheme)) = deleted else { return };
+        *epoch = epoch.next();
+        let image = Image::new(*scheme, Vec::new());
+        let mut changes = Vec::new();
+        encode_changes(&mut changes, &image, &[], &[]);
+        let update = Update {
+            home,
+            set: set.clone(),
+            incarnation,
+            epoch: *epoch,
+            base: None,
+            scheme: *scheme,
+            checksum: image.checksum(),
+            changes: Some(changes),
+        };
+        self.transmit(Destination::All, Message::Update(update).encode());
+    }
+
     pub(super) fn announce(&mut self) {
         let mut random = self.random;
-        let own = self.sets.iter().filter_map(|(name, set)| Some((name, set.own.as_ref()?)));
-        let sets = own.filter(|(_, own)| own.epoch > Epoch(0)).map(|(name, own)| AnnouncedSet {
-            set: name.clone(),
-            scheme: *own.home.kept().scheme(),
-            epoch: own.epoch,
-            checksum: own.home.kept().checksum(),
-            items: own.home.catalogue().len(),
-            samples: own.home.sample(SAMPLES, |below| next_random(&mut random) % below),
+        let mut pick = |below| next_random(&mut random) % below;
+        let sets = self.sets.iter().filter_map(|(name, set)| match (&set.own, set.deleted) {
+            (Some(own), _) => Some(own_announced(name, own, &mut pick)),
+            (None, Some((epoch, scheme))) => Some(AnnouncedSet {
+                set: name.clone(),
+                scheme,
+                epoch,
+                checksum: Image::new(scheme, Vec::new()).checksum(),
+                items: 0,
+                samples: Vec::new(),
+            }),
+            (None, None) => None,
         });
-        let sets = sets.collect();
+        let sets = sets.filter(|set| set.epoch > Epoch(0)).collect();
         self.random = random;
         let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
         let bytes = Message::Announce(Announce { home, incarnation, sets }).encode();
@@ -72,7 +101,7 @@ impl<C: Catalogue> Engine<C> {
         for (name, set) in &mut self.sets {
             if let Some(receiver) = set.receivers.get_mut(host) {
                 let incarnation = receiver.incarnation();
-                let pages = receiver.requests(now, patience);
+                let pages = receiver.requests(now, patience, &mut self.counters);
                 requests.extend(pages.into_iter().map(|page| (name.clone(), incarnation, page)));
             }
         }
@@ -99,6 +128,21 @@ impl<C: Catalogue> Engine<C> {
         } else {
             self.events.push_back(event);
         }
+    }
+}
+
+fn own_announced<C: Catalogue>(
+    name: &Name,
+    own: &Own<C>,
+    pick: impl FnMut(u64) -> u64,
+) -> AnnouncedSet {
+    AnnouncedSet {
+        set: name.clone(),
+        scheme: *own.home.kept().scheme(),
+        epoch: own.epoch,
+        checksum: own.home.kept().checksum(),
+        items: own.home.catalogue().len(),
+        samples: own.home.sample(SAMPLES, pick),
     }
 }
 
