@@ -1,7 +1,9 @@
 //! The one binary `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
 
 mod cmd;
+mod lines;
 mod output;
+mod progress;
 mod values;
 
 use std::io::Write as _;
