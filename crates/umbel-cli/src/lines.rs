@@ -84,7 +84,8 @@ pub(crate) fn split<'a>(lines: &'a [u8], tally: &mut Tally) -> Vec<&'a [u8]> {
     keys
 }
 
-fn key_of(line: &[u8]) -> &[u8] {
+/// A line without its end.
+pub(crate) fn key_of(line: &[u8]) -> &[u8] {
     match line {
         [key @ .., b'\r', b'\n'] | [key @ .., b'\n'] => key,
         last => last,
