@@ -27,6 +27,9 @@ pub(crate) struct Serve {
     /// Print the ports as one JSON line, {\"resp\": ..., \"http\": ..., \"listen\": ...}, when they are open
     #[arg(long, value_name = "FORMAT")]
     print_ports: Option<PortsFormat>,
+    /// Stop when standard input is closed: for whoever starts a host and may be killed
+    #[arg(long, hide = true)]
+    stop_with_input: bool,
 }
 
 /// How ports are told to whoever started the host.
