@@ -1,20 +1,28 @@
 //! The one binary `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
 
+mod client;
 mod cmd;
+mod lines;
 mod output;
+mod progress;
 mod values;
 
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{CommandFactory as _, Parser};
 
 #[derive(Parser)]
 #[command(name = "umbel", version, about, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,
+}
+
+/// The whole command line, for completions and manual.
+fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// What a command that answers a question returns: as grep, 0 for yes, 1 for no; errors are 2.

@@ -1,10 +1,12 @@
 //! What commands print: a table for people, or JSON for scripts.
 //!
 //! A [`Report`] holds both. Always true: JSON has exactly the keys of the type it was made
-//! from, and no number in it is NaN or infinite. A reader that closes the pipe early ends
-//! the command quietly.
+//! from, and no number in it is NaN or infinite. A reader who has seen enough closes the
+//! pipe (`… | head -1`): that ends a command quietly, where it streams as an error that
+//! [`ended_by_reader`] recognises.
 
-use std::io::{self, Write as _};
+use std::fmt;
+use std::io::{self, ErrorKind, Write as _};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
@@ -72,6 +74,51 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
+    }
+}
+
+/// Turns the outcome of writing to standard output into one of the command.
+pub(crate) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
+    written.map_err(|error| match error.kind() {
+        ErrorKind::BrokenPipe => ReaderGone.into(),
+        _ => anyhow::Error::new(error).context("standard output"),
+    })
+}
+
+/// Success instead of the error, if all that went wrong is that nobody reads on.
+pub(crate) fn ended_by_reader(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+    match outcome {
+        Err(error) if error.is::<ReaderGone>() => Ok(ExitCode::SUCCESS),
+        outcome => outcome,
+    }
+}
+
+/// Whoever read standard output closed it.
+#[derive(Debug)]
+struct ReaderGone;
+
+impl fmt::Display for ReaderGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output was closed")
+    }
+}
+
+impl std::error::Error for ReaderGone {}
+
+/// A key in JSON, without loss.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum JsonKey<'a> {
+    Text(&'a str),
+    Bytes { hex: String },
+}
+
+impl<'a> JsonKey<'a> {
+    pub(crate) fn of(key: &'a [u8]) -> Self {
+        match str::from_utf8(key) {
+            Ok(text) => Self::Text(text),
+            Err(_) => Self::Bytes { hex: key.iter().map(|byte| format!("{byte:02x}")).collect() },
+        }
     }
 }
 

@@ -10,7 +10,7 @@ fn umbel() -> Command {
 #[test]
 fn the_demo_shows_that_promises_are_kept() {
     let output = umbel()
-        .args(["demo", "--keys", "50000", "--hosts", "20", "--json"])
+        .args(["demo", "--offline", "--keys", "50000", "--hosts", "20", "--json"])
         .output()
         .expect("the demo runs");
     assert!(output.status.success());
@@ -23,7 +23,8 @@ fn the_demo_shows_that_promises_are_kept() {
 
 #[test]
 fn the_demo_speaks_to_people() {
-    let demo = umbel().args(["demo", "--keys", "1000", "--hosts", "3"]).assert().success();
+    let demo =
+        umbel().args(["demo", "--offline", "--keys", "1000", "--hosts", "3"]).assert().success();
     let text = String::from_utf8(demo.get_output().stdout.clone()).expect("text");
     assert!(text.contains("0 present keys denied (promised: none)"), "{text}");
     assert!(text.contains("0 holders missed (promised: none)"), "{text}");
@@ -32,7 +33,7 @@ fn the_demo_speaks_to_people() {
 #[test]
 fn numbers_out_of_range_are_one_line_and_exit_2() {
     for (option, value) in [("--hosts", "0"), ("--keys", "0"), ("--false-positive", "1")] {
-        let refused = umbel().args(["demo", option, value]).assert().code(2);
+        let refused = umbel().args(["demo", "--offline", option, value]).assert().code(2);
         let said = String::from_utf8(refused.get_output().stderr.clone()).expect("text");
         assert!(said.contains(option) && said.lines().count() == 1, "{said}");
     }

@@ -1,2 +1,6 @@
 //! A running host: the replica protocol on a network, a catalogue that survives restarts,
 //! and ports for Redis clients and health checks.
+
+pub mod settings;
+
+pub use settings::{Settings, SettingsError};

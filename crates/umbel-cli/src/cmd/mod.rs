@@ -1,10 +1,15 @@
 //! Subcommands, one file each.
 
+mod completions;
+mod config;
 mod demo;
 mod filter;
+mod host;
 mod lab;
+mod man;
 mod model;
 mod plan;
+mod serve;
 mod store;
 
 use std::process::ExitCode;
@@ -14,6 +19,21 @@ use clap::Subcommand;
 #[derive(Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Demo),
+    Serve(serve::Serve),
+    Config(config::Config),
+    Add(host::Add),
+    Remove(host::Remove),
+    Sync(host::Sync),
+    Has(host::Has),
+    Who(host::Who),
+    Locate(host::Locate),
+    Missing(host::Missing),
+    Hosts(host::Hosts),
+    Sets(host::Sets),
+    Info(host::Info),
+    Publish(host::Publish),
+    Policy(host::PolicyCommand),
+    Reserve(host::Reserve),
     /// What a filter, a replica or a routing entry will do, by formula
     Model(model::Model),
     /// Parameters for a target: how large, how often, how many bytes, how wrong
@@ -21,17 +41,36 @@ pub(crate) enum Command {
     Filter(filter::Filter),
     Lab(lab::Lab),
     Store(store::StoreCommand),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 impl Command {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Demo(demo) => demo.run(),
+            Self::Serve(serve) => serve.run(),
+            Self::Config(config) => config.run(),
+            Self::Add(add) => add.run(),
+            Self::Remove(remove) => remove.run(),
+            Self::Sync(sync) => sync.run(),
+            Self::Has(has) => has.run(),
+            Self::Who(who) => who.run(),
+            Self::Locate(locate) => locate.run(),
+            Self::Missing(missing) => missing.run(),
+            Self::Hosts(hosts) => hosts.run(),
+            Self::Sets(sets) => sets.run(),
+            Self::Info(info) => info.run(),
+            Self::Publish(publish) => publish.run(),
+            Self::Policy(policy) => policy.run(),
+            Self::Reserve(reserve) => reserve.run(),
             Self::Model(command) => command.run(),
             Self::Plan(command) => command.run(),
             Self::Filter(filter) => filter.run(),
             Self::Lab(lab) => lab.run(),
             Self::Store(command) => command.run(),
+            Self::Completions(completions) => completions.run(),
+            Self::Man(man) => man.run(),
         }
     }
 }

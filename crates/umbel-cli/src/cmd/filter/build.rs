@@ -14,11 +14,11 @@ use umbel::{CountingFilter, DynamicFilter, Rate, Scheme, Shape, StandardFilter, 
 use super::file::{Target, name};
 use super::keys::{KeyArgs, Tally};
 use super::memory::MemoryLimit;
-use super::progress::Progress;
 use super::report::write_filter;
 use super::seed::HasherArgs;
 use super::{Options, print};
 use crate::output::{count, percent};
+use crate::progress::Progress;
 use crate::values;
 
 /// Build a filter from keys

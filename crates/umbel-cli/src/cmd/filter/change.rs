@@ -13,10 +13,10 @@ use super::Options;
 use super::build::{Added, add_batch};
 use super::file::{Target, name, read_filter};
 use super::keys::{KeyArgs, Tally};
-use super::progress::Progress;
 use super::report::write_filter;
 use super::seed::SecretArgs;
 use crate::output::count;
+use crate::progress::Progress;
 
 /// Add keys to a filter, in place
 ///

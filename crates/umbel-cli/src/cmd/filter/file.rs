@@ -13,13 +13,9 @@ use tempfile::NamedTempFile;
 use umbel::codec::{AnyFilter, DecodeError, Decoder, Kind};
 use umbel::params::ParamError;
 
-use super::memory::{MemoryLimit, too_large};
+pub(super) use crate::lines::name;
 
-/// A path as errors and reports show it: on one line, whatever it holds.
-pub(super) fn name(path: &Path) -> String {
-    let shown = path.display().to_string();
-    if shown.chars().any(char::is_control) { shown.escape_debug().to_string() } else { shown }
-}
+use super::memory::{MemoryLimit, too_large};
 
 /// Reads a filter to be asked by key, with a decoder that may know its secret seed.
 pub(super) fn read_filter(

@@ -15,7 +15,6 @@ mod keys;
 mod memory;
 mod number;
 mod print;
-mod progress;
 mod query;
 mod report;
 mod seed;

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use serde::Serialize;
 
 use super::file::read_filter;
 use super::keys::KeyArgs;
-use super::progress::Progress;
 use super::seed::SecretArgs;
 use super::{Options, print};
+use crate::output::JsonKey;
+use crate::progress::Progress;
 
 /// Print the keys that a filter claims
 ///
@@ -126,22 +126,5 @@ impl Printer {
             }
         }
         self.out.flush()
-    }
-}
-
-/// A key in JSON, without loss.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum JsonKey<'a> {
-    Text(&'a str),
-    Bytes { hex: String },
-}
-
-impl<'a> JsonKey<'a> {
-    fn of(key: &'a [u8]) -> Self {
-        match str::from_utf8(key) {
-            Ok(text) => Self::Text(text),
-            Err(_) => Self::Bytes { hex: key.iter().map(|byte| format!("{byte:02x}")).collect() },
-        }
     }
 }

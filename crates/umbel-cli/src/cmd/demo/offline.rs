@@ -1,4 +1,4 @@
-//! `umbel demo`: two minutes that show what umbel promises, and that it keeps it.
+//! `umbel demo --offline`: what filters and bank promise, and that they keep it, without hosts.
 //!
 //! Builds a filter of generated keys and asks it for present and absent ones, then asks a
 //! bank of simulated hosts who holds a key, beside a plain loop over their filters. Answers
@@ -7,33 +7,25 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use serde::Serialize;
 use umbel::bank::{Bank, BatchCandidates};
 use umbel::{KeyHash, KeyHasher, StandardFilter};
 
 use crate::output::print;
 
-/// Show measured against promised rates, and a lookup over many hosts at once
-#[derive(Args)]
-#[command(after_help = "Examples:\n  umbel demo\n  umbel demo --hosts 128 --keys 100000 --json")]
-pub(crate) struct Demo {
-    /// Keys in the filter (1 to 100000000)
-    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
-    keys: u64,
-    /// Promised false positive rate
-    #[arg(long, default_value = "0.01", value_parser = crate::values::rate)]
-    false_positive: umbel::Rate,
-    /// Simulated hosts (1 to 4096), each with 20000 keys
-    #[arg(long, default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=4096))]
-    hosts: u64,
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
+/// What is built and asked.
+pub(super) struct Offline {
+    /// Keys in the filter.
+    pub(super) keys: u64,
+    /// Promised false positive rate.
+    pub(super) false_positive: umbel::Rate,
+    /// Simulated hosts, each with [`KEYS_A_HOST`] keys.
+    pub(super) hosts: u64,
+    pub(super) json: bool,
 }
 
-impl Demo {
-    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+impl Offline {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         if self.json {
             let shown = Shown { filter: self.filter()?, bank: self.bank()? };
             print(&format!("{}\n", serde_json::to_string_pretty(&shown)?))?;

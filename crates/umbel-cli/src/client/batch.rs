@@ -1,0 +1,102 @@
+//! Keys on their way to a host, already written as RESP has them.
+//!
+//! Always true: a batch has at most [`KEYS`] keys and, but for a single long key, about
+//! [`BYTES`] bytes. Batches are used again, so that no key costs an allocation.
+
+use std::ops::Range;
+
+/// Bytes a key may have: what hosts accept.
+pub(crate) const MAX_KEY: usize = 32 << 10;
+
+/// Keys sent at once: enough that a command's own cost does not matter, few enough that a
+/// host answers others in between.
+const KEYS: usize = 1000;
+const BYTES: usize = 256 << 10;
+
+/// Some keys, in the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct Batch {
+    /// Which batch of the stream this is.
+    pub(super) number: u64,
+    packed: Vec<u8>,
+    keys: Vec<Range<usize>>,
+}
+
+impl Batch {
+    pub(super) fn clear(&mut self, number: u64) {
+        self.number = number;
+        self.packed.clear();
+        self.keys.clear();
+    }
+
+    pub(super) fn push(&mut self, key: &[u8]) {
+        bulk(&mut self.packed, key);
+        let end = self.packed.len() - 2;
+        self.keys.push(end - key.len()..end);
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.keys.len() >= KEYS || self.packed.len() >= BYTES
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &[u8]> {
+        self.keys.iter().map(|range| &self.packed[range.clone()])
+    }
+
+    /// The whole command: its first words, then the keys.
+    pub(super) fn command(&self, words: &[Vec<u8>], into: &mut Vec<u8>) {
+        into.clear();
+        line(into, b'*', words.len() + self.len());
+        words.iter().for_each(|word| bulk(into, word));
+        into.extend_from_slice(&self.packed);
+    }
+}
+
+fn bulk(into: &mut Vec<u8>, bytes: &[u8]) {
+    line(into, b'$', bytes.len());
+    into.extend_from_slice(bytes);
+    into.extend_from_slice(b"\r\n");
+}
+
+fn line(into: &mut Vec<u8>, mark: u8, number: usize) {
+    let mut digits = [0; 20];
+    let (mut start, mut rest) = (digits.len(), number);
+    loop {
+        start -= 1;
+        digits[start] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    into.push(mark);
+    into.extend_from_slice(&digits[start..]);
+    into.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_is_a_command_as_the_client_crate_would_write_it() {
+        let mut batch = Batch::default();
+        let keys: [&[u8]; 4] = [b"a", b"", b"\r\n$1\r\nx\r\n", &[0xff; 1234]];
+        let mut command = redis::cmd("UMBEL.ADD");
+        command.arg("images");
+        for key in keys {
+            batch.push(key);
+            command.arg(key);
+        }
+        let mut packed = vec![1, 2, 3];
+        batch.command(&[b"UMBEL.ADD".to_vec(), b"images".to_vec()], &mut packed);
+        assert_eq!(packed, command.get_packed_command());
+        assert!(batch.keys().eq(keys));
+        batch.clear(7);
+        assert_eq!((batch.len(), batch.number), (0, 7));
+    }
+}

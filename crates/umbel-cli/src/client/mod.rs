@@ -1,0 +1,204 @@
+//! A host asked over its RESP port, as any Redis client would.
+//!
+//! [`At`] says which host, [`Client`] is a connection to it, [`stream`] sends any number of
+//! keys over several. Every error is one line that says who was asked, what is wrong and
+//! what to do.
+
+mod answer;
+mod batch;
+mod stream;
+
+use std::time::Duration;
+
+use anyhow::{anyhow, bail};
+use clap::Args;
+use redis::{ConnectionAddr, ConnectionLike as _, IntoConnectionInfo as _, ProtocolVersion, Value};
+
+pub(crate) use answer::{Fields, flags, json, text, texts, wrong_answer};
+pub(crate) use batch::{Batch, MAX_KEY};
+pub(crate) use stream::{Asked, stream};
+
+/// Which host is asked.
+#[derive(Args, Clone)]
+pub(crate) struct At {
+    /// RESP port of the host to ask
+    #[arg(long, value_name = "HOST:PORT", env = "UMBEL_AT", default_value = "127.0.0.1:7440",
+          value_parser = Address::parse, global = true)]
+    at: Address,
+}
+
+impl At {
+    pub(crate) fn connect(&self) -> anyhow::Result<Client> {
+        Client::connect(&self.at)
+    }
+
+    pub(crate) const fn address(&self) -> &Address {
+        &self.at
+    }
+}
+
+/// A host name or IP address, and a port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Address {
+    host: String,
+    port: u16,
+}
+
+impl Address {
+    /// `cache-1:7440`, `10.0.0.1:7440` or `[::1]:7440`.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let range = "a host and its port are needed, such as 127.0.0.1:7440";
+        let (host, port) = text.rsplit_once(':').ok_or(range)?;
+        let host = match host.strip_prefix('[').and_then(|host| host.strip_suffix(']')) {
+            Some(literal) if literal.contains(':') => literal,
+            None if !host.contains([':', '[', ']', '/', ' ']) => host,
+            _ => return Err(range.to_owned()),
+        };
+        let port = port.parse().ok().filter(|port| *port > 0).ok_or(range)?;
+        if host.is_empty() {
+            return Err(range.to_owned());
+        }
+        Ok(Self { host: host.to_owned(), port })
+    }
+
+    pub(crate) const fn port(&self) -> u16 {
+        self.port
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// A connection to a host.
+pub(crate) struct Client {
+    connection: redis::Connection,
+    address: Address,
+}
+
+impl Client {
+    /// Connects, and sees that RESP3 is spoken there: its answers keep numbers, texts and
+    /// flags apart.
+    pub(crate) fn connect(address: &Address) -> anyhow::Result<Self> {
+        let tried = || -> redis::RedisResult<redis::Connection> {
+            let info = ConnectionAddr::Tcp(address.host.clone(), address.port);
+            let info = info.into_connection_info()?;
+            let settings = info.redis_settings().clone();
+            let settings = settings
+                .set_protocol(ProtocolVersion::RESP3)
+                .set_lib_name("umbel-cli", env!("CARGO_PKG_VERSION"));
+            let client = redis::Client::open(info.set_redis_settings(settings))?;
+            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
+            connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            connection.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            Ok(connection)
+        };
+        let connection = tried().map_err(|error| told(address, &error))?;
+        Ok(Self { connection, address: address.clone() })
+    }
+
+    pub(crate) const fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Asks one command.
+    pub(crate) fn ask(&mut self, words: &[&[u8]]) -> anyhow::Result<Value> {
+        let mut command = redis::Cmd::new();
+        for word in words {
+            command.arg(*word);
+        }
+        self.ask_packed(&command.get_packed_command())
+    }
+
+    /// Asks a command that is told and answered with OK.
+    pub(crate) fn tell(&mut self, words: &[&[u8]]) -> anyhow::Result<()> {
+        match self.ask(words)? {
+            Value::Okay => Ok(()),
+            other => Err(wrong_answer(&self.address, &other)),
+        }
+    }
+
+    /// Asks a command that is already as it travels.
+    pub(crate) fn ask_packed(&mut self, command: &[u8]) -> anyhow::Result<Value> {
+        let answer = self.connection.req_packed_command(command);
+        answer.and_then(Value::extract_error).map_err(|error| told(&self.address, &error))
+    }
+}
+
+/// Hosts are near; one that does not even accept is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A host may sync a disk, or ask every other host, before it answers.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Who was asked, what is wrong, what to do.
+fn told(address: &Address, error: &redis::RedisError) -> anyhow::Error {
+    let hint = "is `umbel serve` running there? --at or UMBEL_AT names another host";
+    if error.is_connection_refusal() {
+        return anyhow!("nobody answers at {address}: {hint}");
+    }
+    if error.is_timeout() {
+        return anyhow!("{address} does not answer in time: is it overloaded, or stopped?");
+    }
+    if let Some(said) = error.detail().filter(|_| error.code().is_some()) {
+        return Refused { address: address.to_string(), said: said.to_owned() }.into();
+    }
+    if error.is_io_error() || error.is_connection_dropped() {
+        return anyhow!("the connection to {address} failed ({error}): {hint}");
+    }
+    anyhow!("{address} does not speak as a host of umbel does ({error}): is it the RESP port?")
+}
+
+/// What a host that was reached and understood says against it.
+#[derive(Debug, thiserror::Error)]
+#[error("{address}: {said}")]
+struct Refused {
+    address: String,
+    said: String,
+}
+
+/// Whether a host says that it has never heard of a set.
+pub(crate) fn no_such_set(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Refused>().is_some_and(|refused| refused.said.starts_with("no such set"))
+}
+
+/// Refuses a key before anybody is asked.
+pub(crate) fn check_key(key: &[u8]) -> anyhow::Result<()> {
+    match key.len() {
+        0 => bail!("an empty key is no key"),
+        1..=MAX_KEY => Ok(()),
+        longer => bail!("a key has at most {MAX_KEY} bytes, not {longer}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_host_and_a_port() {
+        for text in ["127.0.0.1:7440", "cache-1:1", "[::1]:7440"] {
+            assert_eq!(Address::parse(text).unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "7440",
+            "cache-1",
+            "cache-1:",
+            "cache-1:0",
+            ":7440",
+            "::1:7440",
+            "a b:1",
+            "[]:1",
+            "redis://a:1",
+            "a:70000",
+        ] {
+            assert!(Address::parse(text).unwrap_err().contains("127.0.0.1:7440"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Any number of keys sent to a host, several batches under way at once.
+//!
+//! One thread reads and packs, a few connections each have one batch under way, the calling
+//! thread takes the answers in the order of the keys. A connection never writes while an
+//! answer waits on it, so nobody can wait for each other for ever, however long answers are.
+//!
+//! Always true: there are [`BATCHES`] batches, used again and again: memory does not grow
+//! with the input, even if one connection lags behind.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use redis::Value;
+
+use super::{Address, Batch, Client};
+
+/// Connections used at once, if there is more than one batch.
+const CONNECTIONS: usize = 4;
+
+/// Batches in all: read ahead, under way, or waiting for an earlier one's answer.
+const BATCHES: usize = 4 * CONNECTIONS;
+
+/// What is asked about every key: `UMBEL.ADD images` and the like.
+pub(crate) struct Asked {
+    pub(crate) words: Vec<Vec<u8>>,
+}
+
+impl Asked {
+    pub(crate) fn new(words: &[&str]) -> Self {
+        Self { words: words.iter().map(|word| word.as_bytes().to_vec()).collect() }
+    }
+}
+
+type Answered = anyhow::Result<(Batch, Value)>;
+
+/// Sends the keys that `read` hands over, and gives every batch and its answer to `take`, in
+/// order. The first error of anybody ends all; it says how many keys were answered before.
+pub(crate) fn stream<R>(
+    address: &Address,
+    asked: &Asked,
+    read: R,
+    mut take: impl FnMut(&Batch, &Value) -> anyhow::Result<()>,
+) -> anyhow::Result<()>
+where
+    R: FnOnce(&mut dyn FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> + Send,
+{
+    let (work, waiting) = channel::<Batch>();
+    let (back, free) = channel::<Batch>();
+    let (answer, answers) = channel::<Answered>();
+    for _ in 0..BATCHES {
+        _ = back.send(Batch::default());
+    }
+    let waiting = &Mutex::new(waiting);
+    std::thread::scope(|scope| {
+        for _ in 0..CONNECTIONS {
+            let answer = answer.clone();
+            scope.spawn(move || carry(address, asked, waiting, &answer));
+        }
+        scope.spawn(move || {
+            if let Err(error) = pack(read, &free, &work) {
+                _ = answer.send(Err(error));
+            }
+        });
+        // Dropped at the end of this block, which ends the threads whatever has happened.
+        let (back, answers) = (back, answers);
+        in_order(&answers, |batch, value| {
+            take(&batch, &value)?;
+            let keys = batch.len() as u64;
+            // The reader may have finished.
+            _ = back.send(batch);
+            Ok(keys)
+        })
+    })
+}
+
+/// Cuts what is read into batches.
+fn pack<R>(read: R, free: &Receiver<Batch>, work: &Sender<Batch>) -> anyhow::Result<()>
+where
+    R: FnOnce(&mut dyn FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()>,
+{
+    let mut number = 0;
+    let mut batch: Option<Batch> = None;
+    let outcome = read(&mut |key| {
+        let filling = match &mut batch {
+            Some(filling) => filling,
+            None => {
+                let mut fresh = free.recv().map_err(|_| Ended)?;
+                fresh.clear(number);
+                number += 1;
+                batch.insert(fresh)
+            }
+        };
+        filling.push(key);
+        if filling.is_full() {
+            batch.take().map_or(Ok(()), |full| work.send(full)).map_err(|_| Ended)?;
+        }
+        Ok(())
+    });
+    match outcome {
+        // Somebody else's error ended the stream, and is the one to tell.
+        Err(error) if error.is::<Ended>() => Ok(()),
+        outcome => {
+            // What was read before a bad line is sent: the count of keys answered includes it.
+            _ = batch.map(|last| work.send(last));
+            outcome
+        }
+    }
+}
+
+/// One connection's work: made when the first batch comes, so that few keys need only one.
+fn carry(
+    address: &Address,
+    asked: &Asked,
+    waiting: &Mutex<Receiver<Batch>>,
+    answers: &Sender<Answered>,
+) {
+    let mut client = None;
+    let mut command = Vec::new();
+    let mut ask = |batch: &Batch| -> anyhow::Result<Value> {
+        let client = match &mut client {
+            Some(client) => client,
+            None => client.insert(Client::connect(address)?),
+        };
+        batch.command(&asked.words, &mut command);
+        client.ask_packed(&command)
+    };
+    loop {
+        let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(batch) = next else { return };
+        let answered = ask(&batch).map(|answer| (batch, answer));
+        let failed = answered.is_err();
+        if answers.send(answered).is_err() || failed {
+            return;
+        }
+    }
+}
+
+/// Hands answers on in the order of their batches; `take` tells how many keys there were.
+fn in_order(
+    answers: &Receiver<Answered>,
+    mut take: impl FnMut(Batch, Value) -> anyhow::Result<u64>,
+) -> anyhow::Result<()> {
+    let (mut next, mut keys) = (0, 0);
+    let mut early = BTreeMap::new();
+    let mut failed = None;
+    for answered in answers {
+        match answered {
+            Ok((batch, value)) => _ = early.insert(batch.number, (batch, value)),
+            // Answers that are under way still come, and count.
+            Err(error) => _ = failed.get_or_insert(error),
+        }
+        while let Some((batch, value)) = early.remove(&next) {
+            keys += take(batch, value)?;
+            next += 1;
+        }
+        if failed.is_some() {
+            break;
+        }
+    }
+    match failed {
+        Some(error) if keys > 0 => Err(error).with_context(|| format!("after {keys} keys")),
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+/// The other end of the stream is gone.
+#[derive(Debug, thiserror::Error)]
+#[error("the stream has ended")]
+struct Ended;

@@ -1,0 +1,159 @@
+//! `umbel config`: the configuration of a host, written, checked and shown.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use umbel_node::Settings;
+use umbel_node::settings::{Draft, Layer, template};
+
+use super::serve::Configuration;
+use crate::lines::name;
+use crate::output::print;
+
+/// Write, check and show the configuration of a host
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  umbel config init umbel.toml --name cache-1
+  umbel config check umbel.toml
+  umbel config show --config umbel.toml")]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    Init(Init),
+    Check(Check),
+    Show(Box<Show>),
+}
+
+impl Config {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        match &self.action {
+            Action::Init(init) => init.run(),
+            Action::Check(check) => check.run(),
+            Action::Show(show) => show.run(),
+        }
+    }
+}
+
+/// Write a file with every key, its default and what it is for
+#[derive(Args)]
+struct Init {
+    /// File to write, which must not be there yet; '-' for standard output
+    #[arg(default_value = "umbel.toml")]
+    file: PathBuf,
+    /// Name of the host
+    #[arg(long, default_value = "host-1")]
+    name: String,
+    /// Folder of its catalogue, relative to the file
+    #[arg(long, value_name = "DIR", default_value = "umbel-data")]
+    data: String,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Init {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        // Refuses a bad name.
+        Settings::in_memory(&self.name)?;
+        let text = template(&self.name, &self.data);
+        if self.file.as_os_str() == "-" {
+            print(&text)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let made = OpenOptions::new().write(true).create_new(true).open(&self.file);
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                bail!("{}: it is there already, and is left as it is", name(&self.file))
+            }
+            made => made.and_then(|mut file| file.write_all(text.as_bytes())),
+        }
+        .with_context(|| name(&self.file))?;
+        let file = name(&self.file);
+        print(&match self.json {
+            true => format!("{}\n", serde_json::json!({ "file": file })),
+            false => format!("{file} is written: umbel serve --config {file}\n"),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Find mistakes in a configuration file, as a host started with it alone would
+#[derive(Args)]
+struct Check {
+    /// File to check
+    file: PathBuf,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let settings = Draft::new().with(Layer::file(&self.file)?)?.settings();
+        let settings = settings.with_context(|| name(&self.file))?;
+        let (file, host, cluster) = (name(&self.file), settings.name, settings.cluster);
+        print(&match self.json {
+            true => {
+                let (host, cluster) = (host.as_str(), cluster.as_str());
+                format!(
+                    "{}\n",
+                    serde_json::json!({ "file": file, "name": host, "cluster": cluster })
+                )
+            }
+            false => format!("{file} is sound: host {host} of cluster {cluster}\n"),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Show what holds, and where it comes from; takes the flags of umbel serve
+#[derive(Args)]
+struct Show {
+    #[command(flatten)]
+    configuration: Configuration,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row {
+    key: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    from: String,
+}
+
+impl Show {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let rows: Vec<Row> = self
+            .configuration
+            .draft()?
+            .shown()
+            .into_iter()
+            .map(|shown| Row { key: shown.key, value: shown.value, from: shown.origin.to_string() })
+            .collect();
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&rows)?))?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let value = |row: &Row| row.value.clone().unwrap_or_else(|| "-".to_owned());
+        let width = |text: &dyn Fn(&Row) -> usize| rows.iter().map(text).max().unwrap_or(0);
+        let keys = width(&|row| row.key.len());
+        let values = width(&|row| value(row).chars().count());
+        let line =
+            |row: &Row| format!("{:<keys$}  {:<values$}  {}\n", row.key, value(row), row.from);
+        print(&rows.iter().map(line).collect::<String>())?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,164 @@
+//! Host processes of this same binary, on this machine, linked with each other.
+//!
+//! Always true: when the [`Cluster`] is gone, by an error or a panic too, its processes have
+//! ended and been waited for, and its folder is removed. Should this process be killed
+//! outright, the hosts end by themselves: their standard input closes.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::Deserialize;
+use tempfile::TempDir;
+
+use super::signals::Stop;
+use crate::client::Address;
+
+/// Hosts that run.
+pub(super) struct Cluster {
+    hosts: Vec<Host>,
+    folder: TempDir,
+}
+
+/// One of them.
+pub(super) struct Host {
+    pub(super) name: String,
+    pub(super) at: Address,
+    listen: String,
+    child: Child,
+}
+
+/// What a host prints when its ports are open.
+#[derive(Deserialize)]
+struct Ports {
+    resp: String,
+    listen: String,
+}
+
+impl Cluster {
+    /// Starts hosts one after the other, each linked with all before it.
+    pub(super) fn start(hosts: usize, stop: &Stop) -> anyhow::Result<Self> {
+        let folder = tempfile::Builder::new().prefix("umbel-demo-").tempdir();
+        let folder = folder.context("cannot make a temporary folder")?;
+        let mut cluster = Self { hosts: Vec::new(), folder };
+        for number in 1..=hosts {
+            cluster.start_one(format!("host-{number}"), stop)?;
+        }
+        Ok(cluster)
+    }
+
+    pub(super) fn hosts(&self) -> impl ExactSizeIterator<Item = &Host> {
+        self.hosts.iter()
+    }
+
+    /// That all of them still run.
+    pub(super) fn check(&mut self) -> anyhow::Result<()> {
+        for host in &mut self.hosts {
+            if let Some(status) = host.child.try_wait()? {
+                bail!(
+                    "{} has ended ({status}): {}",
+                    host.name,
+                    last_words(self.folder.path(), &host.name)
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn start_one(&mut self, name: String, stop: &Stop) -> anyhow::Result<()> {
+        let child = self.command(&name)?.spawn().context("cannot start a host")?;
+        // From here on it is ours to end, whatever it prints.
+        let at = Address::parse("127.0.0.1:1").map_err(|error| anyhow!(error))?;
+        self.hosts.push(Host { name: name.clone(), at, listen: String::new(), child });
+        let folder = self.folder.path();
+        let host = self.hosts.last_mut().expect("it was just pushed");
+        let output = host.child.stdout.take().expect("its output is a pipe");
+        let line = first_line(output, stop)
+            .map_err(|why| anyhow!("{name} {why}: {}", last_words(folder, &name)))?;
+        let ports: Ports = serde_json::from_str(&line)
+            .with_context(|| format!("{name} printed '{}' instead of its ports", line.trim()))?;
+        host.at = Address::parse(&ports.resp).map_err(|error| anyhow!("{name}: {error}"))?;
+        host.listen = ports.listen;
+        Ok(())
+    }
+
+    fn command(&self, name: &str) -> anyhow::Result<Command> {
+        let binary = std::env::current_exe().context("cannot find this program")?;
+        let log = File::create(self.folder.path().join(format!("{name}.log")))?;
+        let mut command = Command::new(binary);
+        command.args(["serve", "--name", name, "--memory", "--cluster", "demo"]);
+        command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
+        command.args(["--print-ports", "json", "--stop-with-input", "--log-level", "warn"]);
+        for peer in &self.hosts {
+            command.args(["--peer", &peer.listen]);
+        }
+        // What configures the hosts of whoever runs the demo is not meant for these.
+        for (variable, _) in std::env::vars_os() {
+            if variable.to_string_lossy().starts_with("UMBEL_") {
+                command.env_remove(variable);
+            }
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
+        // Ctrl-C is for the demo, which ends them in good order.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        Ok(command)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for host in &mut self.hosts {
+            drop(host.child.stdin.take());
+        }
+        let deadline = Instant::now() + ENDING;
+        for host in &mut self.hosts {
+            while matches!(host.child.try_wait(), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            // Both fail only if it has ended.
+            _ = host.child.kill();
+            _ = host.child.wait();
+        }
+    }
+}
+
+/// How long hosts may take to start, and to end.
+const STARTING: Duration = Duration::from_secs(30);
+const ENDING: Duration = Duration::from_secs(5);
+
+/// The first line that a host prints. The rest is read and forgotten, so that it never
+/// waits for a reader.
+fn first_line(output: ChildStdout, stop: &Stop) -> Result<String, &'static str> {
+    let (tell, told) = channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(output).lines();
+        if let Some(Ok(line)) = lines.next() {
+            _ = tell.send(line);
+        }
+        drop(tell);
+        lines.for_each(drop);
+    });
+    let deadline = Instant::now() + STARTING;
+    loop {
+        match told.recv_timeout(Duration::from_millis(50)) {
+            Ok(line) => return Ok(line),
+            Err(RecvTimeoutError::Disconnected) => return Err("did not start"),
+            Err(RecvTimeoutError::Timeout) if stop.is_set() => return Err("was stopped"),
+            Err(RecvTimeoutError::Timeout) if Instant::now() > deadline => {
+                return Err("does not open its ports");
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+    }
+}
+
+/// The last line of a host's log.
+fn last_words(folder: &Path, name: &str) -> String {
+    let log = std::fs::read_to_string(folder.join(format!("{name}.log"))).unwrap_or_default();
+    let last = log.lines().map(str::trim).rfind(|line| !line.is_empty());
+    last.unwrap_or("it said nothing").to_owned()
+}

@@ -1,0 +1,174 @@
+//! `umbel demo`: real hosts on this machine, and whether they keep what they promise.
+//!
+//! Host processes of this same binary, linked with each other ([`cluster`]); objects that
+//! come and go at each of them ([`churn`]); every host asked for a sample of every other
+//! host's objects, and for objects that nobody has ([`measure`]); and a view of all that
+//! ([`view`]). Everything goes when the demo ends, however it ends ([`cluster`]).
+
+mod churn;
+mod cluster;
+mod measure;
+mod offline;
+mod signals;
+mod view;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use clap::Args;
+
+use churn::Objects;
+use cluster::Cluster;
+use measure::{Measured, Measuring};
+use offline::Offline;
+use signals::Stop;
+use view::View;
+
+use crate::output::print;
+use crate::values;
+
+/// Run real hosts on this machine, and show whether they keep what they promise
+#[derive(Args)]
+#[command(after_help = "\
+Starts host processes, lets objects come and go at each of them, asks every host for a
+sample of every other host's objects and for objects that nobody has, and shows how often
+the answers are wrong, how fresh the replicas are, and what that costs. Everything is gone
+when it ends. --offline needs no host: it shows filters and a lookup over many at once.
+
+Examples:
+  umbel demo
+  umbel demo --hosts 9 --minutes 2 --json
+  umbel demo --offline --hosts 1024")]
+pub(crate) struct Demo {
+    /// Hosts: 2 to 32, or 1 to 4096 simulated ones with --offline [default: 5, or 1024]
+    #[arg(long)]
+    hosts: Option<u64>,
+    /// How long [default: until Ctrl-C; half a minute if standard output is no terminal]
+    #[arg(long, value_name = "MINUTES", value_parser = minutes, conflicts_with = "offline")]
+    minutes: Option<f64>,
+    /// Objects of each host, or keys in the filter with --offline [default: 20000, or 1000000]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    keys: Option<u64>,
+    /// Objects that come to each host, and go, every second
+    #[arg(long, value_name = "OBJECTS", default_value_t = 100, conflicts_with = "offline",
+          value_parser = clap::value_parser!(u64).range(0..=100_000))]
+    churn: u64,
+    /// Promised false positive rate
+    #[arg(long, value_name = "RATE", default_value = "0.01", value_parser = values::rate)]
+    false_positive: umbel::Rate,
+    /// Filters and bank only, without hosts
+    #[arg(long)]
+    offline: bool,
+    /// Print one JSON object at the end instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+fn minutes(text: &str) -> Result<f64, String> {
+    let range = "a number of minutes from 0.05 to 10000 is needed";
+    let given = values::real(text).filter(|minutes| (0.05..=10_000.0).contains(minutes));
+    given.ok_or_else(|| range.to_owned())
+}
+
+/// The set that all hosts have.
+const SET: &str = "objects";
+
+/// When replicas are updated: at most one in a hundred members may be missed.
+const MISS_TARGET: f64 = 0.01;
+
+impl Demo {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.offline {
+            let hosts = self.hosts.unwrap_or(1024);
+            ensure!((1..=4096).contains(&hosts), "--hosts: 1 to 4096 of them can be simulated");
+            let (keys, false_positive) = (self.keys.unwrap_or(1_000_000), self.false_positive);
+            return Offline { keys, false_positive, hosts, json: self.json }.run();
+        }
+        let hosts = self.hosts.unwrap_or(5);
+        ensure!((2..=32).contains(&hosts), "--hosts: 2 to 32 of them can be started");
+        let keys = self.keys.unwrap_or(20_000);
+        ensure!(keys <= 1_000_000, "--keys: a host has at most 1000000 objects here");
+        let summary = self.show(hosts as usize, keys)?;
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&summary)?))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn show(&self, hosts: usize, keys: u64) -> anyhow::Result<Measured> {
+        let stop = Stop::on_signals()?;
+        let mut view = View::new(self.json);
+        view.say(&format!("starting {hosts} hosts"))?;
+        let mut cluster = Cluster::start(hosts, &stop)?;
+        let objects: Arc<[Objects]> = cluster.hosts().map(Objects::of).collect();
+        self.load(&mut cluster, &objects, keys, &stop, &mut view)?;
+        let started = Instant::now();
+        let until = self.length().map(|length| started + length);
+        let mut measuring = Measuring::new(&cluster, &objects, self.false_positive)?;
+        std::thread::scope(|scope| {
+            // Whatever ends this block ends the churn.
+            let _ending = stop.guard();
+            for objects in &objects[..] {
+                let stop = stop.clone();
+                scope.spawn(move || objects.churn(self.churn, &stop));
+            }
+            while !stop.is_set() && until.is_none_or(|until| Instant::now() < until) {
+                cluster.check()?;
+                measuring.round()?;
+                view.show(&measuring.measured(started.elapsed()), &cluster, &objects)?;
+                stop.wait(ROUND);
+            }
+            Ok(measuring.measured(started.elapsed()))
+        })
+    }
+
+    /// Reserves the set everywhere, adds the first objects, and waits until all have heard.
+    fn load(
+        &self,
+        cluster: &mut Cluster,
+        objects: &[Objects],
+        keys: u64,
+        stop: &Stop,
+        view: &mut View,
+    ) -> anyhow::Result<()> {
+        view.say(&format!("adding {keys} objects to each"))?;
+        for host in objects {
+            host.reserve(self.false_positive, keys, objects.len())?;
+            host.add(keys)?;
+        }
+        view.say("waiting until every host has heard of every other")?;
+        let deadline = Instant::now() + CONVERGED;
+        while !measure::converged(cluster, objects)? {
+            cluster.check()?;
+            if stop.is_set() {
+                bail!("stopped before all hosts had heard of each other");
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "the hosts have not heard of each other within {} s",
+                CONVERGED.as_secs()
+            );
+            stop.wait(Duration::from_millis(200));
+        }
+        Ok(())
+    }
+
+    fn length(&self) -> Option<Duration> {
+        let default = || (!std::io::stdout().is_terminal()).then_some(0.5);
+        self.minutes.or_else(default).map(|minutes| Duration::from_secs_f64(60.0 * minutes))
+    }
+}
+
+/// From one measurement to the next.
+const ROUND: Duration = Duration::from_millis(500);
+
+/// Hosts that have not found each other after so long never will.
+const CONVERGED: Duration = Duration::from_secs(60);
+
+/// Context for what happens at one host.
+fn at<T>(outcome: anyhow::Result<T>, name: &str) -> anyhow::Result<T> {
+    outcome.with_context(|| name.to_owned())
+}

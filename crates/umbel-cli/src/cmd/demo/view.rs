@@ -1,0 +1,172 @@
+//! What people see of the demo: redrawn in place on a terminal, plain lines elsewhere.
+
+use std::time::{Duration, Instant};
+
+use console::{Term, style};
+
+use super::churn::Objects;
+use super::cluster::Cluster;
+use super::measure::{HostMeasured, Measured};
+use super::{MISS_TARGET, SET};
+use crate::output::{bytes, count, number, percent, print};
+
+/// Where the demo is shown.
+pub(super) struct View {
+    form: Form,
+    /// Lines of the last picture.
+    drawn: usize,
+    next_line: Instant,
+    introduced: bool,
+}
+
+enum Form {
+    Picture(Term),
+    Lines,
+    /// Somebody waits for JSON.
+    Nothing,
+}
+
+impl View {
+    pub(super) fn new(json: bool) -> Self {
+        let term = Term::stdout();
+        let form = match (json, term.is_term()) {
+            (true, _) => Form::Nothing,
+            (false, true) => Form::Picture(term),
+            (false, false) => Form::Lines,
+        };
+        Self { form, drawn: 0, next_line: Instant::now(), introduced: false }
+    }
+
+    /// Says what is being done.
+    pub(super) fn say(&mut self, what: &str) -> anyhow::Result<()> {
+        match self.form {
+            Form::Nothing => Ok(()),
+            _ => print(&format!("{what}\n")),
+        }
+    }
+
+    /// Shows how things stand.
+    pub(super) fn show(
+        &mut self,
+        measured: &Measured,
+        cluster: &Cluster,
+        objects: &[Objects],
+    ) -> anyhow::Result<()> {
+        match &self.form {
+            Form::Nothing => Ok(()),
+            Form::Picture(term) => {
+                let mut lines = picture(measured);
+                lines.push(String::new());
+                lines.extend(to_try(cluster, objects));
+                lines.push(String::new());
+                lines.push(style("Ctrl-C ends it, and everything is gone").dim().to_string());
+                term.clear_last_lines(self.drawn)?;
+                term.write_line(&lines.join("\n"))?;
+                // A line that is wider than the terminal takes several.
+                let width = usize::from(term.size().1).max(1);
+                let tall = |line: &String| console::measure_text_width(line).div_ceil(width).max(1);
+                self.drawn = lines.iter().map(tall).sum();
+                Ok(())
+            }
+            Form::Lines => self.line(measured, cluster, objects),
+        }
+    }
+
+    fn line(
+        &mut self,
+        measured: &Measured,
+        cluster: &Cluster,
+        objects: &[Objects],
+    ) -> anyhow::Result<()> {
+        if !self.introduced {
+            self.introduced = true;
+            let lines: Vec<String> = to_try(cluster, objects).collect();
+            print(&format!("{}\n", lines.join("\n")))?;
+        }
+        if Instant::now() < self.next_line {
+            return Ok(());
+        }
+        self.next_line = Instant::now() + LINE_EVERY;
+        let seconds = measured.seconds;
+        print(&format!("{seconds:>6.1} s: {}\n", rates(measured).join("; ")))
+    }
+}
+
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// The whole state, a line at a time.
+fn picture(measured: &Measured) -> Vec<String> {
+    let title =
+        format!("{} hosts on this machine, for {:.0} s", measured.hosts.len(), measured.seconds);
+    let mut lines = vec![style(title).bold().to_string(), String::new()];
+    let names =
+        format!("{:<8} {:<21} {:>9} {:>8}  missed now", "host", "port", "objects", "updates");
+    lines.push(style(names).underlined().to_string());
+    lines.extend(measured.hosts.iter().map(host_line));
+    lines.push(String::new());
+    lines.extend(rates(measured));
+    lines
+}
+
+fn host_line(host: &HostMeasured) -> String {
+    let HostMeasured { name, at, items, updates, miss, .. } = host;
+    let (items, updates) = (count(*items as u64), count(*updates as u64));
+    format!(
+        "{name:<8} {at:<21} {items:>9} {updates:>8}  {} {}",
+        bar(*miss / MISS_TARGET),
+        percent(*miss)
+    )
+}
+
+/// How much of its target is used up.
+fn bar(share: f64) -> String {
+    let full = (share * BAR as f64).round().clamp(0.0, BAR as f64) as usize;
+    let text = format!("{}{}", "#".repeat(full), ".".repeat(BAR - full));
+    let styled = if share <= 1.0 { style(text).green() } else { style(text).yellow() };
+    styled.to_string()
+}
+
+const BAR: usize = 20;
+
+/// What was measured against what was promised.
+fn rates(measured: &Measured) -> [String; 3] {
+    let Measured { missed, members_asked, falsely_named, absent_asked, .. } = measured;
+    let ratio = measured.full_broadcast_bytes / measured.bytes_sent;
+    let times = match ratio.is_finite() {
+        true => format!(", {} times as much", number(ratio)),
+        false => String::new(),
+    };
+    [
+        format!(
+            "missed {} of {} objects of others: {} (target {})",
+            count(*missed),
+            count(*members_asked),
+            percent(measured.miss_rate),
+            percent(measured.miss_target)
+        ),
+        format!(
+            "named somebody for {} of {} objects of nobody: {} (promised {})",
+            count(*falsely_named),
+            count(*absent_asked),
+            percent(measured.false_positive_rate),
+            percent(measured.false_positive_promised)
+        ),
+        format!(
+            "sent {}; whole filters instead would be {}{times}",
+            bytes(measured.bytes_sent),
+            bytes(measured.full_broadcast_bytes)
+        ),
+    ]
+}
+
+/// Command lines that work while the demo runs.
+fn to_try(cluster: &Cluster, objects: &[Objects]) -> impl Iterator<Item = String> {
+    let first = cluster.hosts().next().map(|host| host.at.clone());
+    let last = objects.last().map(|home| home.key(home.range().end.saturating_sub(1)));
+    first.zip(last).into_iter().flat_map(|(at, key)| {
+        [
+            format!("try: redis-cli -p {} UMBEL.WHO {SET} {key}", at.port()),
+            format!("     umbel who --at {at} {SET} {key}"),
+        ]
+    })
+}

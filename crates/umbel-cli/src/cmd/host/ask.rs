@@ -1,0 +1,209 @@
+//! `umbel has`, `umbel who` and `umbel missing`: questions about any number of keys.
+//!
+//! Answers are printed as they come, in the order of the keys; none is held back.
+
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write as _};
+use std::process::ExitCode;
+
+use clap::Args;
+use redis::Value;
+use serde::Serialize;
+
+use super::keys::Keys;
+use super::{Options, set_name};
+use crate::client::{Asked, Batch, flags, stream, texts, wrong_answer};
+use crate::output::{JsonKey, checked, ended_by_reader};
+use crate::progress::Progress;
+
+/// Print the keys that the host itself holds: exact
+#[derive(Args)]
+#[command(after_help = "\
+Exit status as grep's: 0 if some key was printed, 1 if none, 2 for errors.
+With --json: {\"keys\": [...], \"asked\": 3, \"count\": 1}; a key that is not UTF-8 is an object
+{\"hex\": \"ff00\"}.
+
+Examples:
+  umbel has images layer/4f53 && echo 'already here'
+  umbel has images --file wanted.txt > here.txt")]
+pub(crate) struct Has {
+    #[command(flatten)]
+    question: Question,
+}
+
+/// Print which hosts hold each key, from the memory of the host that is asked
+#[derive(Args)]
+#[command(after_help = "\
+Prints each key, a tab and the names of the hosts, the asked one first if it holds the key.
+A name is wrong at most as often as the set's false positive rate says; umbel locate asks
+the hosts themselves. Exit status as grep's: 0 if some key has a host, 1 if none, 2 for errors.
+With --json: {\"keys\": [{\"key\": \"a\", \"hosts\": [\"cache-1\"]}], \"asked\": 1, \"count\": 1}.
+
+Examples:
+  umbel who images layer/4f53
+  umbel who images --file wanted.txt --at cache-2:7440 --json")]
+pub(crate) struct Who {
+    #[command(flatten)]
+    question: Question,
+}
+
+/// Print the keys that no host holds: claims are confirmed by asking the claimants
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  umbel missing builds --file outputs.txt | upload
+  umbel missing builds 4f53 77aa --json")]
+pub(crate) struct Missing {
+    #[command(flatten)]
+    question: Question,
+}
+
+#[derive(Args)]
+struct Question {
+    /// Set
+    #[arg(value_parser = set_name)]
+    set: String,
+    #[command(flatten)]
+    keys: Keys,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Has {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let print = |printer: &mut Printer, batch: &Batch, answer: &Value| {
+            let flags = flags(answer, batch.len())?;
+            let held = batch.keys().zip(flags).filter(|(_, held)| *held);
+            Some(held.map(|(key, _)| key).try_for_each(|key| printer.key(key)))
+        };
+        self.question.run("UMBEL.HAS", print).map(found)
+    }
+}
+
+impl Who {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let print = |printer: &mut Printer, batch: &Batch, answer: &Value| {
+            let Value::Array(answers) = answer else { return None };
+            let hosts: Vec<_> = answers.iter().map(texts).collect::<Option<_>>()?;
+            let matches = hosts.len() == batch.len();
+            matches.then(|| {
+                batch.keys().zip(&hosts).try_for_each(|(key, hosts)| printer.hosts(key, hosts))
+            })
+        };
+        self.question.run("UMBEL.WHO", print).map(found)
+    }
+}
+
+impl Missing {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let print = |printer: &mut Printer, _: &Batch, answer: &Value| {
+            Some(texts(answer)?.into_iter().try_for_each(|key| printer.key(key)))
+        };
+        self.question.run("UMBEL.MISSING", print).map(|_| ExitCode::SUCCESS)
+    }
+}
+
+/// As grep: some or none.
+pub(super) fn found(count: u64) -> ExitCode {
+    if count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+}
+
+impl Question {
+    /// Asks about all keys; `print` returns `None` for what is no answer. How many keys
+    /// were found comes back.
+    fn run(
+        &self,
+        command: &str,
+        print: impl Fn(&mut Printer, &Batch, &Value) -> Option<io::Result<()>>,
+    ) -> anyhow::Result<u64> {
+        self.keys.check()?;
+        let address = self.options.at.address();
+        let asked = Asked::new(&[command, &self.set]);
+        let mut printer = Printer::new(self.options.json);
+        let outcome = stream(
+            address,
+            &asked,
+            |each| self.keys.read(&progress(), each),
+            |batch, answer| {
+                printer.asked += batch.len() as u64;
+                let printed = print(&mut printer, batch, answer);
+                checked(printed.ok_or_else(|| wrong_answer(address, answer))?)?;
+                checked(printer.flush())
+            },
+        );
+        let outcome = outcome.and_then(|()| checked(printer.finish()));
+        ended_by_reader(outcome.map(|()| ExitCode::SUCCESS))?;
+        Ok(printer.found)
+    }
+}
+
+/// Keys and a bar on the same terminal would write over each other.
+fn progress() -> Progress {
+    if io::stdout().is_terminal() { Progress::none() } else { Progress::new("asking") }
+}
+
+/// Prints keys as lines, or as one JSON object.
+pub(super) struct Printer {
+    out: BufWriter<StdoutLock<'static>>,
+    json: bool,
+    printed: u64,
+    /// Keys that were asked for.
+    pub(super) asked: u64,
+    /// Keys of which there was something to tell.
+    pub(super) found: u64,
+}
+
+/// A key and its hosts.
+#[derive(Serialize)]
+struct Held<'a> {
+    key: JsonKey<'a>,
+    hosts: Vec<JsonKey<'a>>,
+}
+
+impl Printer {
+    pub(super) fn new(json: bool) -> Self {
+        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        Self { out, json, printed: 0, asked: 0, found: 0 }
+    }
+
+    fn key(&mut self, key: &[u8]) -> io::Result<()> {
+        self.found += 1;
+        match self.json {
+            true => self.element(&JsonKey::of(key)),
+            false => self.line(&[key]),
+        }
+    }
+
+    pub(super) fn hosts(&mut self, key: &[u8], hosts: &[&[u8]]) -> io::Result<()> {
+        self.found += u64::from(!hosts.is_empty());
+        if self.json {
+            let hosts = hosts.iter().map(|host| JsonKey::of(host)).collect();
+            return self.element(&Held { key: JsonKey::of(key), hosts });
+        }
+        self.line(&[key, b"\t", &hosts.join(&b' ')])
+    }
+
+    fn line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        parts.iter().try_for_each(|part| self.out.write_all(part))?;
+        self.out.write_all(b"\n")
+    }
+
+    fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
+        self.out.write_all(if self.printed == 0 { b"{\"keys\":[" } else { b"," })?;
+        self.printed += 1;
+        Ok(serde_json::to_writer(&mut self.out, element)?)
+    }
+
+    /// Lets a waiting reader have what there is.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        if self.json {
+            let start = if self.printed == 0 { "{\"keys\":[" } else { "" };
+            let Self { asked, found, .. } = self;
+            writeln!(self.out, "{start}],\"asked\":{asked},\"count\":{found}}}")?;
+        }
+        self.out.flush()
+    }
+}

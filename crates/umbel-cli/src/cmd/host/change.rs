@@ -1,0 +1,127 @@
+//! `umbel add` and `umbel remove`: what the host itself holds.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::keys::Keys;
+use super::{Options, seconds, set_name};
+use crate::client::{Asked, flags, stream, wrong_answer};
+use crate::output::{count, print};
+use crate::progress::Progress;
+
+/// Add keys to a set of the host; a set that is not there is made
+#[derive(Args)]
+#[command(after_help = "\
+Keys of a file are checked before the first is sent. An error says how many keys are in.
+
+Examples:
+  umbel add images layer/4f53 layer/77aa
+  umbel add images --file keys.txt --at cache-2:7440
+  find . -type f | umbel add files -
+  umbel add sessions --lifetime 3600 token-17")]
+pub(crate) struct Add {
+    /// Set
+    #[arg(value_parser = set_name)]
+    set: String,
+    #[command(flatten)]
+    keys: Keys,
+    /// Seconds after which the keys leave on their own [default: the set's own]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    lifetime: Option<f64>,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Add {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let asked = match self.lifetime {
+            None => Asked::new(&["UMBEL.ADD", &self.set]),
+            Some(lifetime) => Asked::new(&["UMBEL.ADDEX", &self.set, &lifetime.to_string()]),
+        };
+        let Changed { keys, changed } = change(&self.keys, &self.options, &asked, "adding")?;
+        let set = &self.set;
+        if self.options.json {
+            let done = Added { set, keys, added: changed };
+            print(&format!("{}\n", serde_json::to_string(&done)?))?;
+        } else {
+            print(&format!("added {} of {} keys to {set}\n", count(changed), count(keys)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[derive(Serialize)]
+struct Added<'a> {
+    set: &'a str,
+    keys: u64,
+    added: u64,
+}
+
+/// Remove keys from a set of the host; absent ones are passed over
+#[derive(Args)]
+#[command(after_help = "\
+Examples:
+  umbel remove images layer/4f53
+  umbel remove images --file gone.txt --json")]
+pub(crate) struct Remove {
+    /// Set
+    #[arg(value_parser = set_name)]
+    set: String,
+    #[command(flatten)]
+    keys: Keys,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Remove {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let asked = Asked::new(&["UMBEL.REM", &self.set]);
+        let Changed { keys, changed } = change(&self.keys, &self.options, &asked, "removing")?;
+        let set = &self.set;
+        if self.options.json {
+            let done = Removed { set, keys, removed: changed };
+            print(&format!("{}\n", serde_json::to_string(&done)?))?;
+        } else {
+            print(&format!("removed {} of {} keys from {set}\n", count(changed), count(keys)))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+#[derive(Serialize)]
+struct Removed<'a> {
+    set: &'a str,
+    keys: u64,
+    removed: u64,
+}
+
+/// Keys sent, and those of them that made a difference.
+struct Changed {
+    keys: u64,
+    changed: u64,
+}
+
+fn change(
+    keys: &Keys,
+    options: &Options,
+    asked: &Asked,
+    what: &'static str,
+) -> anyhow::Result<Changed> {
+    keys.check()?;
+    let address = options.at.address();
+    let mut done = Changed { keys: 0, changed: 0 };
+    stream(
+        address,
+        asked,
+        |each| keys.read(&Progress::new(what), each),
+        |batch, answer| {
+            let flags = flags(answer, batch.len()).ok_or_else(|| wrong_answer(address, answer))?;
+            done.keys += batch.len() as u64;
+            done.changed += flags.filter(|flag| *flag).count() as u64;
+            Ok(())
+        },
+    )?;
+    Ok(done)
+}

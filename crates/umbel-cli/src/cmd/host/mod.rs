@@ -1,0 +1,43 @@
+//! Commands that ask or tell a running host, over its RESP port.
+
+mod ask;
+mod change;
+mod everyone;
+mod keys;
+mod locate;
+mod show;
+mod sync;
+mod tell;
+
+use clap::Args;
+
+pub(crate) use ask::{Has, Missing, Who};
+pub(crate) use change::{Add, Remove};
+pub(crate) use locate::Locate;
+pub(crate) use show::{Hosts, Info, Sets};
+pub(crate) use sync::Sync;
+pub(crate) use tell::{PolicyCommand, Publish, Reserve};
+
+use crate::client::At;
+
+/// What every command of this kind understands.
+#[derive(Args)]
+struct Options {
+    #[command(flatten)]
+    at: At,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// A set's name on the command line: printable, without spaces, at most 255 bytes.
+fn set_name(text: &str) -> Result<String, String> {
+    let range = "a set's name has 1 to 255 bytes, none of them a space or control character";
+    umbel::replica::Name::new(text).map(|name| name.to_string()).ok_or_else(|| range.to_owned())
+}
+
+/// A time on the command line, as hosts take it.
+fn seconds(text: &str) -> Result<f64, String> {
+    let range = "a number of seconds above 0 and at most 10^9 is needed";
+    crate::values::real(text).filter(|s| *s > 0.0 && *s <= 1e9).ok_or_else(|| range.to_owned())
+}

@@ -1,0 +1,149 @@
+//! `umbel publish`, `umbel policy` and `umbel reserve`: what a host is told about its set.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use umbel::Rate;
+use umbel::replica::Policy;
+
+use super::everyone::{Told, everyone};
+use super::{Options, seconds, set_name};
+use crate::client::{text, wrong_answer};
+use crate::output::print;
+use crate::values;
+
+/// Publish everything about a set now, cleared bits included
+#[derive(Args)]
+#[command(after_help = "Examples:\n  umbel publish images")]
+pub(crate) struct Publish {
+    /// Set
+    #[arg(value_parser = set_name)]
+    set: String,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Publish {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        tell(&self.options, false, &["UMBEL.PUBLISH", &self.set])
+    }
+}
+
+/// Show or change when a set's replicas are updated
+#[derive(Args)]
+#[command(
+    name = "policy",
+    after_help = "\
+Policies: miss:0.01,ghost=0.05   overall:0.1,weights=1/5   dirty:0.1   interval:60
+          budget:10000           manual
+each with shortest= and longest= seconds between updates.
+
+Examples:
+  umbel policy images
+  umbel policy images miss:0.02,shortest=5 --all-hosts"
+)]
+pub(crate) struct PolicyCommand {
+    /// Set
+    #[arg(value_parser = set_name)]
+    set: String,
+    /// New policy; without one, the present one is shown
+    policy: Option<Policy>,
+    /// Tell every host of the cluster
+    #[arg(long, requires = "policy")]
+    all_hosts: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl PolicyCommand {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        match self.policy {
+            Some(policy) => {
+                let words = ["UMBEL.POLICY", &self.set, &policy.to_string()];
+                tell(&self.options, self.all_hosts, &words)
+            }
+            None => self.show(),
+        }
+    }
+
+    fn show(&self) -> anyhow::Result<ExitCode> {
+        let mut client = self.options.at.connect()?;
+        let answer = client.ask(&[b"UMBEL.POLICY", self.set.as_bytes()])?;
+        let policy = text(&answer).and_then(|text| str::from_utf8(text).ok());
+        let policy = policy.ok_or_else(|| wrong_answer(client.address(), &answer))?;
+        print(&match self.options.json {
+            true => format!("{}\n", serde_json::json!({ "set": self.set, "policy": policy })),
+            false => format!("{policy}\n"),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Make a set with a rate and a capacity of its own, or rebuild it so
+#[derive(Args)]
+#[command(after_help = "\
+The rate is the chance that one lookup of an absent key names any wrong host, with as many
+hosts as --hosts says. umbel plan replica tells what a set will cost.
+
+Examples:
+  umbel reserve images --false-positive 0.001 --capacity 1e6
+  umbel reserve images --false-positive 1% --capacity 1e6 --hosts 40 --all-hosts
+  umbel reserve sessions --false-positive 0.01 --capacity 1e5 --lifetime 3600")]
+pub(crate) struct Reserve {
+    /// Set
+    #[arg(value_parser = set_name)]
+    set: String,
+    /// Chance that a lookup of an absent key names any wrong host
+    #[arg(long, value_name = "RATE", value_parser = values::rate)]
+    false_positive: Rate,
+    /// Keys of this host that it is planned for; beyond them it grows
+    #[arg(long, value_name = "KEYS", value_parser = values::items)]
+    capacity: u64,
+    /// Hosts that the rate is planned for [default: the host's configuration]
+    #[arg(long, value_name = "HOSTS", value_parser = values::some)]
+    hosts: Option<u64>,
+    /// When its replicas are updated [default: the host's configuration]
+    #[arg(long)]
+    policy: Option<Policy>,
+    /// Seconds after which keys leave on their own [default: the host's configuration]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    lifetime: Option<f64>,
+    /// Tell every host of the cluster
+    #[arg(long)]
+    all_hosts: bool,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Reserve {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let mut words = vec![
+            "UMBEL.RESERVE".to_owned(),
+            self.set.clone(),
+            self.false_positive.get().to_string(),
+            self.capacity.to_string(),
+        ];
+        let mut option = |name: &str, value: Option<String>| {
+            words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+        };
+        option("HOSTS", self.hosts.map(|hosts| hosts.to_string()));
+        option("POLICY", self.policy.map(|policy| policy.to_string()));
+        option("LIFETIME", self.lifetime.map(|lifetime| lifetime.to_string()));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        tell(&self.options, self.all_hosts, &words)
+    }
+}
+
+/// Tells one host, or all; every one that was told is named.
+fn tell(options: &Options, all_hosts: bool, words: &[&str]) -> anyhow::Result<ExitCode> {
+    let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+    if all_hosts {
+        return everyone(options, &words);
+    }
+    let mut client = options.at.connect()?;
+    client.tell(&words)?;
+    if options.json {
+        print(&format!("{}\n", serde_json::to_string(&[Told::done(client.address())])?))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}

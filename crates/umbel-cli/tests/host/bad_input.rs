@@ -1,0 +1,134 @@
+//! Whatever is wrong is told in one line, with exit status 2.
+
+use std::net::TcpListener;
+
+use super::fake::{Fake, array, bulk, error};
+use super::refused;
+
+/// Every command that asks a host, with arguments that would work.
+const COMMANDS: [&[&str]; 14] = [
+    &["add", "s", "k"],
+    &["add", "s", "k", "--lifetime", "5"],
+    &["remove", "s", "k"],
+    &["has", "s", "k"],
+    &["who", "s", "k"],
+    &["missing", "s", "k"],
+    &["locate", "s", "k"],
+    &["hosts"],
+    &["sets"],
+    &["info"],
+    &["info", "s"],
+    &["publish", "s"],
+    &["policy", "s"],
+    &["reserve", "s", "--false-positive", "0.01", "--capacity", "5"],
+];
+
+/// All of them say this of a host that answers so.
+fn all_say(fake: &Fake, said: &str) {
+    for command in COMMANDS {
+        let told = refused(&fake.at, command, "");
+        assert!(told.contains(&fake.at) && told.contains(said), "{command:?}: {told}");
+    }
+}
+
+#[test]
+fn nobody_there() {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
+    for command in COMMANDS.iter().chain([&&["sync", "s", "-"][..]]) {
+        let told = refused(&free, command, "k\n");
+        assert!(told.contains(&free) && told.contains("is `umbel serve` running there?"), "{told}");
+    }
+}
+
+#[test]
+fn what_the_host_refuses_is_told() {
+    all_say(&Fake::start(|_| Some(error("no such set 's'"))), ": no such set 's'\n");
+}
+
+#[test]
+fn a_connection_that_is_cut_is_told() {
+    all_say(&Fake::start(|_| None), "umbel serve");
+}
+
+#[test]
+fn answers_of_another_kind_are_told() {
+    all_say(&Fake::start(|_| Some(b":5\r\n".to_vec())), "different versions");
+    let too_many = Fake::start(|_| Some(array([bulk(b"x"), bulk(b"y")].into_iter())));
+    for command in [&["add", "s", "k"], &["has", "s", "k"], &["who", "s", "k"]] {
+        assert!(refused(&too_many.at, command, "").contains("different versions"));
+    }
+}
+
+#[test]
+fn garbage_is_told() {
+    all_say(&Fake::start(|_| Some(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())), "RESP port");
+}
+
+#[test]
+fn bad_arguments_ask_nobody() {
+    let host = Fake::host();
+    let long = "k".repeat(40_000);
+    for (arguments, said) in [
+        (&["add", "s"][..], "KEY"),
+        (&["add"], "SET"),
+        (&["add", "a b", "k"], "a set's name"),
+        (&["add", "s", ""], "empty key"),
+        (&["add", "s", &long], "at most 32768 bytes"),
+        (&["add", "s", "k", "--file", "f"], "--file"),
+        (&["add", "s", "--file", "/no/such/file"], "/no/such/file"),
+        (&["add", "s", "--file", "/"], "directory"),
+        (&["add", "s", "k", "--lifetime", "0"], "above 0"),
+        (&["add", "s", "k", "--lifetime", "soon"], "above 0"),
+        (&["has", "s"], "KEY"),
+        (&["who", "s"], "KEY"),
+        (&["missing", "s"], "KEY"),
+        (&["locate", "s"], "KEY"),
+        (&["locate", "s", "k", "--timeout", "0"], "--timeout"),
+        (&["policy", "s", "often"], "unknown policy 'often'"),
+        (&["policy", "s", "--all-hosts"], "POLICY"),
+        (&["reserve", "s", "--capacity", "5"], "--false-positive"),
+        (&["reserve", "s", "--false-positive", "2", "--capacity", "5"], "1e-15"),
+        (&["reserve", "s", "--false-positive", "0.1", "--capacity", "0"], "2^40"),
+        (&["sync", "s"], "--dir"),
+        (&["sync", "s", "x"], "-"),
+        (&["sync", "s", "-", "--every", "5"], "only once"),
+        (&["sync", "s", "--dir", "/no/such/folder"], "/no/such/folder"),
+        (&["sync", "s", "--dir", "/etc/passwd"], "no folder"),
+        (&["sync", "s", "--file", "/no/such/file"], "/no/such/file"),
+        (&["sync", "s", "--dir", "/etc", "--every", "0"], "above 0"),
+        (&["hosts", "--at", "here"], "a host and its port"),
+    ] {
+        let told = refused(&host.at, arguments, "");
+        assert!(told.contains(said), "{arguments:?}: {told}");
+    }
+    assert_eq!(host.asked(), Vec::<Vec<Vec<u8>>>::new());
+}
+
+#[test]
+fn a_bad_line_of_a_file_changes_nothing() {
+    let host = Fake::host();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys");
+    std::fs::write(&file, format!("good\n\n{}\n", "k".repeat(40_000))).unwrap();
+    let told = refused(&host.at, &["add", "s", "--file", file.to_str().unwrap()], "");
+    assert!(told.contains("line 3: a key has at most 32768 bytes, not 40000"), "{told}");
+    assert_eq!(host.asked(), Vec::<Vec<Vec<u8>>>::new());
+    let input = std::fs::read_to_string(&file).unwrap();
+    let told = refused(&host.at, &["add", "s", "-"], &input);
+    assert!(told.contains("standard input, line 3"), "{told}");
+}
+
+#[test]
+fn an_error_in_the_middle_says_how_far_it_came() {
+    let answered = std::sync::atomic::AtomicUsize::new(0);
+    let host = Fake::start(move |words| {
+        let before = answered.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        Some(match before {
+            0 => array(words[2..].iter().map(|_| b":1\r\n".to_vec())),
+            _ => error("disk full"),
+        })
+    });
+    let lines: String = (0..5000).map(|n| format!("{n}\n")).collect();
+    let told = refused(&host.at, &["add", "s", "-"], &lines);
+    assert!(told.contains("disk full"), "{told}");
+}

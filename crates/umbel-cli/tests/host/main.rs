@@ -1,0 +1,177 @@
+//! Commands that ask a host, against a stand-in.
+
+mod bad_input;
+mod fake;
+mod sync;
+
+use assert_cmd::Command;
+use fake::{Fake, bulk, error, map};
+use serde_json::Value;
+
+/// What a command prints and its exit status; it must say nothing on standard error.
+pub(crate) fn run(at: &str, arguments: &[&str], input: &str) -> (i32, String) {
+    let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
+    let output = umbel.env("UMBEL_AT", at).args(arguments).write_stdin(input).output();
+    let output = output.expect("the binary runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.is_empty(), "{arguments:?}: {told}");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    (output.status.code().expect("an exit status"), printed)
+}
+
+/// The one line on standard error of a command that fails.
+pub(crate) fn refused(at: &str, arguments: &[&str], input: &str) -> String {
+    let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
+    let output = umbel.env("UMBEL_AT", at).args(arguments).write_stdin(input).output();
+    let output = output.expect("the binary runs");
+    let told = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+    assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
+    told
+}
+
+fn json(at: &str, arguments: &[&str]) -> Value {
+    let (_, printed) = run(at, arguments, "");
+    serde_json::from_str(&printed).expect("one JSON value")
+}
+
+#[test]
+fn keys_are_added_asked_for_and_removed() {
+    let host = Fake::host();
+    let at = &host.at;
+    assert_eq!(run(at, &["add", "s", "a", "b", "a"], ""), (0, "added 2 of 3 keys to s\n".into()));
+    assert_eq!(run(at, &["has", "s", "b", "x", "a"], ""), (0, "b\na\n".into()));
+    assert_eq!(run(at, &["has", "s", "x"], ""), (1, String::new()));
+    assert_eq!(run(at, &["who", "s", "a", "x"], ""), (0, "a\ta\nx\t\n".into()));
+    assert_eq!(run(at, &["who", "s", "x"], ""), (1, "x\t\n".into()));
+    assert_eq!(run(at, &["locate", "s", "a", "--timeout", "50"], ""), (0, "a\ta\n".into()));
+    assert_eq!(run(at, &["locate", "s", "x"], ""), (1, "x\t\n".into()));
+    assert_eq!(run(at, &["missing", "s", "a", "x"], ""), (0, "x\n".into()));
+    assert_eq!(run(at, &["missing", "s", "a"], ""), (0, String::new()));
+    assert_eq!(run(at, &["remove", "s", "a", "x"], ""), (0, "removed 1 of 2 keys from s\n".into()));
+    assert_eq!(run(at, &["sets"], ""), (0, "s\n".into()));
+    assert_eq!(run(at, &["add", "s", "c", "--lifetime", "1.5"], "").0, 0);
+    let words: Vec<Vec<u8>> = ["UMBEL.ADDEX", "s", "1.5", "c"].map(Into::into).to_vec();
+    assert!(host.asked().contains(&words));
+}
+
+#[test]
+fn many_keys_come_through_in_order() {
+    let host = Fake::host();
+    let at = &host.at;
+    let lines: String = (0..25_000).map(|n| format!("key-{n}\n")).collect();
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    std::fs::write(&file, format!("\n{lines}\r\n")).expect("a file");
+    let file = file.to_str().expect("text");
+    assert_eq!(run(at, &["add", "s", "--file", file], "").1, "added 25,000 of 25,000 keys to s\n");
+    let (code, held) = run(at, &["has", "s", "-"], &lines);
+    assert!(code == 0 && held == lines, "all of them, in order");
+    let (_, absent) = run(at, &["missing", "s", "-"], "x\nkey-7\ny\n");
+    assert_eq!(absent, "x\ny\n");
+    assert!(host.asked().iter().all(|words| words.len() <= 1002), "about a thousand a command");
+    assert_eq!(run(at, &["add", "s", "-"], "").1, "added 0 of 0 keys to s\n");
+}
+
+#[test]
+fn answers_come_as_json() {
+    let host = Fake::host();
+    let at = &host.at;
+    assert_eq!(
+        json(at, &["add", "s", "a", "--json"]),
+        serde_json::json!({"set": "s", "keys": 1, "added": 1})
+    );
+    let has = json(at, &["has", "s", "a", "x", "--json"]);
+    assert_eq!(has, serde_json::json!({"keys": ["a"], "asked": 2, "count": 1}));
+    let who = json(at, &["who", "s", "a", "x", "--json"]);
+    let keys = serde_json::json!([{"key": "a", "hosts": ["a"]}, {"key": "x", "hosts": []}]);
+    assert_eq!(who, serde_json::json!({"keys": keys, "asked": 2, "count": 1}));
+    assert_eq!(json(at, &["locate", "s", "a", "--json"])["count"], 1);
+    assert_eq!(json(at, &["missing", "s", "x", "--json"])["keys"], serde_json::json!(["x"]));
+    assert_eq!(json(at, &["sets", "--json"]), serde_json::json!(["s"]));
+    assert_eq!(json(at, &["info", "s", "--json"]), serde_json::json!({"items": 1, "miss": 0.5}));
+    assert_eq!(json(at, &["policy", "s", "--json"])["policy"], "manual");
+    assert_eq!(json(at, &["publish", "s", "--json"])[0]["done"], true);
+    let removed = json(at, &["remove", "s", "a", "--json"]);
+    assert_eq!(removed, serde_json::json!({"set": "s", "keys": 1, "removed": 1}));
+}
+
+#[test]
+fn a_set_is_shown_and_told() {
+    let host = Fake::host();
+    let at = &host.at;
+    run(at, &["add", "s", "a"], "");
+    assert_eq!(run(at, &["info", "s"], ""), (0, "  items  1\n  miss   0.5\n".into()));
+    assert_eq!(run(at, &["policy", "s"], ""), (0, "manual\n".into()));
+    assert_eq!(run(at, &["policy", "s", "miss:0.02"], ""), (0, String::new()));
+    assert_eq!(run(at, &["publish", "s"], ""), (0, String::new()));
+    let told = host.asked();
+    let policy = ["UMBEL.POLICY", "s", "miss:0.02,ghost=0.05"].map(|word| word.as_bytes().to_vec());
+    assert!(told.contains(&policy.to_vec()));
+}
+
+#[test]
+fn all_hosts_are_told_and_each_is_named() {
+    let other = Fake::start(|_| Some(b"+OK\r\n".to_vec()));
+    let there = other.at.clone();
+    let gone = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
+    let failing = Fake::start(|_| Some(error("out of memory")));
+    let refusing = failing.at.clone();
+    let asked = Fake::start(move |words| {
+        let text = |text: &str| String::from_utf8(bulk(text.as_bytes())).unwrap();
+        let host = |name: &str, at: &str| map(&[("name", &text(name)), ("resp", &text(at))]);
+        Some(match &words[0][..] {
+            b"UMBEL.HOSTS" => fake::array(
+                [host("b", &there), host("c", &gone.to_string()), host("d", &refusing)].into_iter(),
+            ),
+            _ => error("it was not asked"),
+        })
+    });
+    let reserve = [
+        "reserve",
+        "s",
+        "--false-positive",
+        "1%",
+        "--capacity",
+        "1e6",
+        "--hosts",
+        "40",
+        "--policy",
+        "manual",
+        "--lifetime",
+        "60",
+        "--all-hosts",
+    ];
+    let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
+    let output = umbel.args(reserve).args(["--at", &asked.at]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], format!("b at {}: done", other.at));
+    assert!(lines[1].starts_with(&format!("c at {gone}: nobody answers")), "{printed}");
+    assert!(lines[2].ends_with("out of memory"), "{printed}");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "umbel: 2 of 3 hosts were not told\n");
+    let words = "UMBEL.RESERVE s 0.01 1000000 HOSTS 40 POLICY manual LIFETIME 60";
+    assert_eq!(
+        other.asked(),
+        [words.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>()]
+    );
+}
+
+#[test]
+fn hosts_are_a_table() {
+    let asked = Fake::start(|_| {
+        let host = |name: &str, age| {
+            let name = String::from_utf8(bulk(name.as_bytes())).unwrap();
+            map(&[("name", &name), ("last_update_seconds", age), ("alive", "#t\r\n")])
+        };
+        Some(fake::array([host("a", ",0.25\r\n"), host("cache-2", "_\r\n")].into_iter()))
+    });
+    let (code, printed) = run(&asked.at, &["hosts"], "");
+    assert_eq!(code, 0);
+    assert_eq!(
+        printed,
+        "name     last update seconds  alive\na        0.25                 yes\ncache-2  -                    yes\n"
+    );
+    assert_eq!(json(&asked.at, &["hosts", "--json"])[1]["last_update_seconds"], Value::Null);
+}

@@ -1,0 +1,243 @@
+//! Layers on top of each other, and what they come to.
+
+use std::path::Path;
+
+use umbel::Seed;
+
+use super::layer::Given;
+use super::value::{self, SHORTEST_SECRET};
+use super::{
+    HashKey, KEYS, Key, Kind, Layer, Limits, Origin, SetPlan, Settings, SettingsError, Storage,
+    Timing,
+};
+
+/// Layers on top of each other: what is said later wins, key by key.
+#[derive(Debug, Clone, Default)]
+pub struct Draft {
+    layer: Layer,
+}
+
+/// A key as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shown {
+    /// The key's name.
+    pub key: &'static str,
+    /// Its value; `None` if there is none, and not the value of a secret.
+    pub value: Option<String>,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+impl Draft {
+    /// Nothing but defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lays `layer` on top. A layer that says where the catalogue lives, or what the hash is
+    /// keyed with, in one way takes back what a weaker one said in the other.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::Both`] if the layer says it in both ways.
+    pub fn with(mut self, layer: Layer) -> Result<Self, SettingsError> {
+        let layer = layer.alone()?;
+        for [one, other] in [["data", "memory"], ["hash_key", "hash_key_file"]] {
+            for (given, gone) in [(one, other), (other, one)] {
+                if layer.given.contains_key(given) {
+                    self.layer.given.remove(gone);
+                }
+            }
+        }
+        self.layer.given.extend(layer.given);
+        Ok(self)
+    }
+
+    /// Every key, its value and where it comes from.
+    #[must_use]
+    pub fn shown(&self) -> Vec<Shown> {
+        let show = |key: &'static Key| match self.layer.given.get(key.name) {
+            Some(Given { values, origin }) => {
+                let hidden = || "(hidden)".to_owned();
+                let value = if key.kind == Kind::Secret { hidden() } else { values.join(", ") };
+                Shown { key: key.name, value: Some(value), origin: origin.clone() }
+            }
+            None => Shown {
+                key: key.name,
+                value: key.default.map(str::to_owned),
+                origin: Origin::Default,
+            },
+        };
+        KEYS.iter().map(show).collect()
+    }
+
+    /// What they come to.
+    ///
+    /// # Errors
+    ///
+    /// A key that has no default and was not given, a hash key file that cannot be read, and
+    /// what [`Settings`] promises.
+    pub fn settings(&self) -> Result<Settings, SettingsError> {
+        let settings = Settings {
+            name: self.optional("name", value::name)?.ok_or(SettingsError::Missing(NO_NAME))?,
+            cluster: self.one("cluster", value::name)?,
+            storage: self.storage()?,
+            durability: self.one("durability", value::durability)?,
+            resp: self.one("resp", value::address_or_off)?,
+            http: self.one("http", value::address_or_off)?,
+            listen: self.one("listen", value::listen)?,
+            peers: self.all("peers", value::peer)?,
+            advertise: self.optional("advertise", value::advertise)?,
+            hash_key: self.hash_key()?,
+            allow_remote: self.one("allow_remote", value::flag)?,
+            set: self.set()?,
+            limits: self.limits()?,
+            timing: self.timing()?,
+            log_level: self.one("log.level", value::log_level)?,
+            log_format: self.one("log.format", value::log_format)?,
+        };
+        self.check_exposure(&settings)?;
+        Ok(settings)
+    }
+
+    fn storage(&self) -> Result<Storage, SettingsError> {
+        if self.one("memory", value::flag)? {
+            return Ok(Storage::Memory);
+        }
+        let folder = self.optional("data", value::path)?;
+        folder.map(Storage::Folder).ok_or(SettingsError::Missing(NO_STORAGE))
+    }
+
+    fn hash_key(&self) -> Result<HashKey, SettingsError> {
+        let text =
+            |text: &str| value::secret(text).map(|secret| Seed::from_secret(secret.as_bytes()));
+        if let Some(seed) = self.optional("hash_key", text)? {
+            return Ok(HashKey::Secret(seed));
+        }
+        let file = self.optional("hash_key_file", value::path)?;
+        file.map_or(Ok(HashKey::WellKnown), |path| self.read_secret(&path).map(HashKey::Secret))
+    }
+
+    fn read_secret(&self, path: &Path) -> Result<Seed, SettingsError> {
+        let bytes = std::fs::read(path)
+            .map_err(|source| SettingsError::Read { path: path.to_owned(), source })?;
+        // The same secret whether it was written by an editor, by `echo` or by `printf`.
+        let end = bytes.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
+        if end < SHORTEST_SECRET {
+            return Err(SettingsError::Value {
+                origin: self.origin("hash_key_file"),
+                key: "hash_key_file",
+                range: format!(
+                    "a file with a secret of at least {SHORTEST_SECRET} bytes is needed"
+                ),
+                given: format!("the {end} bytes of '{}'", path.display()),
+            });
+        }
+        Ok(Seed::from_secret(&bytes[..end]))
+    }
+
+    fn set(&self) -> Result<SetPlan, SettingsError> {
+        Ok(SetPlan {
+            false_positive: self.one("set.false_positive", value::rate)?,
+            capacity: self.one("set.capacity", value::capacity)?,
+            expected_hosts: self.one("set.expected_hosts", value::expected_hosts)?,
+            policy: self.one("set.policy", value::policy)?,
+            lifetime: self.one("set.lifetime", value::lifetime)?,
+        })
+    }
+
+    fn limits(&self) -> Result<Limits, SettingsError> {
+        Ok(Limits {
+            connections: self.one("limits.connections", value::some)?,
+            sets: self.one("limits.sets", value::some)?,
+            filter_bits: self.one("limits.filter_bits", value::large)?,
+            bank_bytes: self.one("limits.bank_bytes", value::large)?,
+        })
+    }
+
+    fn timing(&self) -> Result<Timing, SettingsError> {
+        Ok(Timing {
+            announce: self.one("timing.announce", value::seconds)?,
+            grace: self.one("timing.grace", value::grace)?,
+            silence: self.one("timing.silence", value::seconds)?,
+            ready: self.one("timing.ready", value::seconds)?,
+            stop: self.one("timing.stop", value::seconds)?,
+        })
+    }
+
+    /// What only all values together show: who could reach this host.
+    fn check_exposure(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let ports =
+            [("resp", settings.resp), ("http", settings.http), ("listen", Some(settings.listen))];
+        for (key, address) in ports {
+            let Some(address) = address.filter(|address| !address.ip().is_loopback()) else {
+                continue;
+            };
+            if !settings.allow_remote {
+                return Err(SettingsError::Exposed(format!(
+                    "{}: {key}: {address} is open beyond this machine to anybody who reaches it; \
+                     if that is meant, permit it with allow_remote",
+                    self.origin(key)
+                )));
+            }
+        }
+        let far = settings.peers.iter().find(|peer| !peer.is_loopback());
+        let listens = !settings.listen.ip().is_loopback();
+        if settings.hash_key == HashKey::WellKnown && (listens || far.is_some()) {
+            let key = if listens { "listen" } else { "peers" };
+            return Err(SettingsError::Exposed(format!(
+                "{}: {key}: hosts of several machines need a secret hash key, the same for all: \
+                 give hash_key_file a file that 'openssl rand -hex 32' made",
+                self.origin(key)
+            )));
+        }
+        Ok(())
+    }
+
+    fn origin(&self, key: &str) -> Origin {
+        self.layer.given.get(key).map_or(Origin::Default, |given| given.origin.clone())
+    }
+
+    /// A key with a default.
+    fn one<'a, T>(
+        &'a self,
+        key: &'static str,
+        parse: impl Fn(&'a str) -> Result<T, String>,
+    ) -> Result<T, SettingsError> {
+        let value = self.optional(key, parse)?;
+        Ok(value.expect("the table of keys has a default for it"))
+    }
+
+    /// A key that need not be given.
+    fn optional<'a, T>(
+        &'a self,
+        key: &'static str,
+        parse: impl Fn(&'a str) -> Result<T, String>,
+    ) -> Result<Option<T>, SettingsError> {
+        self.all(key, parse).map(|values| values.into_iter().next_back())
+    }
+
+    fn all<'a, T>(
+        &'a self,
+        key: &'static str,
+        parse: impl Fn(&'a str) -> Result<T, String>,
+    ) -> Result<Vec<T>, SettingsError> {
+        let refuse = |range, given: &str| SettingsError::Value {
+            origin: self.origin(key),
+            key,
+            range,
+            given: format!("'{given}'"),
+        };
+        let parse = |text: &'a str| parse(text).map_err(|range| refuse(range, text));
+        match self.layer.given.get(key) {
+            Some(given) => given.values.iter().map(|text| parse(text)).collect(),
+            None => Key::named(key).and_then(|key| key.default).map(parse).into_iter().collect(),
+        }
+    }
+}
+
+const NO_NAME: &str =
+    "this host needs a name: give --name NAME, UMBEL_NAME or 'name' in the configuration";
+const NO_STORAGE: &str = "say where the catalogue lives: --data DIR, or --memory to keep nothing";

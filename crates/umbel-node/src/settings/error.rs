@@ -1,0 +1,72 @@
+//! Why a configuration was refused.
+
+use std::io;
+use std::path::PathBuf;
+
+use super::Origin;
+
+/// Why a configuration was refused: one line that says where, what, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// A file that is not there or cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// A file that is not TOML.
+    #[error("{}, line {line}: {message}", path.display())]
+    Syntax {
+        /// Which file.
+        path: PathBuf,
+        /// Where in it, from 1.
+        line: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// A key that does not exist.
+    #[error("{origin}: there is no key '{key}'{}", suggestion(meant))]
+    Unknown {
+        /// Where it stands.
+        origin: Origin,
+        /// What was written.
+        key: String,
+        /// What was most likely meant.
+        meant: Option<String>,
+    },
+    /// A value out of its range.
+    #[error("{origin}: {}: {range}, not {given}", .key.replace('.', " "))]
+    Value {
+        /// Where it stands.
+        origin: Origin,
+        /// The key.
+        key: &'static str,
+        /// What the value may be.
+        range: String,
+        /// What it was, in quotes; secrets are not told.
+        given: String,
+    },
+    /// Two values that exclude each other.
+    #[error("{origin}: give '{one}' or '{other}', not both")]
+    Both {
+        /// Where the second stands.
+        origin: Origin,
+        /// The first key.
+        one: &'static str,
+        /// The second key.
+        other: &'static str,
+    },
+    /// A value that has no default and was not given.
+    #[error("{0}")]
+    Missing(&'static str),
+    /// A port beyond this machine that was not permitted, or not with the well-known hash key.
+    #[error("{0}")]
+    Exposed(String),
+}
+
+fn suggestion(meant: &Option<String>) -> String {
+    meant.as_ref().map_or_else(String::new, |meant| format!("; did you mean '{meant}'?"))
+}

@@ -1,0 +1,192 @@
+//! Every key of the configuration, in one table.
+//!
+//! Files, environment, flags, the commented file that `umbel config init` writes and what
+//! `umbel config show` prints are all made from [`KEYS`]: a key that is added here is
+//! everywhere. `docs/configuration.md` names each of them; a test sees to that.
+
+use super::value;
+
+/// One key: what it is called, what it may be, and what it is if nobody says.
+#[derive(Debug)]
+pub struct Key {
+    /// As written in a file: `cluster`, or `set.capacity` for `capacity` under `[set]`.
+    pub name: &'static str,
+    /// What it is for, in one line.
+    pub what: &'static str,
+    /// Placeholder of its value in help texts.
+    pub value: &'static str,
+    /// What it is if nobody says.
+    pub default: Option<&'static str>,
+    /// A value that works, for keys without a default.
+    pub example: &'static str,
+    /// How it is written.
+    pub kind: Kind,
+    pub(super) check: fn(&str) -> Result<(), String>,
+}
+
+/// How a key is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// One value.
+    One,
+    /// A list; in the environment with commas between, as a flag one at a time.
+    Many,
+    /// `true` or `false`; as a flag without a value.
+    Switch,
+    /// A path; in a file relative to the file's folder.
+    Path,
+    /// A value that is never shown.
+    Secret,
+}
+
+impl Key {
+    /// The key of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Self> {
+        KEYS.iter().find(|key| key.name == name)
+    }
+
+    /// The key that somebody who wrote `name` most likely meant.
+    #[must_use]
+    pub fn nearest(name: &str) -> Option<&'static Self> {
+        let distance = |key: &Key| {
+            let last = key.name.rsplit('.').next().unwrap_or(key.name);
+            strsim::damerau_levenshtein(name, key.name).min(strsim::damerau_levenshtein(name, last))
+        };
+        let nearest = KEYS.iter().min_by_key(|key| distance(key))?;
+        (distance(nearest) <= 1.max(name.len() / 3)).then_some(nearest)
+    }
+
+    /// Its variable in the environment, such as `UMBEL_SET_CAPACITY`.
+    #[must_use]
+    pub fn variable(&self) -> String {
+        format!("UMBEL_{}", self.name.replace('.', "_").to_uppercase())
+    }
+
+    /// Its flag without the dashes, such as `set-capacity`.
+    #[must_use]
+    pub fn flag(&self) -> String {
+        match self.kind {
+            // Given one at a time.
+            Kind::Many => self.name.trim_end_matches('s').to_owned(),
+            _ => self.name.replace(['.', '_'], "-"),
+        }
+    }
+}
+
+macro_rules! key {
+    ($name:literal, $value:literal, $default:expr, $example:literal, $kind:ident, $check:path, $what:literal) => {
+        Key {
+            name: $name,
+            what: $what,
+            value: $value,
+            default: $default,
+            example: $example,
+            kind: Kind::$kind,
+            check: |text| $check(text).map(drop),
+        }
+    };
+}
+
+/// Every key, in the order in which people read them.
+#[rustfmt::skip]
+pub static KEYS: &[Key] = &[
+    key!("name", "NAME", None, "cache-1", One, value::name,
+        "Name of this host, unlike that of every other host of the cluster"),
+    key!("cluster", "NAME", Some("local"), "", One, value::name,
+        "Hosts of one cluster hear each other; others are refused"),
+    key!("data", "DIR", None, "/var/lib/umbel", Path, value::path,
+        "Folder of the catalogue: what survives a restart"),
+    key!("memory", "", Some("false"), "", Switch, value::flag,
+        "Keep the catalogue in memory only, instead of in a folder"),
+    key!("durability", "WHEN", Some("group"), "", One, value::durability,
+        "When an add is done: 'group' (synced together with others), 'each' (synced alone) or seconds between syncs"),
+    key!("resp", "ADDR", Some("127.0.0.1:7440"), "", One, value::address_or_off,
+        "Where Redis clients and umbel's own commands connect; port 0: the system chooses; 'off': no such port"),
+    key!("http", "ADDR", Some("127.0.0.1:7441"), "", One, value::address_or_off,
+        "Where HTTP is served; port 0: the system chooses; 'off': no such port"),
+    key!("listen", "ADDR", Some("tcp/127.0.0.1:7447"), "", One, value::listen,
+        "Where other hosts connect: a concrete address; 'tcp/' may be left out; port 0: the system chooses"),
+    key!("peers", "ADDR", None, "tcp/cache-2:7447", Many, value::peer,
+        "Where other hosts listen; name all that are known, so that cut links are repaired"),
+    key!("advertise", "URL", None, "http://cache-1:8080", One, value::advertise,
+        "Where this host's objects are fetched; told to everybody who asks for them"),
+    key!("hash_key", "TEXT", None, "", Secret, value::secret,
+        "Secret of the cluster's key hash, the same on every host; at least 16 bytes"),
+    key!("hash_key_file", "FILE", None, "/etc/umbel/hash-key", Path, value::path,
+        "File that holds the secret of the key hash; newlines at its end do not count"),
+    key!("allow_remote", "", Some("false"), "", Switch, value::flag,
+        "Permit ports beyond this machine, where anybody who reaches them may read and write"),
+    key!("set.false_positive", "RATE", Some("0.01"), "", One, value::rate,
+        "Chance that a lookup of an absent key names any wrong host, for sets made by their first add"),
+    key!("set.capacity", "KEYS", Some("100000"), "", One, value::capacity,
+        "Keys that such a set is planned for; beyond them it grows"),
+    key!("set.expected_hosts", "HOSTS", Some("32"), "", One, value::expected_hosts,
+        "Hosts that the rate is planned for"),
+    key!("set.policy", "POLICY", Some("miss:0.01,ghost=0.05"), "", One, value::policy,
+        "When such a set's replicas are updated"),
+    key!("set.lifetime", "SECONDS", Some("none"), "", One, value::lifetime,
+        "Seconds until a key leaves such a set on its own; 'none': never"),
+    key!("limits.connections", "COUNT", Some("10000"), "", One, value::some,
+        "Clients connected at once"),
+    key!("limits.sets", "COUNT", Some("10000"), "", One, value::some,
+        "Sets of this host, and of each other host"),
+    key!("limits.filter_bits", "BITS", Some("8589934592"), "", One, value::large,
+        "Most bits accepted of another host's set, all components together"),
+    key!("limits.bank_bytes", "BYTES", Some("17179869184"), "", One, value::large,
+        "Most memory for the replicas of one set"),
+    key!("timing.announce", "SECONDS", Some("3"), "", One, value::seconds,
+        "From one announcement to the next"),
+    key!("timing.grace", "SECONDS", Some("4"), "", One, value::grace,
+        "How long the replicas of a host that disappeared keep answering; at least 2"),
+    key!("timing.silence", "SECONDS", Some("15"), "", One, value::seconds,
+        "How long a host may say nothing at all before it counts as gone"),
+    key!("timing.ready", "SECONDS", Some("10"), "", One, value::seconds,
+        "How long /readyz waits for the replicas of other hosts"),
+    key!("timing.stop", "SECONDS", Some("5"), "", One, value::seconds,
+        "How long a stop may take"),
+    key!("log.level", "LEVEL", Some("info"), "", One, value::log_level,
+        "trace, debug, info, warn or error; of one part as in 'info,zenoh=debug'"),
+    key!("log.format", "FORMAT", Some("text"), "", One, value::log_format,
+        "'text' or 'json'"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_and_examples_pass_their_own_checks() {
+        for key in KEYS {
+            for text in key.default.iter().chain([&key.example]).filter(|text| !text.is_empty()) {
+                assert_eq!((key.check)(text), Ok(()), "{}", key.name);
+            }
+        }
+    }
+
+    #[test]
+    fn near_misses_find_their_key() {
+        for (written, meant) in [
+            ("clutser", Some("cluster")),
+            ("peer", Some("peers")),
+            ("capacity", Some("set.capacity")),
+            ("false-positive", Some("set.false_positive")),
+            ("set.capacty", Some("set.capacity")),
+            ("bananas", None),
+        ] {
+            assert_eq!(Key::nearest(written).map(|key| key.name), meant, "{written}");
+        }
+    }
+
+    #[test]
+    fn names_variables_and_flags_are_all_different() {
+        let unlike = |names: Vec<String>| {
+            let all: std::collections::BTreeSet<_> = names.iter().collect();
+            assert_eq!(all.len(), KEYS.len());
+        };
+        unlike(KEYS.iter().map(|key| key.name.to_owned()).collect());
+        unlike(KEYS.iter().map(Key::variable).collect());
+        unlike(KEYS.iter().map(Key::flag).collect());
+    }
+}

@@ -1,0 +1,266 @@
+//! What one place says: a file, the environment, or flags.
+//!
+//! Always true: every key exists and every value is in its range, so that a mistake is found
+//! even where a stronger layer has the last word.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{KEYS, Key, Kind, SettingsError};
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Origin {
+    /// Nobody said otherwise.
+    Default,
+    /// A line of a file, from 1.
+    File(PathBuf, usize),
+    /// A variable of the environment.
+    Environment(String),
+    /// A flag.
+    Flag(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File(path, line) => write!(f, "{}, line {line}", path.display()),
+            Self::Environment(variable) => write!(f, "environment, {variable}"),
+            Self::Flag(flag) => write!(f, "--{flag}"),
+        }
+    }
+}
+
+/// The values of a key, and where they stand. A key that is no list has exactly one.
+#[derive(Debug, Clone)]
+pub(super) struct Given {
+    pub(super) values: Vec<String>,
+    pub(super) origin: Origin,
+}
+
+/// What one place says.
+#[derive(Debug, Clone, Default)]
+pub struct Layer {
+    pub(super) given: BTreeMap<&'static str, Given>,
+}
+
+impl Layer {
+    /// An empty layer of flags; fill it with [`set`](Self::set).
+    #[must_use]
+    pub fn flags() -> Self {
+        Self::default()
+    }
+
+    /// What a flag says.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::Unknown`] or [`SettingsError::Value`]; nothing was set.
+    pub fn set<T: Into<String>>(
+        &mut self,
+        key: &str,
+        values: impl IntoIterator<Item = T>,
+    ) -> Result<(), SettingsError> {
+        let flag = |key: &Key| Origin::Flag(key.flag());
+        match Key::named(key) {
+            Some(key) => self.put(key, values.into_iter().map(Into::into).collect(), flag(key)),
+            None => Err(unknown(key, Origin::Flag(key.to_owned()), Key::name_of)),
+        }
+    }
+
+    /// What the environment says: `UMBEL_CLUSTER`, `UMBEL_SET_CAPACITY` and so on. Empty
+    /// variables do not count. Others that begin with `UMBEL_` may belong to somebody else
+    /// (Kubernetes makes some for every service), and are refused only if they look like a
+    /// key with a slip.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::Unknown`] or [`SettingsError::Value`].
+    pub fn environment(
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self, SettingsError> {
+        let mut layer = Self::default();
+        for (variable, text) in variables {
+            let Some(name) = variable.strip_prefix("UMBEL_") else { continue };
+            let origin = Origin::Environment(variable.clone());
+            match KEYS.iter().find(|key| key.variable() == variable) {
+                Some(_) if text.is_empty() => {}
+                Some(key) => layer.put(key, split(key, &text), origin)?,
+                None if CLIENT_VARIABLES.contains(&variable.as_str()) => {}
+                None if name.contains("SERVICE_") || name.contains("PORT") => {}
+                None => {
+                    let error = unknown(&name.to_lowercase(), origin, Key::variable);
+                    if matches!(error, SettingsError::Unknown { meant: Some(_), .. }) {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        layer.alone()
+    }
+
+    /// What a TOML file says.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read or is no TOML, an unknown key, a value out of its range.
+    pub fn file(path: &Path) -> Result<Self, SettingsError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| SettingsError::Read { path: path.to_owned(), source })?;
+        Self::toml(path, &text)
+    }
+
+    /// What TOML text says; `path` is what messages call it, and where relative paths in it
+    /// start.
+    ///
+    /// # Errors
+    ///
+    /// As [`file`](Self::file).
+    pub fn toml(path: &Path, text: &str) -> Result<Self, SettingsError> {
+        let line = |offset: usize| 1 + text[..offset].matches('\n').count();
+        let table = DeTable::parse(text).map_err(|error| SettingsError::Syntax {
+            path: path.to_owned(),
+            line: error.span().map_or(1, |span| line(span.start)),
+            message: error.message().replace('\n', "; "),
+        })?;
+        let mut layer = Self::default();
+        layer.table("", table.get_ref(), &|offset| Origin::File(path.to_owned(), line(offset)))?;
+        layer.alone()
+    }
+
+    fn table(
+        &mut self,
+        prefix: &str,
+        table: &DeTable<'_>,
+        origin: &impl Fn(usize) -> Origin,
+    ) -> Result<(), SettingsError> {
+        for (key, value) in table {
+            let origin_here = origin(key.span().start);
+            let name = format!("{prefix}{}", key.get_ref());
+            let section = format!("{name}.");
+            match (Key::named(&name), value.get_ref()) {
+                (Some(key), value) => {
+                    let values = texts(value)
+                        .filter(|_| key.kind == Kind::Many || !value.is_array())
+                        .ok_or_else(|| wrong_kind(key, value, origin_here.clone()))?;
+                    self.put(key, values, origin_here)?;
+                }
+                (None, DeValue::Table(inner))
+                    if KEYS.iter().any(|key| key.name.starts_with(&section)) =>
+                {
+                    self.table(&section, inner, origin)?;
+                }
+                (None, _) => return Err(unknown(&name, origin_here, Key::name_of)),
+            }
+        }
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        key: &'static Key,
+        values: Vec<String>,
+        origin: Origin,
+    ) -> Result<(), SettingsError> {
+        for value in &values {
+            (key.check)(value).map_err(|range| SettingsError::Value {
+                origin: origin.clone(),
+                key: key.name,
+                range,
+                given: shown(key, value),
+            })?;
+        }
+        let values = match &origin {
+            Origin::File(file, _) if key.kind == Kind::Path => beside(file, values),
+            _ => values,
+        };
+        self.given.insert(key.name, Given { values, origin });
+        Ok(())
+    }
+
+    /// One place does not say two things at once.
+    pub(super) fn alone(self) -> Result<Self, SettingsError> {
+        let memory = self.given.get("memory").filter(|given| given.values == ["true"]);
+        if let Some((memory, _)) = memory.zip(self.given.get("data")) {
+            let origin = memory.origin.clone();
+            return Err(SettingsError::Both { origin, one: "data", other: "memory" });
+        }
+        if let (Some(_), Some(file)) = (self.given.get("hash_key"), self.given.get("hash_key_file"))
+        {
+            let origin = file.origin.clone();
+            return Err(SettingsError::Both { origin, one: "hash_key", other: "hash_key_file" });
+        }
+        Ok(self)
+    }
+}
+
+impl Key {
+    fn name_of(&self) -> String {
+        self.name.to_owned()
+    }
+}
+
+/// Variables of the client commands and of the command line itself.
+const CLIENT_VARIABLES: [&str; 2] = ["UMBEL_AT", "UMBEL_CONFIG"];
+
+fn unknown(written: &str, origin: Origin, called: fn(&Key) -> String) -> SettingsError {
+    let meant = Key::nearest(&written.replace('-', "_")).map(called);
+    SettingsError::Unknown { origin, key: written.to_owned(), meant }
+}
+
+fn wrong_kind(key: &'static Key, value: &DeValue<'_>, origin: Origin) -> SettingsError {
+    let range = match key.kind {
+        Kind::Many => "a list of texts is needed",
+        Kind::Switch => "true or false is needed",
+        _ => "one value is needed",
+    };
+    let given = format!("a TOML {}", value.type_str());
+    SettingsError::Value { origin, key: key.name, range: range.to_owned(), given }
+}
+
+/// Paths in a file start at the file's folder.
+fn beside(file: &Path, paths: Vec<String>) -> Vec<String> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let whole = |path: String| folder.join(path).to_string_lossy().into_owned();
+    paths.into_iter().map(whole).collect()
+}
+
+/// A value for messages.
+fn shown(key: &Key, value: &str) -> String {
+    match key.kind {
+        Kind::Secret => "what was given".to_owned(),
+        _ => format!("'{value}'"),
+    }
+}
+
+fn split(key: &Key, text: &str) -> Vec<String> {
+    match key.kind {
+        Kind::Many => text.split(',').map(|part| part.trim().to_owned()).collect(),
+        _ => vec![text.to_owned()],
+    }
+}
+
+/// The values as text, if they can be.
+fn texts(value: &DeValue<'_>) -> Option<Vec<String>> {
+    let text = match value {
+        DeValue::String(text) => text.clone().into_owned(),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Array(values) => {
+            return values.iter().map(Spanned::get_ref).map(one_text).collect();
+        }
+        DeValue::Datetime(_) | DeValue::Table(_) => return None,
+    };
+    Some(vec![text])
+}
+
+fn one_text(value: &DeValue<'_>) -> Option<String> {
+    value.as_str().map(str::to_owned)
+}

@@ -1,0 +1,211 @@
+//! What a host is told when it starts: file, then environment, then flags.
+//!
+//! [`KEYS`] names every key. A [`Layer`] holds what one place says, already checked value by
+//! value; a [`Draft`] lays them on top of each other and remembers where each value comes
+//! from; [`Draft::settings`] checks what only all of them together can show.
+//!
+//! Always true of [`Settings`] made so: every value is in its range; no port is open beyond
+//! this machine unless that was permitted; and hosts of several machines share a secret hash
+//! key, since with the well-known one anybody can craft keys that collide.
+
+mod draft;
+mod error;
+mod key;
+mod layer;
+mod template;
+mod value;
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use umbel::replica::{Name, Policy};
+use umbel::{HashId, KeyHasher, Rate, Seed};
+use umbel_store::Durability;
+
+pub use draft::{Draft, Shown};
+pub use error::SettingsError;
+pub use key::{KEYS, Key, Kind};
+pub use layer::{Layer, Origin};
+pub use template::template;
+
+/// The whole configuration of a host, checked.
+///
+/// ```
+/// use umbel_node::Settings;
+///
+/// let settings = Settings::in_memory("cache-1")?;
+/// assert_eq!(settings.cluster.as_str(), "local");
+/// assert_eq!(settings.resp.unwrap().to_string(), "127.0.0.1:7440");
+/// # Ok::<(), umbel_node::SettingsError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Unlike that of every other host of the cluster.
+    pub name: Name,
+    /// Hosts of another cluster are refused.
+    pub cluster: Name,
+    /// Where the catalogue lives.
+    pub storage: Storage,
+    /// When an add is done, for a catalogue in a folder.
+    pub durability: Durability,
+    /// Where Redis clients connect; `None`: no such port.
+    pub resp: Option<SocketAddr>,
+    /// Where HTTP is served; `None`: no such port.
+    pub http: Option<SocketAddr>,
+    /// Where other hosts connect, over TCP.
+    pub listen: SocketAddr,
+    /// Where other hosts listen.
+    pub peers: Vec<Endpoint>,
+    /// Where this host's objects are fetched.
+    pub advertise: Option<String>,
+    /// What the cluster's key hash is keyed with.
+    pub hash_key: HashKey,
+    /// Whether ports may be open beyond this machine.
+    pub allow_remote: bool,
+    /// Sets that their first add makes.
+    pub set: SetPlan,
+    /// What is refused beyond.
+    pub limits: Limits,
+    /// How long things may take.
+    pub timing: Timing,
+    /// What is logged: a level, or levels of parts as in `info,zenoh=debug`.
+    pub log_level: String,
+    /// How it is logged.
+    pub log_format: LogFormat,
+}
+
+impl Settings {
+    /// A host of this name with every default, its catalogue in memory.
+    ///
+    /// # Errors
+    ///
+    /// [`SettingsError::Value`] for a name with other characters than letters, digits, `.`,
+    /// `_` and `-`, or more than 64 of them.
+    pub fn in_memory(name: &str) -> Result<Self, SettingsError> {
+        let mut layer = Layer::flags();
+        layer.set("name", [name])?;
+        layer.set("memory", ["true"])?;
+        Draft::new().with(layer)?.settings()
+    }
+
+    /// How everybody in the cluster hashes keys.
+    #[must_use]
+    pub fn hasher(&self) -> KeyHasher {
+        match self.hash_key {
+            HashKey::WellKnown => KeyHasher::new(HashId::SipHash13, Seed::default()),
+            HashKey::Secret(seed) => KeyHasher::secret(HashId::SipHash13, seed),
+        }
+    }
+}
+
+/// Where a catalogue lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Storage {
+    /// In memory: gone when the host stops.
+    Memory,
+    /// In this folder.
+    Folder(PathBuf),
+}
+
+/// Where a host listens for others: a host name or an address, and a port.
+///
+/// Displayed as zenoh writes it: `tcp/cache-2:7447`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Endpoint {
+    host: String,
+    port: u16,
+}
+
+impl Endpoint {
+    /// Whether it is certainly on this machine.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        bare == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tcp/{}:{}", self.host, self.port)
+    }
+}
+
+/// What the cluster's key hash is keyed with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum HashKey {
+    /// The same everywhere: enough for hosts of one machine.
+    WellKnown,
+    /// Known to the cluster's hosts alone.
+    Secret(Seed),
+}
+
+impl fmt::Debug for HashKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WellKnown => "WellKnown",
+            Self::Secret(_) => "Secret(hidden)",
+        })
+    }
+}
+
+/// How a set is made when nobody has reserved it.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct SetPlan {
+    /// Chance that one lookup of an absent key names any wrong host.
+    pub false_positive: Rate,
+    /// Keys it is planned for.
+    pub capacity: u64,
+    /// Hosts that the rate is planned for.
+    pub expected_hosts: u32,
+    /// When its replicas are updated.
+    pub policy: Policy,
+    /// When a key leaves on its own; `None`: never.
+    pub lifetime: Option<Duration>,
+}
+
+/// What is refused beyond.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Clients connected at once.
+    pub connections: usize,
+    /// Sets of this host, and of each other host.
+    pub sets: usize,
+    /// Most bits accepted of another host's set, all components together.
+    pub filter_bits: u64,
+    /// Most memory for the replicas of one set.
+    pub bank_bytes: u64,
+}
+
+/// How long things may take.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Timing {
+    /// From one announcement to the next.
+    pub announce: Duration,
+    /// How long the replicas of a host that disappeared keep answering.
+    pub grace: Duration,
+    /// How long a host may say nothing at all before it counts as gone.
+    pub silence: Duration,
+    /// How long readiness waits for the replicas of other hosts.
+    pub ready: Duration,
+    /// How long a stop may take.
+    pub stop: Duration,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines, one object a line.
+    Json,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,206 @@
+//! What a configuration promises, layer by layer.
+
+use std::path::Path;
+
+use super::*;
+
+fn file(text: &str) -> Result<Layer, SettingsError> {
+    Layer::toml(Path::new("conf/umbel.toml"), text)
+}
+
+fn environment(variables: &[(&str, &str)]) -> Result<Layer, SettingsError> {
+    Layer::environment(variables.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())))
+}
+
+fn flags(given: &[(&str, &str)]) -> Result<Layer, SettingsError> {
+    let mut layer = Layer::flags();
+    given.iter().try_for_each(|(key, value)| layer.set(key, [*value]))?;
+    Ok(layer)
+}
+
+/// What `text` is told, as a file of its own beside a name and `memory`.
+fn told(text: &str) -> String {
+    let base = flags(&[("name", "a"), ("memory", "true")]).unwrap();
+    let outcome = file(text)
+        .and_then(|file| Draft::new().with(base)?.with(file))
+        .and_then(|draft| draft.settings());
+    let told = outcome.unwrap_err().to_string();
+    assert_eq!(told.lines().count(), 1, "{told}");
+    told
+}
+
+#[test]
+fn a_name_and_memory_are_enough() {
+    let settings = Settings::in_memory("a").unwrap();
+    assert_eq!(settings.storage, Storage::Memory);
+    assert_eq!(settings.listen.to_string(), "127.0.0.1:7447");
+    assert_eq!(settings.http.unwrap().to_string(), "127.0.0.1:7441");
+    assert_eq!(settings.set.policy, Policy::default());
+    assert_eq!(settings.hash_key, HashKey::WellKnown);
+    assert!(settings.peers.is_empty() && !settings.allow_remote);
+}
+
+#[test]
+fn flags_overrule_the_environment_and_that_the_file() {
+    let file = file("name = 'f'\ncluster = 'f'\ndata = 'd'\n[set]\ncapacity = 5\n").unwrap();
+    let environment = environment(&[("UMBEL_NAME", "e"), ("UMBEL_CLUSTER", "e"), ("HOME", "/")]);
+    let flags = flags(&[("name", "g")]).unwrap();
+    let draft = Draft::new().with(file).unwrap().with(environment.unwrap()).unwrap();
+    let draft = draft.with(flags).unwrap();
+    let settings = draft.settings().unwrap();
+    assert_eq!(settings.name.as_str(), "g");
+    assert_eq!(settings.cluster.as_str(), "e");
+    assert_eq!(settings.set.capacity, 5);
+    assert_eq!(settings.storage, Storage::Folder("conf/d".into()), "relative to the file");
+
+    let origin = |key: &str| {
+        draft.shown().into_iter().find(|shown| shown.key == key).unwrap().origin.to_string()
+    };
+    assert_eq!(origin("name"), "--name");
+    assert_eq!(origin("cluster"), "environment, UMBEL_CLUSTER");
+    assert_eq!(origin("set.capacity"), "conf/umbel.toml, line 5");
+    assert_eq!(origin("resp"), "default");
+}
+
+#[test]
+fn memory_overrules_a_weaker_folder_and_the_other_way_round() {
+    let draft = |file_text: &str, flag: (&str, &str)| {
+        let draft = Draft::new().with(file(file_text).unwrap()).unwrap();
+        draft.with(flags(&[("name", "a"), flag]).unwrap()).unwrap().settings().unwrap().storage
+    };
+    assert_eq!(draft("data = '/d'", ("memory", "true")), Storage::Memory);
+    assert_eq!(draft("memory = true", ("data", "/d")), Storage::Folder("/d".into()));
+    assert!(
+        told("memory = true\ndata = 'd'").contains("line 1: give 'data' or 'memory', not both")
+    );
+}
+
+#[test]
+fn what_cannot_be_done_without_is_asked_for() {
+    let refused = |layer| Draft::new().with(layer).unwrap().settings().unwrap_err().to_string();
+    assert!(refused(flags(&[("memory", "true")]).unwrap()).contains("--name NAME"));
+    assert!(refused(flags(&[("name", "a")]).unwrap()).contains("--data DIR, or --memory"));
+}
+
+#[test]
+fn mistakes_in_a_file_are_told_with_their_line() {
+    for (text, said) in [
+        ("\nclutser = 'a'", "line 2: there is no key 'clutser'; did you mean 'cluster'?"),
+        ("capacity = 5", "there is no key 'capacity'; did you mean 'set.capacity'?"),
+        (
+            "[set]\n\ncapacty = 5",
+            "line 3: there is no key 'set.capacty'; did you mean 'set.capacity'?",
+        ),
+        ("[bananas]\nsplit = 1", "line 1: there is no key 'bananas'"),
+        (
+            "[set]\ncapacity = 0",
+            "line 2: set capacity: a whole number from 1 to 2^40 is needed, not '0'",
+        ),
+        ("resp = 7440", "line 1: resp: an address with a port"),
+        ("resp = ['127.0.0.1:1']", "one value is needed, not a TOML array"),
+        ("peers = 'cache-2'", "a host and a port are needed"),
+        ("peers = [1]", "a list of texts is needed"),
+        ("memory = 'maybe'", "true or false is needed, not 'maybe'"),
+        ("name = 1979-05-27", "one value is needed, not a TOML datetime"),
+        ("set = 5", "there is no key 'set'"),
+        ("[name]\nx = 1", "one value is needed, not a TOML table"),
+        ("a = \n", "line 1: "),
+        ("name = 'a'\nname = 'b'", "line 2: "),
+        ("hash_key = 'short'", "at least 16 bytes is needed"),
+        (
+            "hash_key = 'sixteen bytes ok'\nhash_key_file = 'f'",
+            "give 'hash_key' or 'hash_key_file'",
+        ),
+        ("hash_key_file = 'missing'", "conf/missing: "),
+    ] {
+        let told = told(text);
+        assert!(told.contains(said), "{text}: {told}");
+    }
+    assert!(!told("hash_key = 'short'").contains("'short'"), "secrets are not told");
+}
+
+#[test]
+fn slips_in_the_environment_are_found_and_strangers_left_alone() {
+    let said = environment(&[("UMBEL_CLUSTRE", "a")]).unwrap_err().to_string();
+    assert!(said.contains("UMBEL_CLUSTRE") && said.contains("'UMBEL_CLUSTER'"), "{said}");
+    let said = environment(&[("UMBEL_SET_CAPACITY", "x")]).unwrap_err().to_string();
+    assert!(said.contains("UMBEL_SET_CAPACITY: set capacity: a whole number"), "{said}");
+    let strangers = [
+        ("UMBEL_AT", "a"),
+        ("UMBEL_SERVICE_HOST", "10.0.0.1"),
+        ("UMBEL_PORT_7440_TCP", "tcp://10.0.0.1:7440"),
+        ("UMBEL_PORT", "tcp://10.0.0.1:7440"),
+        ("UMBEL_CLUSTER", ""),
+    ];
+    assert!(environment(&strangers).unwrap().given.is_empty());
+    let peers = environment(&[("UMBEL_PEERS", "localhost:1, 127.0.0.1:2")]).unwrap();
+    let draft = Draft::new().with(flags(&[("name", "a"), ("memory", "true")]).unwrap()).unwrap();
+    let peers = draft.with(peers).unwrap().settings().unwrap().peers;
+    assert_eq!(
+        peers.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["tcp/localhost:1", "tcp/127.0.0.1:2"]
+    );
+}
+
+#[test]
+fn no_port_is_open_beyond_the_machine_unless_permitted() {
+    for key in ["resp", "http", "listen"] {
+        let said = told(&format!("{key} = '192.0.2.1:1'"));
+        assert!(said.contains(key) && said.contains("allow_remote"), "{said}");
+    }
+    assert!(told("resp = '0.0.0.0:7440'").contains("allow_remote"));
+    let key = "hash_key = 'a secret of many bytes'";
+    let open =
+        format!("name = 'a'\nmemory = true\nlisten = '192.0.2.1:1'\nallow_remote = true\n{key}");
+    let settings = Draft::new().with(file(&open).unwrap()).unwrap().settings().unwrap();
+    assert!(matches!(settings.hash_key, HashKey::Secret(_)));
+    assert!(!format!("{settings:?}").contains("many bytes"));
+}
+
+#[test]
+fn hosts_of_several_machines_need_a_secret() {
+    let said = told("listen = '192.0.2.1:1'\nallow_remote = true");
+    assert!(said.contains("secret hash key"), "{said}");
+    assert!(told("peers = ['cache-2:7447']").contains("peers: hosts of several machines"));
+}
+
+#[test]
+fn a_secret_is_the_same_in_a_file_and_inline() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = "0123456789abcdef0123456789abcdef";
+    let hashers = ["", "\n", "\r\n"].map(|end| {
+        let path = folder.path().join("key");
+        std::fs::write(&path, format!("{secret}{end}")).unwrap();
+        let base = flags(&[("name", "a"), ("memory", "true")]).unwrap();
+        let key = flags(&[("hash_key_file", path.to_str().unwrap())]).unwrap();
+        Draft::new().with(base).unwrap().with(key).unwrap().settings().unwrap().hasher()
+    });
+    let base = flags(&[("name", "a"), ("memory", "true"), ("hash_key", secret)]).unwrap();
+    let inline = Draft::new().with(base).unwrap().settings().unwrap().hasher();
+    assert!(hashers.iter().all(|hasher| hasher.fingerprint() == inline.fingerprint()));
+    assert_ne!(inline.fingerprint(), Settings::in_memory("a").unwrap().hasher().fingerprint());
+}
+
+#[test]
+fn the_file_that_init_writes_works_and_says_what_holds_anyway() {
+    let text = template("cache-1", "data");
+    let given = Draft::new().with(file(&text).unwrap()).unwrap();
+    assert_eq!(given.settings().unwrap().storage, Storage::Folder("conf/data".into()));
+    // Every comment is a value that holds, but for those that exclude each other.
+    let all: String = text
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
+        .filter(|line| !line.starts_with("hash_key =") && !line.starts_with("hash_key_file ="))
+        .filter(|line| !line.starts_with("peers ="))
+        .map(|line| format!("{line}\n"))
+        .collect();
+    let all = Draft::new().with(file(&all).unwrap()).unwrap();
+    let values = |draft: &Draft| -> Vec<_> {
+        let shown = draft.shown().into_iter();
+        shown
+            .filter(|shown| !["peers", "advertise"].contains(&shown.key))
+            .map(|s| s.value)
+            .collect()
+    };
+    assert_eq!(values(&all), values(&given));
+}

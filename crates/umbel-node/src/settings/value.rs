@@ -1,0 +1,276 @@
+//! What each value may be: one parser a kind, whose message names the range.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use umbel::Rate;
+use umbel::replica::{Name, Policy};
+use umbel_store::Durability;
+
+use super::{Endpoint, LogFormat};
+
+/// Bytes that the name of a host or cluster may have.
+const LONGEST_NAME: usize = 64;
+
+/// Fewer bytes are no secret.
+pub(super) const SHORTEST_SECRET: usize = 16;
+
+/// The name of a host or cluster: it is part of addresses on the wire, so letters, digits,
+/// `.`, `_` and `-` only.
+pub(super) fn name(text: &str) -> Result<Name, String> {
+    let told = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let fits = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(told);
+    let range = "letters, digits, '.', '_' and '-' are allowed, 1 to 64 of them";
+    Name::new(text).filter(|_| fits).ok_or_else(|| range.to_owned())
+}
+
+pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("a path is needed".to_owned()) } else { Ok(text.into()) }
+}
+
+pub(super) fn flag(text: &str) -> Result<bool, String> {
+    match text {
+        "true" | "1" | "yes" => Ok(true),
+        "false" | "0" | "no" => Ok(false),
+        _ => Err("true or false is needed".to_owned()),
+    }
+}
+
+pub(super) fn durability(text: &str) -> Result<Durability, String> {
+    match text {
+        "group" => Ok(Durability::Group),
+        "each" => Ok(Durability::EveryWrite),
+        _ => seconds(text)
+            .map(Durability::Interval)
+            .map_err(|range| format!("'group' or 'each' is needed, or {range}")),
+    }
+}
+
+/// An address to serve: an IP address or `localhost`, and a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let range = "an address with a port is needed, such as 127.0.0.1:7440 or [::1]:7440";
+    if let Some(port) = text.strip_prefix("localhost:") {
+        let port = port.parse().map_err(|_| range.to_owned())?;
+        return Ok(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port));
+    }
+    text.parse().map_err(|_| range.to_owned())
+}
+
+pub(super) fn address_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
+    if text == "off" { Ok(None) } else { address(text).map(Some) }
+}
+
+/// Where other hosts connect. The wildcard address is refused: hosts tell each other where
+/// they listen, and nobody can connect to 0.0.0.0.
+pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
+    let listen = address(without_protocol(text)?)?;
+    if listen.ip().is_unspecified() {
+        return Err("a concrete address is needed: hosts tell each other where they listen".into());
+    }
+    Ok(listen)
+}
+
+pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
+    let range = "a host and a port are needed, such as cache-2:7447";
+    let (host, port) = without_protocol(text)?.rsplit_once(':').ok_or(range)?;
+    let port = port.parse().ok().filter(|port| *port > 0).ok_or(range)?;
+    let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+    let sound = match literal {
+        Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
+        None => is_host_name(host),
+    };
+    if !sound || matches!(host.parse(), Ok(ip) if IpAddr::is_unspecified(&ip)) {
+        return Err(range.to_owned());
+    }
+    Ok(Endpoint { host: host.to_owned(), port })
+}
+
+fn is_host_name(host: &str) -> bool {
+    let label = |label: &str| {
+        !label.is_empty() && label.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c))
+    };
+    host.len() <= 253 && host.split('.').all(label)
+}
+
+fn without_protocol(text: &str) -> Result<&str, String> {
+    match text.split_once('/') {
+        None => Ok(text),
+        Some(("tcp", rest)) => Ok(rest),
+        Some((other, _)) => Err(format!("'{other}/' is no protocol of umbel's: use tcp/HOST:PORT")),
+    }
+}
+
+/// What people can paste into a browser or a client; umbel itself never opens it.
+pub(super) fn advertise(text: &str) -> Result<String, String> {
+    let range = "a URL is needed, such as http://cache-1:8080, of at most 255 bytes";
+    let sound = text.split_once("://").is_some_and(|(scheme, rest)| {
+        !scheme.is_empty()
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+            && !rest.is_empty()
+    });
+    let plain = text.len() <= 255 && text.chars().all(|c| c.is_ascii_graphic());
+    if sound && plain { Ok(text.to_owned()) } else { Err(range.to_owned()) }
+}
+
+pub(super) fn secret(text: &str) -> Result<&str, String> {
+    match text.len() {
+        SHORTEST_SECRET.. => Ok(text),
+        _ => Err(format!(
+            "a secret of at least {SHORTEST_SECRET} bytes is needed: openssl rand -hex 32 makes one"
+        )),
+    }
+}
+
+pub(super) fn rate(text: &str) -> Result<Rate, String> {
+    let range = "a number from 1e-15 to below 1 is needed";
+    let given = text.parse().ok().filter(|rate: &f64| *rate >= 1e-15).ok_or(range)?;
+    Rate::new(given).map_err(|_| range.to_owned())
+}
+
+pub(super) fn capacity(text: &str) -> Result<u64, String> {
+    whole(text, 1, 1 << 40, "2^40")
+}
+
+pub(super) fn expected_hosts(text: &str) -> Result<u32, String> {
+    whole(text, 1, 1_000_000, "1000000").map(|hosts| hosts as u32)
+}
+
+pub(super) fn policy(text: &str) -> Result<Policy, String> {
+    text.parse().map_err(|error: umbel::replica::PolicyError| error.to_string())
+}
+
+pub(super) fn lifetime(text: &str) -> Result<Option<Duration>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    seconds(text).map(Some).map_err(|range| format!("'none' is needed, or {range}"))
+}
+
+pub(super) fn some(text: &str) -> Result<usize, String> {
+    whole(text, 1, 1_000_000, "1000000").map(|count| count as usize)
+}
+
+pub(super) fn large(text: &str) -> Result<u64, String> {
+    whole(text, 1 << 10, 1 << 48, "2^48")
+}
+
+/// Not so long that adding it to a moment could overflow, not so short that it is nothing.
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
+    let given = text.parse().ok().filter(|seconds| (0.001..=1e9).contains(seconds));
+    given
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a number of seconds from 0.001 to 10^9 is needed".to_owned())
+}
+
+/// Hosts are thought dead for up to two seconds now and then without being so.
+pub(super) fn grace(text: &str) -> Result<Duration, String> {
+    let range = "a number of seconds from 2 to 10^9 is needed";
+    seconds(text).ok().filter(|grace| grace.as_secs() >= 2).ok_or_else(|| range.to_owned())
+}
+
+pub(super) fn log_level(text: &str) -> Result<String, String> {
+    let levels = ["trace", "debug", "info", "warn", "error", "off"];
+    let sound = |part: &str| {
+        let (target, level) = part.split_once('=').unwrap_or(("all", part));
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_:-".contains(c);
+        !target.is_empty() && target.chars().all(plain) && levels.contains(&level)
+    };
+    let range =
+        "trace, debug, info, warn, error or off is needed, of a part as in 'info,zenoh=debug'";
+    if text.split(',').all(sound) { Ok(text.to_owned()) } else { Err(range.to_owned()) }
+}
+
+pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
+    match text {
+        "text" => Ok(LogFormat::Text),
+        "json" => Ok(LogFormat::Json),
+        _ => Err("'text' or 'json' is needed".to_owned()),
+    }
+}
+
+/// A whole number, also as `1_000_000` or `1e6`.
+fn whole(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
+    let plain = text.replace('_', "");
+    let exact = |number: &f64| (0.0..=9e15).contains(number) && number.fract() == 0.0;
+    let number = plain.parse().ok().or_else(|| plain.parse().ok().filter(exact).map(|n| n as u64));
+    number
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| format!("a whole number from {least} to {shown} is needed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_in_addresses() {
+        for text in ["a", "cache-1.eu_west", &"x".repeat(64)] {
+            assert!(name(text).is_ok(), "{text}");
+        }
+        for text in ["", "a b", "a/b", "ü", "*", "a$", &"x".repeat(65)] {
+            assert!(name(text).unwrap_err().contains("letters, digits"), "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_may_leave_out_their_protocol() {
+        let all = ["tcp/127.0.0.1:7447", "127.0.0.1:7447", "localhost:7447"];
+        for text in all {
+            assert_eq!(listen(text).unwrap().to_string(), "127.0.0.1:7447");
+        }
+        assert_eq!(listen("[::1]:0").unwrap().to_string(), "[::1]:0");
+        assert!(listen("0.0.0.0:7447").unwrap_err().contains("concrete"));
+        assert!(listen("udp/127.0.0.1:7447").unwrap_err().contains("'udp/'"));
+        for text in ["", "7447", "127.0.0.1", "127.0.0.1:70000", "cache-2:7447", "a:b:c"] {
+            assert!(listen(text).unwrap_err().contains("127.0.0.1:7440"), "{text}");
+        }
+        assert_eq!(address_or_off("off"), Ok(None));
+    }
+
+    #[test]
+    fn peers_may_be_named() {
+        for (text, shown) in [
+            ("cache-2:7447", "tcp/cache-2:7447"),
+            ("tcp/10.0.0.1:7447", "tcp/10.0.0.1:7447"),
+            ("[::1]:7447", "tcp/[::1]:7447"),
+        ] {
+            assert_eq!(peer(text).unwrap().to_string(), shown);
+        }
+        for text in
+            ["", "cache-2", "cache-2:0", ":7447", "a b:1", "::1:7447", "0.0.0.0:1", "a..b:1"]
+        {
+            assert!(peer(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_told_the_range() {
+        assert_eq!(capacity("1e6"), Ok(1_000_000));
+        assert_eq!(capacity("1_000"), Ok(1000));
+        for text in ["0", "-1", "1.5", "many", "1e300", ""] {
+            assert_eq!(capacity(text).unwrap_err(), "a whole number from 1 to 2^40 is needed");
+        }
+        for text in ["0", "-1", "NaN", "inf", "1e10", "soon"] {
+            assert!(seconds(text).is_err() && lifetime(text).is_err(), "{text}");
+            assert!(durability(text).unwrap_err().contains("'group' or 'each'"), "{text}");
+        }
+        assert_eq!(grace("1.9").unwrap_err(), "a number of seconds from 2 to 10^9 is needed");
+        for text in ["0", "1", "NaN", "x"] {
+            assert!(rate(text).is_err(), "{text}");
+        }
+        assert!(log_level("info,zenoh=debug").is_ok());
+        for text in ["", "loud", "info,", "=info", "a b=info"] {
+            assert!(log_level(text).is_err(), "{text}");
+        }
+        for text in [
+            "cache-1:8080",
+            "http://",
+            "://x",
+            "http://a b",
+            &format!("http://{}", "x".repeat(255)),
+        ] {
+            assert!(advertise(text).is_err(), "{text}");
+        }
+    }
+}
