@@ -1,2 +1,5 @@
 //! A running host: the replica protocol on a network, a catalogue that survives restarts,
 //! and ports for Redis clients and health checks.
+
+#[cfg(feature = "resp")]
+pub mod resp;

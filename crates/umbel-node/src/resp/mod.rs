@@ -1,0 +1,3 @@
+//! The port for Redis clients: RESP2 and RESP3, pipelined.
+
+pub mod request;
