@@ -13,12 +13,14 @@ usage: cargo xtask <command>
   test    everything CI runs: format, clippy, tests, doc tests, docs, benches once
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
+  clients the Redis clients that tests use: redis-tools, redis-server, redis-py below target/
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
 
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("test") => test(),
+        Some("clients") => clients(),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("fuzz") => number("--seconds", 60).and_then(fuzz),
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
 fn test() -> Result<(), String> {
     let start = Instant::now();
     ensure_installed("cc", "gcc")?;
+    clients()?;
     step("format", cargo("fmt --all --check"))?;
     step("clippy", cargo("clippy --workspace --all-targets --quiet -- --deny warnings"))?;
     if installed("cargo-nextest") {
@@ -105,6 +108,34 @@ fn fuzz(seconds: u64) -> Result<(), String> {
     Ok(())
 }
 
+/// What tests of the port for Redis clients need.
+fn clients() -> Result<(), String> {
+    ensure_installed("redis-cli", "redis-tools")?;
+    ensure_installed("redis-server", "redis-server")?;
+    let works = |program: &str, arguments: &str| {
+        let output = Command::new(program).args(arguments.split(' ')).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let python = "target/redis-py/bin/python";
+    if works(python, "-m pip show --quiet redis") {
+        return Ok(());
+    }
+    println!("== installing redis-py into target/redis-py");
+    ensure_installed("python3", "python3")?;
+    if !works("python3", "-m venv --clear target/redis-py") {
+        install("python3-venv");
+        step("a folder for redis-py", command("python3 -m venv --clear target/redis-py"))?;
+    }
+    step("redis-py", command(&format!("{python} -m pip install --quiet redis==8.1.0")))
+}
+
+fn command(line: &str) -> Command {
+    let mut words = line.split(' ');
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
+    command
+}
+
 fn cargo(arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments.split(' '));
@@ -135,15 +166,19 @@ fn ensure_installed(program: &str, package: &str) -> Result<(), String> {
         return Ok(());
     }
     println!("== installing {package}, which has {program}");
-    let apt = |arguments: &str| {
-        Command::new("apt-get").args(arguments.split(' ')).status().is_ok_and(|s| s.success())
-    };
-    let done = installed("apt-get")
-        && (apt(&format!("install --yes {package}"))
-            || (apt("update") && apt(&format!("install --yes {package}"))));
-    if done && installed(program) {
+    if install(package) && installed(program) {
         Ok(())
     } else {
         Err(format!("{program} is missing: install it (Debian: apt-get install {package})"))
     }
+}
+
+/// Installs a Debian package, if this is a Debian and we may; whether it did.
+fn install(package: &str) -> bool {
+    let apt = |arguments: &str| {
+        Command::new("apt-get").args(arguments.split(' ')).status().is_ok_and(|s| s.success())
+    };
+    installed("apt-get")
+        && (apt(&format!("install --yes {package}"))
+            || (apt("update") && apt(&format!("install --yes {package}"))))
 }

@@ -1,0 +1,172 @@
+//! Commands about the connection itself.
+
+use super::{excerpt, number, options, text};
+use crate::resp::burst::{Context, Refusal};
+use crate::resp::clients::Told;
+use crate::resp::reply::Protocol;
+use crate::resp::request::Arguments;
+
+/// Bytes of a name that a client gives itself or its library.
+const LONGEST_NAME: usize = 255;
+
+pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    match arguments.get(1) {
+        None => context.replies.simple("PONG"),
+        Some(message) => context.replies.bulk(message),
+    }
+    Ok(())
+}
+
+pub(super) fn echo(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.bulk(arguments.get(1).unwrap_or_default());
+    Ok(())
+}
+
+/// `HELLO [protover [AUTH user password] [SETNAME name]]`
+pub(super) fn hello(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let protocol = match arguments.get(1) {
+        None => context.replies.protocol(),
+        Some(b"2") => Protocol::Resp2,
+        Some(b"3") => Protocol::Resp3,
+        Some(other) => {
+            let refusal = match str::from_utf8(other).map(str::parse::<i64>) {
+                Ok(Ok(_)) => ("NOPROTO", "unsupported protocol version"),
+                _ => ("ERR", "Protocol version is not an integer or out of range"),
+            };
+            context.replies.coded_error(refusal.0, refusal.1);
+            return Ok(());
+        }
+    };
+    let mut name = None;
+    options(&arguments, 2, |word, value| match word {
+        "SETNAME" => {
+            name = Some(checked_name(value)?);
+            Ok(true)
+        }
+        "AUTH" => {
+            Err("AUTH is refused: this host knows no passwords; leave user and password out".into())
+        }
+        _ => Ok(false),
+    })?;
+    if let Some(name) = name {
+        name.clone_into(&mut context.client.told.lock().name);
+    }
+    context.replies.set_protocol(protocol);
+    greet(context);
+    Ok(())
+}
+
+fn greet(context: &mut Context<'_>) {
+    let protocol = context.replies.protocol();
+    let replies = &mut *context.replies;
+    replies.map(7);
+    replies.text("server");
+    replies.text("umbel");
+    replies.text("version");
+    replies.text(env!("CARGO_PKG_VERSION"));
+    replies.text("proto");
+    replies.integer(protocol.number());
+    replies.text("id");
+    replies.integer(context.client.id as i64);
+    replies.text("mode");
+    replies.text("standalone");
+    replies.text("role");
+    replies.text("master");
+    replies.text("modules");
+    replies.array(0);
+}
+
+pub(super) fn select(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    number(
+        arguments.get(1).unwrap_or_default(),
+        0..=0,
+        "DB index is out of range: there is only 0",
+    )?;
+    context.replies.ok();
+    Ok(())
+}
+
+pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.quit = true;
+    context.replies.ok();
+    Ok(())
+}
+
+pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.set_protocol(Protocol::default());
+    context.client.told.lock().name.clear();
+    context.replies.simple("RESET");
+    Ok(())
+}
+
+pub(super) fn id(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.integer(context.client.id as i64);
+    Ok(())
+}
+
+pub(super) fn name(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let told = context.client.told.lock();
+    if told.name.is_empty() {
+        context.replies.null()
+    } else {
+        context.replies.text(&told.name)
+    }
+    Ok(())
+}
+
+pub(super) fn set_name(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let name = checked_name(arguments.get(2).unwrap_or_default())?;
+    name.clone_into(&mut context.client.told.lock().name);
+    context.replies.ok();
+    Ok(())
+}
+
+pub(super) fn set_info(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let attribute = text(&arguments, 2, "an attribute")?.to_ascii_uppercase();
+    let place: fn(&mut Told) -> &mut String = match &*attribute {
+        "LIB-NAME" => |told| &mut told.library,
+        "LIB-VER" => |told| &mut told.library_version,
+        _ => return Err(format!("Unrecognized option '{}'", excerpt(attribute.as_bytes())).into()),
+    };
+    let value = checked_name(arguments.get(3).unwrap_or_default())?;
+    value.clone_into(place(&mut context.client.told.lock()));
+    context.replies.ok();
+    Ok(())
+}
+
+pub(super) fn info(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.note();
+    context.replies.verbatim(&(context.client.line(context.clients.local) + "\n"));
+    Ok(())
+}
+
+pub(super) fn list(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.note();
+    let all = context.clients.list();
+    let lines: String =
+        all.iter().map(|client| client.line(context.clients.local) + "\n").collect();
+    context.replies.verbatim(&lines);
+    Ok(())
+}
+
+/// Names stand in lines of `key=value` pairs: no spaces, nothing that does not print.
+fn checked_name(bytes: &[u8]) -> Result<&str, Refusal> {
+    let name =
+        str::from_utf8(bytes).ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()));
+    name.filter(|name| name.len() <= LONGEST_NAME).ok_or(Refusal::Borrowed(
+        "a client's name and its library's cannot contain spaces, newlines or special characters, \
+         nor be longer than 255 bytes",
+    ))
+}

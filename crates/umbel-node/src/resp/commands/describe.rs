@@ -1,0 +1,201 @@
+//! `COMMAND`: the table, for clients and for the people in front of them.
+
+use super::{Argument, Command, Flag, Group, Keys, Kind, find, glob, table};
+use crate::resp::burst::{Context, Refusal};
+use crate::resp::reply::Replies;
+use crate::resp::request::Arguments;
+
+pub(super) fn all(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.array(table::TABLE.len());
+    table::TABLE.iter().for_each(|command| describe(command, context.replies));
+    Ok(())
+}
+
+pub(super) fn count(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.count(table::TABLE.len());
+    Ok(())
+}
+
+pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    if arguments.len() == 2 {
+        return all(context, arguments);
+    }
+    context.replies.array(arguments.len() - 2);
+    for name in arguments.from(2) {
+        match find_full(name) {
+            Some(command) => describe(command, context.replies),
+            None => context.replies.null(),
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn docs(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let asked: Vec<&Command> = match arguments.len() {
+        2 => table::TABLE.iter().collect(),
+        _ => arguments.from(2).filter_map(find_full).collect(),
+    };
+    context.replies.map(asked.len());
+    asked.into_iter().for_each(|command| document(command, context.replies));
+    Ok(())
+}
+
+pub(super) fn list(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let is = |index: usize, word: &str| {
+        arguments.get(index).is_some_and(|argument| argument.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    let pattern: &[u8] = match arguments.len() {
+        2 => b"*",
+        5 if is(2, "FILTERBY") && is(3, "PATTERN") => arguments.get(4).unwrap_or_default(),
+        _ => return Err("COMMAND LIST takes nothing, or FILTERBY PATTERN and a pattern".into()),
+    };
+    let pattern = pattern.to_ascii_uppercase();
+    let fits = |command: &&Command| glob::matches(&pattern, command.name.as_bytes());
+    let names: Vec<&Command> = table::TABLE.iter().filter(fits).collect();
+    context.replies.array(names.len());
+    names.iter().for_each(|command| context.replies.text(&command.full_name()));
+    Ok(())
+}
+
+/// A command by its name, a child by `parent|child`.
+fn find_full(name: &[u8]) -> Option<&'static Command> {
+    let mut words = name.splitn(2, |byte| *byte == b'|');
+    let command = find(words.next()?)?;
+    let Some(child) = words.next() else { return Some(command) };
+    command.children().iter().find(|own| own.name.as_bytes().eq_ignore_ascii_case(child))
+}
+
+/// For clients: ten elements, as in Redis 7.
+fn describe(command: &Command, replies: &mut Replies) {
+    replies.array(10);
+    replies.text(&command.full_name());
+    replies.integer(command.arity());
+    replies.set(command.flags.len());
+    command.flags.iter().for_each(|flag| replies.simple(flag.word()));
+    let (first, last, step) = command.keys.range();
+    [first, last, step].into_iter().for_each(|number| replies.integer(number));
+    let categories = categories(command);
+    replies.set(categories.len());
+    categories.iter().for_each(|category| replies.simple(category));
+    // Neither tips nor key specifications.
+    replies.array(0);
+    replies.array(0);
+    replies.array(command.children().len());
+    command.children().iter().for_each(|child| describe(child, replies));
+}
+
+fn categories(command: &Command) -> Vec<&'static str> {
+    let has = |flag| command.flags.contains(&flag);
+    let speed = if has(Flag::Fast) { "@fast" } else { "@slow" };
+    let named = [
+        (has(Flag::Write), "@write"),
+        (has(Flag::ReadOnly), "@read"),
+        (has(Flag::Admin), "@admin"),
+        (command.group == Group::Connection, "@connection"),
+        (true, speed),
+    ];
+    named.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
+}
+
+/// For people: what `redis-cli` shows as help and as hints.
+fn document(command: &Command, replies: &mut Replies) {
+    let children = command.children();
+    let arguments = command.arguments;
+    replies.text(&command.full_name());
+    replies.map(4 + usize::from(!arguments.is_empty()) + usize::from(!children.is_empty()));
+    for (field, value) in [
+        ("summary", command.summary),
+        ("since", "0.1.0"),
+        ("group", command.group.word()),
+        ("complexity", command.complexity),
+    ] {
+        replies.text(field);
+        replies.text(value);
+    }
+    if !arguments.is_empty() {
+        replies.text("arguments");
+        replies.array(arguments.len());
+        arguments.iter().for_each(|argument| document_argument(argument, replies));
+    }
+    if !children.is_empty() {
+        replies.text("subcommands");
+        replies.map(children.len());
+        children.iter().for_each(|child| document(child, replies));
+    }
+}
+
+fn document_argument(argument: &Argument, replies: &mut Replies) {
+    let flags: Vec<&str> = [(argument.optional, "optional"), (argument.multiple, "multiple")]
+        .into_iter()
+        .filter_map(|(is, word)| is.then_some(word))
+        .collect();
+    let key = argument.kind == Kind::Key;
+    let token = argument.token;
+    let fields =
+        3 + usize::from(key) + usize::from(token.is_some()) + usize::from(!flags.is_empty());
+    replies.map(fields);
+    for (field, value) in
+        [("name", argument.name), ("type", argument.kind.word()), ("display_text", argument.name)]
+    {
+        replies.text(field);
+        replies.text(value);
+    }
+    if key {
+        replies.text("key_spec_index");
+        replies.integer(0);
+    }
+    if let Some(token) = token {
+        replies.text("token");
+        replies.text(token);
+    }
+    if !flags.is_empty() {
+        replies.text("flags");
+        replies.array(flags.len());
+        flags.iter().for_each(|flag| replies.simple(flag));
+    }
+}
+
+impl Flag {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Write => "write",
+            Self::ReadOnly => "readonly",
+            Self::Fast => "fast",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl Group {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Connection => "connection",
+            Self::Server => "server",
+            Self::Generic => "generic",
+            Self::Umbel => "umbel",
+        }
+    }
+}
+
+impl Kind {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Key => "key",
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Double => "double",
+            Self::Pattern => "pattern",
+        }
+    }
+}
+
+impl Keys {
+    /// First, last and step of the arguments that name sets.
+    const fn range(self) -> (i64, i64, i64) {
+        match self {
+            Self::None => (0, 0, 0),
+            Self::First => (1, 1, 1),
+            Self::All => (1, -1, 1),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Redis's commands about keys: its keys are umbel's sets.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::{number, options, set};
+use crate::resp::burst::{Context, Refusal};
+use crate::resp::glob;
+use crate::resp::request::Arguments;
+
+/// What `TYPE` says of a set.
+const TYPE: &str = "umbel";
+
+pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.count(context.host.sets().len());
+    Ok(())
+}
+
+pub(super) fn kind(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let exists = set(&arguments).is_ok_and(|set| context.host.set_info(set).is_ok());
+    context.replies.simple(if exists { TYPE } else { "none" });
+    Ok(())
+}
+
+/// Counts a name as often as it is said, as Redis does.
+pub(super) fn exists(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let exists =
+        |name: &&[u8]| str::from_utf8(name).is_ok_and(|name| context.host.set_info(name).is_ok());
+    let count = arguments.from(1).filter(exists).count();
+    context.replies.count(count);
+    Ok(())
+}
+
+/// Deletes this host's own sets; others keep theirs of the same name.
+pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let from = context.replies.len();
+    let (mut deleted, mut newest) = (0, None);
+    for name in arguments.from(1) {
+        // No set has such a name.
+        let Ok(name) = str::from_utf8(name) else { continue };
+        match context.host.delete(name) {
+            Ok((there, ticket)) => {
+                deleted += usize::from(there);
+                newest = newest.max(Some(ticket));
+            }
+            Err(_) if context.host.set_info(name).is_err() => {}
+            Err(error) => {
+                return Err(format!("{error}; {deleted} sets were deleted before it").into());
+            }
+        }
+    }
+    context.replies.count(deleted);
+    if let Some(ticket) = newest {
+        context.wrote(ticket, from);
+    }
+    Ok(())
+}
+
+/// Walks in the order of the names' hashes, and the cursor is the last of them: a set that is
+/// there from the first call to the last is seen, whatever comes and goes meanwhile, and
+/// nothing is remembered in between.
+pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let cursor: u64 = number(arguments.get(1).unwrap_or_default(), .., "invalid cursor")?;
+    let (mut pattern, mut count, mut mine) = (&b"*"[..], 10_usize, true);
+    options(&arguments, 2, |word, value| {
+        match word {
+            "MATCH" => pattern = value,
+            "COUNT" => count = number(value, 1.., "COUNT takes a whole number, at least 1")?,
+            "TYPE" => mine = value.eq_ignore_ascii_case(TYPE.as_bytes()),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let mut names: Vec<(u64, String)> =
+        context.host.sets().into_iter().map(|set| (place(&set.name), set.name)).collect();
+    names.retain(|(place, _)| *place > cursor);
+    names.sort();
+    // Names of one place are told together: the cursor cannot stand between them.
+    let end = names
+        .get(count - 1)
+        .map_or(names.len(), |(last, _)| names.partition_point(|(place, _)| place <= last));
+    let next = if end < names.len() { names[end - 1].0 } else { 0 };
+    names.truncate(end);
+    names.retain(|(_, name)| mine && glob::matches(pattern, name.as_bytes()));
+    context.replies.array(2);
+    context.replies.text(&next.to_string());
+    context.replies.array(names.len());
+    names.iter().for_each(|(_, name)| context.replies.text(name));
+    Ok(())
+}
+
+/// A name's place in the walk: never 0, which is the beginning, and 63 bits, since some clients
+/// read cursors with a sign.
+fn place(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    name.hash(&mut hasher);
+    (hasher.finish() >> 1).max(1)
+}

@@ -1,0 +1,279 @@
+//! The commands: one table says what there is, how it is called and who answers it.
+//!
+//! Everything else is read from the table: dispatch, the number of arguments, `COMMAND`, help.
+//! Handlers are small: they read arguments, ask the host, write the reply.
+
+use super::burst::{Context, Refusal};
+use super::glob;
+use super::reply::Replies;
+use super::request::Arguments;
+use super::run::Question;
+use super::slow::Slow;
+
+mod about;
+mod connection;
+mod describe;
+mod keyspace;
+mod sets;
+mod table;
+
+/// A command, or a child of one (`CLIENT LIST` is a child of `CLIENT`).
+#[derive(Debug)]
+pub(super) struct Command {
+    /// In upper case; a child's is its own word alone.
+    pub(super) name: &'static str,
+    /// A child's parent.
+    parent: Option<&'static str>,
+    arguments: &'static [Argument],
+    flags: &'static [Flag],
+    keys: Keys,
+    group: Group,
+    summary: &'static str,
+    complexity: &'static str,
+    pub(super) action: Action,
+}
+
+/// How a command is executed.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Action {
+    /// At once.
+    Plain(Handler),
+    /// Over the keys of one set, together with its neighbours.
+    Run(Question),
+    /// By asking other hosts.
+    Slow(fn(Arguments<'_, '_>) -> Result<Slow, Refusal>),
+    /// By one of its children.
+    Parent(&'static Parent),
+}
+
+/// Executes a command and writes its reply; what it wrote is forgotten if it refuses.
+pub(super) type Handler = fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<(), Refusal>;
+
+/// A command with children.
+#[derive(Debug)]
+pub(super) struct Parent {
+    children: &'static [Command],
+    /// What it does without a word after it.
+    pub(super) alone: Option<Handler>,
+}
+
+/// What a command does, as Redis clients ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flag {
+    Write,
+    ReadOnly,
+    Fast,
+    Admin,
+}
+
+/// The heading a command stands under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Connection,
+    Server,
+    Generic,
+    Umbel,
+}
+
+/// Which arguments are names of sets: Redis's keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    None,
+    First,
+    All,
+}
+
+/// An argument, or a word and its argument.
+#[derive(Debug, Clone, Copy)]
+struct Argument {
+    name: &'static str,
+    kind: Kind,
+    token: Option<&'static str>,
+    optional: bool,
+    multiple: bool,
+}
+
+/// What an argument is, as Redis clients know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The name of a set.
+    Key,
+    String,
+    Integer,
+    Double,
+    Pattern,
+}
+
+impl Argument {
+    const fn new(name: &'static str, kind: Kind) -> Self {
+        Self { name, kind, token: None, optional: false, multiple: false }
+    }
+
+    const fn optional(self) -> Self {
+        Self { optional: true, ..self }
+    }
+
+    const fn multiple(self) -> Self {
+        Self { multiple: true, ..self }
+    }
+
+    const fn after(self, token: &'static str) -> Self {
+        Self { token: Some(token), optional: true, ..self }
+    }
+
+    /// How many words it is if it is said: its own, and those before it.
+    fn words(&self) -> usize {
+        let spaced = |text: &str| text.split(' ').count();
+        spaced(self.name) + self.token.map_or(0, spaced)
+    }
+}
+
+impl Command {
+    /// Redis's arity: so many words, the name included; negative: at least so many.
+    pub(super) fn arity(&self) -> i64 {
+        let words = 1 + i64::from(self.parent.is_some());
+        let required = self.arguments.iter().filter(|argument| !argument.optional).count() as i64;
+        let open = self.arguments.iter().any(|argument| argument.optional || argument.multiple);
+        if open { -(words + required) } else { words + required }
+    }
+
+    /// Whether so many words may be right.
+    pub(super) fn accepts(&self, words: usize) -> bool {
+        let least = usize::try_from(self.arity().abs()).unwrap_or(usize::MAX);
+        let open = self.arguments.iter().any(|argument| argument.multiple);
+        let optional = self.arguments.iter().filter(|argument| argument.optional);
+        words >= least && (open || words <= least + optional.map(Argument::words).sum::<usize>())
+    }
+
+    pub(super) fn wrong_number(&self) -> Refusal {
+        format!("wrong number of arguments for '{}' command", self.full_name()).into()
+    }
+
+    /// In lower case, as Redis lists it: `umbel.add`, `client|list`.
+    fn full_name(&self) -> String {
+        let name = self.name.to_ascii_lowercase();
+        match self.parent {
+            Some(parent) => format!("{}|{name}", parent.to_ascii_lowercase()),
+            None => name,
+        }
+    }
+
+    /// How it is called: `UMBEL.ADD set key [key ...]`.
+    fn syntax(&self) -> String {
+        let mut text = match self.parent {
+            Some(parent) => format!("{parent} {}", self.name),
+            None => self.name.to_owned(),
+        };
+        for argument in self.arguments {
+            let word = argument.token.map(|token| format!("{token} ")).unwrap_or_default();
+            let repeat =
+                if argument.multiple { format!(" [{} ...]", argument.name) } else { String::new() };
+            let one = format!("{word}{}{repeat}", argument.name);
+            text += &if argument.optional { format!(" [{one}]") } else { format!(" {one}") };
+        }
+        text
+    }
+
+    fn children(&self) -> &'static [Self] {
+        match self.action {
+            Action::Parent(parent) => parent.children,
+            _ => &[],
+        }
+    }
+}
+
+impl Parent {
+    pub(super) fn find(&self, name: &[u8]) -> Option<&'static Command> {
+        self.children.iter().find(|child| child.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+}
+
+/// The command of this name, in whatever case.
+pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
+    let order = |command: &Command| {
+        let mine = command.name.bytes();
+        mine.cmp(name.iter().map(u8::to_ascii_uppercase))
+    };
+    table::TABLE.binary_search_by(order).ok().map(|place| &table::TABLE[place])
+}
+
+/// Whether a request must wait for other hosts.
+pub(super) fn is_slow(arguments: Arguments<'_, '_>) -> bool {
+    let command = arguments.get(0).and_then(find);
+    command.is_some_and(|command| matches!(command.action, Action::Slow(_)))
+}
+
+/// As Redis words it.
+pub(super) fn unknown(arguments: Arguments<'_, '_>) -> Refusal {
+    let mut told = String::new();
+    for argument in arguments.from(1) {
+        if told.len() >= 128 {
+            break;
+        }
+        told += &format!("'{}' ", excerpt(argument));
+    }
+    let name = excerpt(arguments.get(0).unwrap_or_default());
+    format!("unknown command '{name}', with args beginning with: {told}").into()
+}
+
+pub(super) fn unknown_child(command: &Command, name: &[u8]) -> Refusal {
+    format!("unknown subcommand '{}'. Try {} HELP.", excerpt(name), command.name).into()
+}
+
+/// The children of a command, for people.
+pub(super) fn help(command: &Command, parent: &Parent, replies: &mut Replies) {
+    replies.array(1 + 2 * parent.children.len());
+    replies.simple(&format!("{} <subcommand> [<arg> ...]. Subcommands are:", command.name));
+    for child in parent.children {
+        let syntax = child.syntax();
+        replies.simple(syntax.split_once(' ').map_or(&*syntax, |(_, own)| own));
+        replies.simple(&format!("    {}", child.summary));
+    }
+}
+
+/// The beginning of what a client sent, for an error.
+fn excerpt(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(128)]).into_owned()
+}
+
+/// An argument that must be text.
+fn text<'a>(arguments: &Arguments<'a, '_>, index: usize, what: &str) -> Result<&'a str, Refusal> {
+    let bytes = arguments.get(index).unwrap_or_default();
+    str::from_utf8(bytes).map_err(|_| format!("{what} must be UTF-8").into())
+}
+
+/// The name of a set.
+fn set<'a>(arguments: &Arguments<'a, '_>) -> Result<&'a str, Refusal> {
+    text(arguments, 1, "the name of a set")
+}
+
+/// An argument that must be a number within a range, else `refusal`.
+fn number<T: std::str::FromStr + PartialOrd>(
+    argument: &[u8],
+    range: impl std::ops::RangeBounds<T>,
+    refusal: &'static str,
+) -> Result<T, Refusal> {
+    let number = str::from_utf8(argument).ok().and_then(|text| text.parse().ok());
+    number.filter(|number| range.contains(number)).ok_or(Refusal::Borrowed(refusal))
+}
+
+/// Reads what follows the required arguments: words, each with one argument.
+fn options<'a>(
+    arguments: &Arguments<'a, '_>,
+    from: usize,
+    mut read: impl FnMut(&str, &'a [u8]) -> Result<bool, Refusal>,
+) -> Result<(), Refusal> {
+    let mut rest = arguments.from(from);
+    while let Some(word) = rest.next() {
+        let word = excerpt(word).to_ascii_uppercase();
+        let value =
+            rest.next().ok_or_else(|| format!("{word} is the last word; its value is missing"))?;
+        if !read(&word, value)? {
+            return Err(format!("unknown option '{word}'").into());
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

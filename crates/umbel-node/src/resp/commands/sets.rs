@@ -1,0 +1,149 @@
+//! umbel's own commands, but for those that run over keys.
+
+use std::time::Duration;
+
+use umbel::replica::Policy;
+
+use super::{number, options, set};
+use crate::resp::burst::{Context, Refusal};
+use crate::resp::host::{HostError, Lifetime, Reserve};
+use crate::resp::request::Arguments;
+use crate::resp::slow::Slow;
+
+/// Why this host refuses, in its own words.
+fn because(error: HostError) -> Refusal {
+    error.to_string().into()
+}
+
+/// Seconds, as `ADDEX` and `RESERVE … LIFETIME` take them.
+fn seconds(argument: &[u8]) -> Result<Duration, Refusal> {
+    const REFUSAL: &str = "seconds must be a number above 0, at most 1000000000";
+    let seconds: f64 = number(argument, 0.0..=1e9, REFUSAL)?;
+    let lifetime = Duration::from_secs_f64(seconds);
+    if lifetime.is_zero() { Err(REFUSAL.into()) } else { Ok(lifetime) }
+}
+
+fn policy_of(argument: &[u8]) -> Result<Policy, Refusal> {
+    let text = str::from_utf8(argument).map_err(|_| Refusal::Borrowed("a policy must be UTF-8"))?;
+    text.parse().map_err(|error| format!("{error}").into())
+}
+
+pub(super) fn addex(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let set = set(&arguments)?;
+    let lifetime = Lifetime::For(seconds(arguments.get(2).unwrap_or_default())?);
+    let keys: Vec<&[u8]> = arguments.from(3).collect();
+    let mut answers = Vec::with_capacity(keys.len());
+    let ticket = context.host.add(set, &keys, lifetime, &mut answers).map_err(because)?;
+    let from = context.replies.len();
+    context.replies.array(answers.len());
+    answers.iter().for_each(|new| context.replies.bit(*new));
+    context.wrote(ticket, from);
+    Ok(())
+}
+
+pub(super) fn missing(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    let keys = arguments.from(2).map(<[u8]>::to_vec).collect();
+    Ok(Slow::Missing { set: set(&arguments)?.to_owned(), keys })
+}
+
+pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    let mut timeout = None;
+    options(&arguments, 3, |word, value| {
+        const REFUSAL: &str = "TIMEOUT takes whole milliseconds, 1 to 3600000";
+        if word == "TIMEOUT" {
+            timeout = Some(Duration::from_millis(number(value, 1..=3_600_000, REFUSAL)?));
+        }
+        Ok(word == "TIMEOUT")
+    })?;
+    let key = arguments.get(2).unwrap_or_default().to_vec();
+    Ok(Slow::Locate { set: set(&arguments)?.to_owned(), key, timeout })
+}
+
+pub(super) fn hosts(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let hosts = context.host.hosts();
+    context.replies.array(hosts.len());
+    hosts.iter().for_each(|host| context.replies.fields(&host.fields()));
+    Ok(())
+}
+
+pub(super) fn sets(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let sets = context.host.sets();
+    context.replies.array(sets.len());
+    sets.iter().for_each(|set| context.replies.text(&set.name));
+    Ok(())
+}
+
+pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let fields = match arguments.len() {
+        1 => context.host.status().fields(),
+        _ => context.host.set_info(set(&arguments)?).map_err(because)?.fields(),
+    };
+    context.replies.fields(&fields);
+    Ok(())
+}
+
+pub(super) fn reserve(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let argument = |index| arguments.get(index).unwrap_or_default();
+    let mut plan = Reserve {
+        false_positive: number(
+            argument(2),
+            f64::MIN_POSITIVE..1.0,
+            "false_positive must lie between 0 and 1",
+        )?,
+        capacity: number(argument(3), 1.., "capacity must be a whole number of keys, at least 1")?,
+        expected_hosts: None,
+        policy: None,
+        lifetime: None,
+    };
+    options(&arguments, 4, |word, value| {
+        match word {
+            "HOSTS" => {
+                let hosts = number(value, 1.., "HOSTS takes a whole number, at least 1")?;
+                plan.expected_hosts = Some(hosts);
+            }
+            "POLICY" => plan.policy = Some(policy_of(value)?),
+            "LIFETIME" => plan.lifetime = Some(seconds(value)?),
+            _ => return Ok(false),
+        }
+        Ok(true)
+    })?;
+    let from = context.replies.len();
+    let ticket = context.host.reserve(set(&arguments)?, plan).map_err(because)?;
+    context.replies.ok();
+    context.wrote(ticket, from);
+    Ok(())
+}
+
+pub(super) fn publish(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    context.host.publish(set(&arguments)?).map_err(because)?;
+    context.replies.ok();
+    Ok(())
+}
+
+/// Sets a policy, or without one says which is in force.
+pub(super) fn policy(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let set = set(&arguments)?;
+    if arguments.len() == 2 {
+        let info = context.host.set_info(set).map_err(because)?;
+        context.replies.text(&info.policy);
+        return Ok(());
+    }
+    let policy = policy_of(arguments.get(2).unwrap_or_default())?;
+    let from = context.replies.len();
+    let ticket = context.host.set_policy(set, policy).map_err(because)?;
+    context.replies.ok();
+    context.wrote(ticket, from);
+    Ok(())
+}

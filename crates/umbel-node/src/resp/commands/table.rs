@@ -1,0 +1,426 @@
+//! What there is.
+
+use super::{Action, Argument, Command, Flag, Group, Keys, Kind, Parent, Question};
+use super::{about, connection, describe, keyspace, sets};
+
+const SET: Argument = Argument::new("set", Kind::Key);
+const KEY: Argument = Argument::new("key", Kind::String);
+const KEYS: Argument = KEY.multiple();
+const READ: &[Flag] = &[Flag::ReadOnly, Flag::Fast];
+const READ_SLOWLY: &[Flag] = &[Flag::ReadOnly];
+const WRITE: &[Flag] = &[Flag::Write, Flag::Fast];
+const FAST: &[Flag] = &[Flag::Fast];
+
+/// A command of which only what differs need be said.
+const fn command(
+    name: &'static str,
+    group: Group,
+    summary: &'static str,
+    action: Action,
+) -> Command {
+    Command {
+        name,
+        parent: None,
+        arguments: &[],
+        flags: FAST,
+        keys: Keys::None,
+        group,
+        summary,
+        complexity: "O(1)",
+        action,
+    }
+}
+
+const fn child(
+    parent: &'static str,
+    group: Group,
+    name: &'static str,
+    arguments: &'static [Argument],
+    summary: &'static str,
+    action: Action,
+) -> Command {
+    Command { parent: Some(parent), arguments, ..command(name, group, summary, action) }
+}
+
+/// A command of umbel about a set.
+const fn about_set(
+    name: &'static str,
+    arguments: &'static [Argument],
+    flags: &'static [Flag],
+    summary: &'static str,
+    complexity: &'static str,
+    action: Action,
+) -> Command {
+    Command {
+        arguments,
+        flags,
+        keys: Keys::First,
+        complexity,
+        ..command(name, Group::Umbel, summary, action)
+    }
+}
+
+const SUBCOMMAND: &[Argument] = &[
+    Argument::new("subcommand", Kind::String),
+    Argument::new("arg", Kind::String).multiple().optional(),
+];
+
+/// All commands, by name.
+pub(super) static TABLE: &[Command] = &[
+    Command {
+        arguments: SUBCOMMAND,
+        ..command(
+            "CLIENT",
+            Group::Connection,
+            "About connections.",
+            Action::Parent(&Parent { children: CLIENT, alone: None }),
+        )
+    },
+    Command {
+        arguments: &[
+            Argument::new("subcommand", Kind::String).optional(),
+            Argument::new("arg", Kind::String).multiple().optional(),
+        ],
+        ..command(
+            "COMMAND",
+            Group::Server,
+            "Describes the commands there are.",
+            Action::Parent(&Parent { children: COMMAND, alone: Some(describe::all) }),
+        )
+    },
+    Command {
+        arguments: SUBCOMMAND,
+        flags: &[Flag::Admin],
+        ..command(
+            "CONFIG",
+            Group::Server,
+            "Reads what Redis clients ask of a server's configuration.",
+            Action::Parent(&Parent { children: CONFIG, alone: None }),
+        )
+    },
+    Command {
+        flags: READ,
+        complexity: "O(N) in the number of sets",
+        ..command("DBSIZE", Group::Server, "The number of sets.", Action::Plain(keyspace::dbsize))
+    },
+    Command {
+        arguments: &[SET.multiple()],
+        flags: &[Flag::Write],
+        keys: Keys::All,
+        complexity: "O(N) in the number of keys",
+        ..command(
+            "DEL",
+            Group::Generic,
+            "Deletes this host's own sets of these names, with all their keys.",
+            Action::Plain(keyspace::del),
+        )
+    },
+    Command {
+        arguments: &[Argument::new("message", Kind::String)],
+        ..command(
+            "ECHO",
+            Group::Connection,
+            "Answers its argument.",
+            Action::Plain(connection::echo),
+        )
+    },
+    Command {
+        arguments: &[SET.multiple()],
+        flags: READ,
+        keys: Keys::All,
+        complexity: "O(N) in the number of sets",
+        ..command(
+            "EXISTS",
+            Group::Generic,
+            "How many of these sets there are.",
+            Action::Plain(keyspace::exists),
+        )
+    },
+    Command {
+        arguments: &[
+            Argument::new("protover", Kind::Integer).optional(),
+            Argument::new("username password", Kind::String).after("AUTH"),
+            Argument::new("clientname", Kind::String).after("SETNAME"),
+        ],
+        ..command(
+            "HELLO",
+            Group::Connection,
+            "Greets, and chooses RESP2 or RESP3.",
+            Action::Plain(connection::hello),
+        )
+    },
+    Command {
+        arguments: &[Argument::new("section", Kind::String).multiple().optional()],
+        flags: &[],
+        ..command(
+            "INFO",
+            Group::Server,
+            "The host and its port in Redis's form.",
+            Action::Plain(about::info),
+        )
+    },
+    Command {
+        arguments: &[Argument::new("message", Kind::String).optional()],
+        ..command(
+            "PING",
+            Group::Connection,
+            "Answers PONG, or its argument.",
+            Action::Plain(connection::ping),
+        )
+    },
+    command("QUIT", Group::Connection, "Closes the connection.", Action::Plain(connection::quit)),
+    command(
+        "RESET",
+        Group::Connection,
+        "Makes the connection as it was at its beginning.",
+        Action::Plain(connection::reset),
+    ),
+    Command {
+        arguments: &[
+            Argument::new("cursor", Kind::Integer),
+            Argument::new("pattern", Kind::Pattern).after("MATCH"),
+            Argument::new("count", Kind::Integer).after("COUNT"),
+            Argument::new("type", Kind::String).after("TYPE"),
+        ],
+        flags: READ_SLOWLY,
+        complexity: "O(N log N) in the number of sets",
+        ..command(
+            "SCAN",
+            Group::Generic,
+            "Walks through the names of sets.",
+            Action::Plain(keyspace::scan),
+        )
+    },
+    Command {
+        arguments: &[Argument::new("index", Kind::Integer)],
+        ..command(
+            "SELECT",
+            Group::Connection,
+            "Chooses database 0, the only one.",
+            Action::Plain(connection::select),
+        )
+    },
+    Command {
+        arguments: &[SET],
+        flags: READ,
+        keys: Keys::First,
+        ..command(
+            "TYPE",
+            Group::Generic,
+            "Says umbel of a set, else none.",
+            Action::Plain(keyspace::kind),
+        )
+    },
+    about_set(
+        "UMBEL.ADD",
+        &[SET, KEYS],
+        WRITE,
+        "Adds keys to this host's set; 1 for each that is new.",
+        "O(N) in the number of keys",
+        Action::Run(Question::Add),
+    ),
+    about_set(
+        "UMBEL.ADDEX",
+        &[SET, Argument::new("seconds", Kind::Double), KEYS],
+        WRITE,
+        "Adds keys that leave the set after some seconds; 1 for each that is new.",
+        "O(N) in the number of keys",
+        Action::Plain(sets::addex),
+    ),
+    about_set(
+        "UMBEL.HAS",
+        &[SET, KEYS],
+        READ,
+        "Which of the keys this host holds itself: exact.",
+        "O(N) in the number of keys",
+        Action::Run(Question::Has),
+    ),
+    Command {
+        flags: READ_SLOWLY,
+        complexity: "O(N) in the number of hosts",
+        ..command(
+            "UMBEL.HOSTS",
+            Group::Umbel,
+            "The hosts of the cluster, this one first.",
+            Action::Plain(sets::hosts),
+        )
+    },
+    about_set(
+        "UMBEL.INFO",
+        &[SET.optional()],
+        READ_SLOWLY,
+        "All about a set, or about this host.",
+        "O(1)",
+        Action::Plain(sets::info),
+    ),
+    about_set(
+        "UMBEL.LOCATE",
+        &[SET, KEY, Argument::new("milliseconds", Kind::Integer).after("TIMEOUT")],
+        READ_SLOWLY,
+        "The hosts that hold a key, each asked and confirmed.",
+        "O(N) in the number of candidates, a round trip to them",
+        Action::Slow(sets::locate),
+    ),
+    about_set(
+        "UMBEL.MISSING",
+        &[SET, KEYS],
+        READ_SLOWLY,
+        "Those of the keys that no host holds, claims confirmed.",
+        "O(N) in the number of keys, a round trip to the candidates",
+        Action::Slow(sets::missing),
+    ),
+    about_set(
+        "UMBEL.POLICY",
+        &[SET, Argument::new("policy", Kind::String).optional()],
+        WRITE,
+        "Sets when this host publishes a set, or says it.",
+        "O(1)",
+        Action::Plain(sets::policy),
+    ),
+    about_set(
+        "UMBEL.PUBLISH",
+        &[SET],
+        WRITE,
+        "Publishes everything of a set now, clears included.",
+        "O(N) in the number of changed bits",
+        Action::Plain(sets::publish),
+    ),
+    about_set(
+        "UMBEL.REM",
+        &[SET, KEYS],
+        WRITE,
+        "Removes keys from this host's set; 1 for each that was there.",
+        "O(N) in the number of keys",
+        Action::Run(Question::Remove),
+    ),
+    about_set(
+        "UMBEL.RESERVE",
+        &[
+            SET,
+            Argument::new("false_positive", Kind::Double),
+            Argument::new("capacity", Kind::Integer),
+            Argument::new("hosts", Kind::Integer).after("HOSTS"),
+            Argument::new("policy", Kind::String).after("POLICY"),
+            Argument::new("seconds", Kind::Double).after("LIFETIME"),
+        ],
+        &[Flag::Write],
+        "Makes a set for a rate per lookup and a number of keys, or gives it a new plan.",
+        "O(N) in the number of keys",
+        Action::Plain(sets::reserve),
+    ),
+    Command {
+        flags: READ_SLOWLY,
+        complexity: "O(N) in the number of sets",
+        ..command(
+            "UMBEL.SETS",
+            Group::Umbel,
+            "The names of all sets, own and heard of.",
+            Action::Plain(sets::sets),
+        )
+    },
+    about_set(
+        "UMBEL.WHO",
+        &[SET, KEYS],
+        READ,
+        "For each key the hosts that may hold it, from memory, this one first.",
+        "O(N) in the number of keys",
+        Action::Run(Question::Who),
+    ),
+];
+
+const CLIENT: &[Command] = &[
+    child(
+        "CLIENT",
+        Group::Connection,
+        "GETNAME",
+        &[],
+        "The connection's name.",
+        Action::Plain(connection::name),
+    ),
+    child(
+        "CLIENT",
+        Group::Connection,
+        "ID",
+        &[],
+        "The connection's number.",
+        Action::Plain(connection::id),
+    ),
+    child(
+        "CLIENT",
+        Group::Connection,
+        "INFO",
+        &[],
+        "All about this connection.",
+        Action::Plain(connection::info),
+    ),
+    child(
+        "CLIENT",
+        Group::Connection,
+        "LIST",
+        &[],
+        "All about all connections.",
+        Action::Plain(connection::list),
+    ),
+    child(
+        "CLIENT",
+        Group::Connection,
+        "SETINFO",
+        &[Argument::new("attribute", Kind::String), Argument::new("value", Kind::String)],
+        "Tells the client's library: LIB-NAME or LIB-VER.",
+        Action::Plain(connection::set_info),
+    ),
+    child(
+        "CLIENT",
+        Group::Connection,
+        "SETNAME",
+        &[Argument::new("name", Kind::String)],
+        "Names the connection.",
+        Action::Plain(connection::set_name),
+    ),
+];
+
+const NAMES: &[Argument] = &[Argument::new("command-name", Kind::String).multiple().optional()];
+
+const COMMAND: &[Command] = &[
+    child(
+        "COMMAND",
+        Group::Server,
+        "COUNT",
+        &[],
+        "How many commands there are.",
+        Action::Plain(describe::count),
+    ),
+    child(
+        "COMMAND",
+        Group::Server,
+        "DOCS",
+        NAMES,
+        "Commands described for people.",
+        Action::Plain(describe::docs),
+    ),
+    child(
+        "COMMAND",
+        Group::Server,
+        "INFO",
+        NAMES,
+        "Commands described for clients.",
+        Action::Plain(describe::info),
+    ),
+    child(
+        "COMMAND",
+        Group::Server,
+        "LIST",
+        &[Argument::new("pattern", Kind::Pattern).after("FILTERBY PATTERN")],
+        "The names of the commands.",
+        Action::Plain(describe::list),
+    ),
+];
+
+const CONFIG: &[Command] = &[child(
+    "CONFIG",
+    Group::Server,
+    "GET",
+    &[Argument::new("parameter", Kind::Pattern).multiple()],
+    "Settings whose names fit a pattern.",
+    Action::Plain(about::config_get),
+)];

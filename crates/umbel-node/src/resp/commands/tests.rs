@@ -1,0 +1,61 @@
+use super::*;
+
+/// All commands, parents before their children.
+fn all() -> impl Iterator<Item = &'static Command> {
+    table::TABLE.iter().flat_map(|command| std::iter::once(command).chain(command.children()))
+}
+
+#[test]
+fn the_table_is_sorted_and_every_command_is_found_in_any_case() {
+    assert!(table::TABLE.is_sorted_by(|one, next| one.name < next.name));
+    for command in table::TABLE {
+        assert_eq!(find(command.name.as_bytes()).unwrap().name, command.name);
+        let lower = command.name.to_ascii_lowercase();
+        assert_eq!(find(lower.as_bytes()).unwrap().name, command.name);
+    }
+    assert!(find(b"").is_none() && find(b"UMBEL").is_none() && find(b"UMBEL.WHOM").is_none());
+}
+
+#[test]
+fn children_know_their_parents() {
+    for command in table::TABLE {
+        assert_eq!(command.parent, None);
+        assert!(command.children().iter().all(|child| child.parent == Some(command.name)));
+    }
+}
+
+#[test]
+fn the_number_of_arguments_follows_from_them() {
+    let arity = |name: &str| find(name.as_bytes()).unwrap().arity();
+    let accepted = |name: &str| {
+        (0..12).filter(|words| find(name.as_bytes()).unwrap().accepts(*words)).collect::<Vec<_>>()
+    };
+    assert_eq!((arity("ECHO"), arity("UMBEL.ADD"), arity("PING")), (2, -3, -1));
+    assert_eq!((arity("UMBEL.ADDEX"), arity("COMMAND"), arity("CLIENT")), (-4, -1, -2));
+    assert_eq!(accepted("ECHO"), [2]);
+    assert_eq!(accepted("PING"), [1, 2]);
+    assert_eq!(accepted("UMBEL.LOCATE"), [3, 4, 5]);
+    assert_eq!(accepted("UMBEL.ADD"), (3..12).collect::<Vec<_>>());
+    assert_eq!(accepted("HELLO"), (1..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn syntax_reads_as_people_write_it() {
+    let syntax = |name: &str| find(name.as_bytes()).unwrap().syntax();
+    assert_eq!(syntax("UMBEL.ADD"), "UMBEL.ADD set key [key ...]");
+    assert_eq!(syntax("UMBEL.LOCATE"), "UMBEL.LOCATE set key [TIMEOUT milliseconds]");
+    assert_eq!(syntax("INFO"), "INFO [section [section ...]]");
+    assert_eq!(syntax("HELLO"), "HELLO [protover] [AUTH username password] [SETNAME clientname]");
+}
+
+#[test]
+fn every_command_is_documented() {
+    let document = include_str!("../../../../../docs/resp.md");
+    for command in all() {
+        if command.children().is_empty() {
+            let heading = format!("### `{}`\n", command.syntax());
+            assert!(document.contains(&heading), "docs/resp.md lacks the line {heading}");
+        }
+        assert!(command.summary.ends_with('.'), "{}", command.syntax());
+    }
+}

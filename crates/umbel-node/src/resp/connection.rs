@@ -1,0 +1,210 @@
+//! One connection: reads, executes what is whole, waits for its writes, replies.
+//!
+//! Always true: nothing more is read before the replies to what was read are taken by the
+//! client's side, so that a client that does not read stops being served instead of filling
+//! memory; the replies that wait are below [`Connection::SEND_AT`] and one command's reply (of
+//! `WHO`, one part of it).
+
+use std::io;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::buffer::ReadBuffer;
+use super::burst::{Context, Next};
+use super::clients::Admission;
+use super::commands;
+use super::host::{Host, Ticket};
+use super::reply::Replies;
+use super::request::{Arguments, Parser, Request, Step};
+use super::run::{Run, Spare};
+use super::slow::Waiting;
+
+/// A client's connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    socket: TcpStream,
+    host: Host,
+    admission: Admission,
+    replies: Replies,
+    parser: Parser,
+    buffer: ReadBuffer,
+    spare: Spare,
+}
+
+/// Whether a connection goes on after a burst.
+#[derive(Debug, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Close,
+}
+
+impl Connection {
+    /// Replies are sent when they have so many bytes, or at the end of the burst.
+    const SEND_AT: usize = 64 << 10;
+
+    pub(super) fn new(socket: TcpStream, host: Host, admission: Admission) -> Self {
+        let parser = Parser::new(admission.clients.limits.request);
+        let buffer = ReadBuffer::new(&admission.clients.budget);
+        let replies = Replies::default();
+        Self { socket, host, admission, replies, parser, buffer, spare: Spare::default() }
+    }
+
+    /// Serves until the client leaves, breaks the protocol, or the server stops.
+    pub(super) async fn serve(mut self, mut stop: watch::Receiver<bool>) -> io::Result<()> {
+        let mut stops = stop.clone();
+        let mut stopped = std::pin::pin!(stops.wait_for(|stopped| *stopped));
+        while !*stop.borrow_and_update() {
+            let room = match self.buffer.room() {
+                Ok(room) => room,
+                Err(over) => return self.say_goodbye(&over.to_string()).await,
+            };
+            let read = tokio::select! {
+                biased;
+                read = self.socket.read_buf(room) => read?,
+                _ = &mut stopped => break,
+            };
+            if read == 0 || self.burst().await? == Then::Close {
+                break;
+            }
+        }
+        self.socket.shutdown().await
+    }
+
+    /// Executes every whole request of the buffer and sends the replies.
+    async fn burst(&mut self) -> io::Result<Then> {
+        let Self { socket, host, admission, replies, parser, buffer, spare } = self;
+        let mut run = Run::new(std::mem::take(spare));
+        let mut sender = Sender { socket, waiting: Waiting::default() };
+        let mut context = Context {
+            host,
+            clients: &admission.clients,
+            client: &admission.client,
+            replies,
+            ticket: Ticket::NONE,
+            last: None,
+            commands: 0,
+            quit: false,
+        };
+        let mut consumed = 0;
+        let broken = loop {
+            match parser.next(&buffer.unread()[consumed..]) {
+                Ok(Step::More(_)) => break None,
+                Err(error) => break Some(error),
+                Ok(Step::Empty(bytes)) => consumed += bytes,
+                Ok(Step::Request(request, bytes)) => {
+                    consumed += bytes;
+                    match request {
+                        Request::Array(arguments) => {
+                            sender.request(&mut context, &mut run, arguments).await?;
+                        }
+                        // What a line's arguments are borrowed from is gone with the next.
+                        Request::Inline(arguments) => {
+                            sender.finish(&mut context, &mut run).await?;
+                            let mut own = Run::new(Spare::default());
+                            sender.request(&mut context, &mut own, arguments).await?;
+                            sender.finish(&mut context, &mut own).await?;
+                        }
+                    }
+                    if context.quit {
+                        break None;
+                    }
+                }
+            }
+        };
+        sender.finish(&mut context, &mut run).await?;
+        sender.answer_waiting(&mut context).await?;
+        if let Some(error) = &broken {
+            tracing::debug!(peer = %context.client.peer, %error, "a Redis client is sent away");
+            context.replies.error(&error.to_string());
+        }
+        sender.send(&mut context).await?;
+        context.note();
+        let closes = context.quit || broken.is_some();
+        *spare = run.into_spare();
+        buffer.consume(consumed);
+        Ok(if closes { Then::Close } else { Then::GoOn })
+    }
+
+    async fn say_goodbye(mut self, reason: &str) -> io::Result<()> {
+        self.replies.error(reason);
+        self.socket.write_all(self.replies.bytes()).await?;
+        self.socket.shutdown().await
+    }
+}
+
+/// What executing a burst waits for: the client's side of the socket, and other hosts.
+struct Sender<'a> {
+    socket: &'a mut TcpStream,
+    waiting: Waiting,
+}
+
+impl Sender<'_> {
+    async fn request<'bytes>(
+        &mut self,
+        context: &mut Context<'_>,
+        run: &mut Run<'bytes>,
+        arguments: Arguments<'bytes, '_>,
+    ) -> io::Result<()> {
+        // Replies stand in the order of requests: only what waits, too, joins those that wait.
+        if !self.waiting.is_empty() && !commands::is_slow(arguments) {
+            self.answer_waiting(context).await?;
+        }
+        loop {
+            match context.request(run, arguments) {
+                Next::Go | Next::Joined => {}
+                Next::Finish => {
+                    self.finish(context, run).await?;
+                    continue;
+                }
+                Next::Slow(slow) => {
+                    self.waiting.push(slow);
+                    if self.waiting.is_full() {
+                        self.answer_waiting(context).await?;
+                    }
+                }
+            }
+            if context.replies.len() >= Connection::SEND_AT {
+                self.send(context).await?;
+            }
+            return Ok(());
+        }
+    }
+
+    /// Executes what has gathered in the run.
+    async fn finish(&mut self, context: &mut Context<'_>, run: &mut Run<'_>) -> io::Result<()> {
+        while !run.is_empty() {
+            run.advance(context);
+            if context.replies.len() >= Connection::SEND_AT {
+                self.send(context).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn answer_waiting(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        // What came before need not wait for other hosts.
+        self.send(context).await?;
+        self.waiting.answer(context.host, context.replies).await;
+        Ok(())
+    }
+
+    /// Waits until the writes have settled, then sends all replies.
+    async fn send(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if context.ticket != Ticket::NONE {
+            if let Err(error) = context.host.settled(context.ticket).await {
+                context.replies.fail_writes(&error.to_string());
+            }
+            context.ticket = Ticket::NONE;
+        }
+        if !context.replies.is_empty() {
+            self.socket.write_all(context.replies.bytes()).await?;
+            context.replies.clear();
+        }
+        Ok(())
+    }
+}

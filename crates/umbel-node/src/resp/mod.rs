@@ -1,0 +1,61 @@
+//! The port for Redis clients: RESP2 and RESP3, pipelined.
+//!
+//! ```text
+//! socket ─► ReadBuffer ─► Parser ─► Burst ─► Host
+//!    ▲                    spans     runs of    │ answers
+//!    └────── settled ◄── Replies ◄─ keys ◄─────┘
+//! ```
+//!
+//! A task a connection. Everything that is whole in the read buffer is a *burst*: its commands
+//! run one after the other, neighbours that ask the same of one set as one batch of keys,
+//! their replies are gathered, the writes among them are waited for once (`Host::settled`),
+//! and then the replies are sent. So a pipeline shares one group commit and one system call.
+//!
+//! Always true: replies come in the order of requests; a write is told only when it has
+//! settled; an error closes the connection only if the protocol itself is broken; what a
+//! connection holds is bounded, whatever its client sends and however slowly it reads.
+
+use std::time::Duration;
+
+mod buffer;
+mod burst;
+mod clients;
+mod commands;
+mod connection;
+mod glob;
+pub mod host;
+mod reply;
+pub mod request;
+mod run;
+mod server;
+mod slow;
+
+pub use server::Server;
+
+use request::RequestLimits;
+
+/// How much clients may ask for, and how long they are waited for at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections at a time; one more is told so and closed. Default: 10,000.
+    pub connections: usize,
+    /// What one request may weigh.
+    pub request: RequestLimits,
+    /// Bytes of read buffers of all connections together, beyond the 64 KiB that each may
+    /// have. Default: 1 GiB.
+    pub large_requests_bytes: usize,
+    /// What a connection may take to finish its burst once the server is to stop.
+    /// Default: 5 s.
+    pub stop_grace: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            request: RequestLimits::default(),
+            large_requests_bytes: 1 << 30,
+            stop_grace: Duration::from_secs(5),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! Replies, written straight into the bytes that go to the socket.
+//!
+//! RESP2 has five types; RESP3, spoken after `HELLO 3`, has maps, sets, doubles, flags and a
+//! null besides. A command says what it means (`map`, `flag`); the protocol of the
+//! connection decides how that is written.
+//!
+//! Replies to writes may be told only when the write has settled. They are marked, so that
+//! they can be made errors if it does not.
+
+use std::io::Write;
+use std::ops::Range;
+
+use super::host::Value;
+
+/// What the client of a connection understands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Protocol {
+    /// What every connection begins with.
+    #[default]
+    Resp2,
+    /// After `HELLO 3`.
+    Resp3,
+}
+
+impl Protocol {
+    pub(super) const fn number(self) -> i64 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
+/// Replies that wait for their way to the client.
+#[derive(Debug, Default)]
+pub(super) struct Replies {
+    bytes: Vec<u8>,
+    protocol: Protocol,
+    /// Whole replies to writes, in order.
+    writes: Vec<Range<usize>>,
+}
+
+impl Replies {
+    /// Memory kept from large replies for the next.
+    const KEPT_BYTES: usize = 64 << 10;
+
+    pub(super) const fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    pub(super) const fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets what was sent.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.writes.clear();
+        self.bytes.shrink_to(Self::KEPT_BYTES);
+        self.writes.shrink_to(Self::KEPT_BYTES / size_of::<Range<usize>>());
+    }
+
+    /// Forgets everything after `length`: a reply that turned into an error on its way.
+    pub(super) fn truncate(&mut self, length: usize) {
+        self.bytes.truncate(length);
+    }
+
+    /// Marks everything from `from` on as the reply to one write.
+    pub(super) fn mark_write(&mut self, from: usize) {
+        self.writes.push(from..self.bytes.len());
+    }
+
+    /// Turns the replies to writes into errors: what they tell did not come true.
+    pub(super) fn fail_writes(&mut self, reason: &str) {
+        let before = std::mem::take(&mut self.bytes);
+        let mut kept = 0;
+        for write in std::mem::take(&mut self.writes) {
+            self.bytes.extend_from_slice(&before[kept..write.start]);
+            self.error(reason);
+            kept = write.end;
+        }
+        self.bytes.extend_from_slice(&before[kept..]);
+    }
+
+    /// `+OK`, and other words without line ends.
+    pub(super) fn simple(&mut self, text: &str) {
+        debug_assert!(!text.contains(['\r', '\n']));
+        self.line(b'+', text.as_bytes());
+    }
+
+    pub(super) fn ok(&mut self) {
+        self.bytes.extend_from_slice(b"+OK\r\n");
+    }
+
+    /// `-ERR …`; line ends in the text become spaces.
+    pub(super) fn error(&mut self, text: &str) {
+        self.coded_error("ERR", text);
+    }
+
+    /// `-CODE …`, for the few errors that clients know by another word.
+    pub(super) fn coded_error(&mut self, code: &str, text: &str) {
+        self.bytes.push(b'-');
+        self.bytes.extend_from_slice(code.as_bytes());
+        self.bytes.push(b' ');
+        let printable = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
+        self.bytes.extend(text.bytes().map(printable));
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    pub(super) fn integer(&mut self, value: i64) {
+        self.number(b':', value);
+    }
+
+    /// A number of things.
+    pub(super) fn count(&mut self, value: usize) {
+        self.integer(i64::try_from(value).unwrap_or(i64::MAX));
+    }
+
+    /// 0 or 1: what Redis answers where it means no or yes.
+    #[inline]
+    pub(super) fn bit(&mut self, yes: bool) {
+        self.bytes.extend_from_slice(if yes { b":1\r\n" } else { b":0\r\n" });
+    }
+
+    #[inline]
+    pub(super) fn bulk(&mut self, bytes: &[u8]) {
+        self.length(b'$', bytes.len());
+        self.bytes.extend_from_slice(bytes);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.bulk(text.as_bytes());
+    }
+
+    /// That many elements follow.
+    #[inline]
+    pub(super) fn array(&mut self, elements: usize) {
+        self.length(b'*', elements);
+    }
+
+    /// Hosts, as `WHO` answers them.
+    #[inline]
+    pub(super) fn names(&mut self, names: &[&str]) {
+        self.array(names.len());
+        for name in names {
+            self.text(name);
+        }
+    }
+
+    /// That many pairs of field and value follow.
+    pub(super) fn map(&mut self, pairs: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.length(b'*', 2 * pairs),
+            Protocol::Resp3 => self.length(b'%', pairs),
+        }
+    }
+
+    /// That many different elements follow, in no order.
+    pub(super) fn set(&mut self, elements: usize) {
+        match self.protocol {
+            Protocol::Resp2 => self.length(b'*', elements),
+            Protocol::Resp3 => self.length(b'~', elements),
+        }
+    }
+
+    pub(super) fn null(&mut self) {
+        self.bytes.extend_from_slice(match self.protocol {
+            Protocol::Resp2 => b"$-1\r\n",
+            Protocol::Resp3 => b"_\r\n",
+        });
+    }
+
+    pub(super) fn double(&mut self, value: f64) {
+        match self.protocol {
+            Protocol::Resp2 => self.text(&value.to_string()),
+            Protocol::Resp3 => self.line(b',', value.to_string().to_lowercase().as_bytes()),
+        }
+    }
+
+    pub(super) fn flag(&mut self, yes: bool) {
+        match self.protocol {
+            Protocol::Resp2 => self.bit(yes),
+            Protocol::Resp3 => self.line(b'#', if yes { b"t" } else { b"f" }),
+        }
+    }
+
+    /// Text for people, to be shown as it is.
+    pub(super) fn verbatim(&mut self, text: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.text(text),
+            Protocol::Resp3 => {
+                self.length(b'=', text.len() + 4);
+                self.bytes.extend_from_slice(b"txt:");
+                self.bytes.extend_from_slice(text.as_bytes());
+                self.bytes.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// A field's value.
+    pub(super) fn value(&mut self, value: &Value) {
+        match value {
+            Value::Text(text) => self.text(text),
+            Value::Whole(number) => self.integer(i64::try_from(*number).unwrap_or(i64::MAX)),
+            Value::Real(number) => self.double(*number),
+            Value::Flag(flag) => self.flag(*flag),
+            Value::List(values) => {
+                self.array(values.len());
+                for value in values {
+                    self.value(value);
+                }
+            }
+        }
+    }
+
+    /// A map of fields.
+    pub(super) fn fields(&mut self, fields: &[(&'static str, Value)]) {
+        self.map(fields.len());
+        for (name, value) in fields {
+            self.text(name);
+            self.value(value);
+        }
+    }
+
+    fn line(&mut self, kind: u8, text: &[u8]) {
+        self.bytes.push(kind);
+        self.bytes.extend_from_slice(text);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    #[inline]
+    fn length(&mut self, kind: u8, length: usize) {
+        // Nearly all lengths have one digit, and this is where replies spend their time.
+        if length < 10 {
+            self.bytes.extend_from_slice(&[kind, b'0' + length as u8, b'\r', b'\n']);
+        } else {
+            self.number(kind, length as i64);
+        }
+    }
+
+    fn number(&mut self, kind: u8, value: i64) {
+        write!(self.bytes, "{}{value}\r\n", char::from(kind))
+            .expect("memory takes what is written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(protocol: Protocol, write: impl Fn(&mut Replies)) -> String {
+        let mut replies = Replies::default();
+        replies.set_protocol(protocol);
+        write(&mut replies);
+        String::from_utf8(replies.bytes().to_vec()).unwrap()
+    }
+
+    fn both(write: impl Fn(&mut Replies)) -> (String, String) {
+        (written(Protocol::Resp2, &write), written(Protocol::Resp3, &write))
+    }
+
+    fn same(text: &str) -> (String, String) {
+        (text.into(), text.into())
+    }
+
+    #[test]
+    fn every_type_is_written_as_the_protocol_says() {
+        assert_eq!(both(|r| r.simple("PONG")), same("+PONG\r\n"));
+        assert_eq!(both(|r| r.error("no\r\nsuch")), same("-ERR no  such\r\n"));
+        assert_eq!(both(|r| r.integer(-12)), same(":-12\r\n"));
+        assert_eq!(both(|r| r.bulk(b"a\r\nb")), same("$4\r\na\r\nb\r\n"));
+        assert_eq!(both(|r| r.bulk(&[b'x'; 12])), same("$12\r\nxxxxxxxxxxxx\r\n"));
+        assert_eq!(both(|r| r.array(0)), same("*0\r\n"));
+        assert_eq!(both(|r| r.array(100_000)), same("*100000\r\n"));
+        assert_eq!(both(|r| r.map(2)), ("*4\r\n".into(), "%2\r\n".into()));
+        assert_eq!(both(|r| r.set(2)), ("*2\r\n".into(), "~2\r\n".into()));
+        assert_eq!(both(Replies::null), ("$-1\r\n".into(), "_\r\n".into()));
+        assert_eq!(both(|r| r.double(0.25)), ("$4\r\n0.25\r\n".into(), ",0.25\r\n".into()));
+        assert_eq!(both(|r| r.double(f64::INFINITY)), ("$3\r\ninf\r\n".into(), ",inf\r\n".into()));
+        assert_eq!(both(|r| r.double(f64::NAN)), ("$3\r\nNaN\r\n".into(), ",nan\r\n".into()));
+        assert_eq!(both(|r| r.flag(true)), (":1\r\n".into(), "#t\r\n".into()));
+        assert_eq!(both(|r| r.verbatim("hi")), ("$2\r\nhi\r\n".into(), "=6\r\ntxt:hi\r\n".into()));
+    }
+
+    #[test]
+    fn fields_are_a_map() {
+        let fields =
+            [("name", Value::Text("a".into())), ("sets", Value::List(vec![Value::Whole(1)]))];
+        let (two, three) = both(|replies| replies.fields(&fields));
+        assert_eq!(two, "*4\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nsets\r\n*1\r\n:1\r\n");
+        assert_eq!(three, "%2\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nsets\r\n*1\r\n:1\r\n");
+    }
+
+    #[test]
+    fn writes_that_did_not_settle_become_errors_and_nothing_else_does() {
+        let mut replies = Replies::default();
+        replies.simple("PONG");
+        for _ in 0..2 {
+            let from = replies.len();
+            replies.array(1);
+            replies.bit(true);
+            replies.mark_write(from);
+        }
+        replies.integer(7);
+        replies.fail_writes("disk full");
+        let text = String::from_utf8(replies.bytes().to_vec()).unwrap();
+        assert_eq!(text, "+PONG\r\n-ERR disk full\r\n-ERR disk full\r\n:7\r\n");
+    }
+}

@@ -1,0 +1,107 @@
+//! The listening socket: takes connections in, and lets them finish at the end.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::Limits;
+use super::clients::Clients;
+use super::connection::Connection;
+use super::host::Host;
+
+/// A port for Redis clients.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    host: Host,
+    clients: Arc<Clients>,
+}
+
+impl Server {
+    /// Connections that wait to be accepted.
+    const BACKLOG: u32 = 1024;
+    const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
+    /// What is waited after an error of `accept`: there may be no descriptors for a while.
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    /// Listens at `address`; with port 0 the system chooses one.
+    ///
+    /// # Errors
+    /// If the address is taken or not this machine's.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn bind(address: SocketAddr, host: Host, limits: Limits) -> io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A host that restarts takes its port again at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(Self::BACKLOG)?;
+        let clients = Clients::new(limits, listener.local_addr()?);
+        Ok(Self { listener, host, clients })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn local_addr(&self) -> SocketAddr {
+        self.clients.local
+    }
+
+    /// Serves clients until `stop` is there; then no more are accepted, running bursts are
+    /// finished and all connections closed within [`Limits::stop_grace`].
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
+        let (tell, stopped) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                Some(_) = connections.join_next(), if !connections.is_empty() => {}
+                accepted = self.listener.accept() => match accepted {
+                    Ok((socket, peer)) => self.take_in(socket, peer, &stopped, &mut connections),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a Redis client");
+                        tokio::time::sleep(Self::PAUSE).await;
+                    }
+                }
+            }
+        }
+        drop(self.listener);
+        tell.send_replace(true);
+        let all = async { while connections.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.clients.limits.stop_grace, all).await.is_err() {
+            tracing::warn!(connections = connections.len(), "closed while still busy");
+        }
+    }
+
+    fn take_in(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        stopped: &watch::Receiver<bool>,
+        connections: &mut JoinSet<()>,
+    ) {
+        let Some(admission) = self.clients.admit(peer) else {
+            // Its buffer is empty, so this does not wait; if it cannot be told, it is closed.
+            let told = socket.into_std().and_then(|mut socket| socket.write(Self::FULL));
+            return drop(told);
+        };
+        // Replies are sent whole; waiting for more of them only delays.
+        let _ = socket.set_nodelay(true);
+        let serve = Connection::new(socket, self.host.clone(), admission).serve(stopped.clone());
+        connections.spawn(async move {
+            if let Err(error) = serve.await {
+                tracing::debug!(%peer, %error, "a Redis client's connection broke");
+            }
+        });
+    }
+}

@@ -1,0 +1,91 @@
+//! Commands that ask other hosts, and so must be waited for.
+//!
+//! Neighbours in a pipeline wait at the same time; their replies keep the order.
+
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+
+use super::host::{Host, HostError};
+use super::reply::Replies;
+
+/// A command that asks other hosts. Owns what it asks for: the buffer may move on.
+#[derive(Debug)]
+pub(super) enum Slow {
+    Missing { set: String, keys: Vec<Vec<u8>> },
+    Locate { set: String, key: Vec<u8>, timeout: Option<Duration> },
+}
+
+impl Slow {
+    /// Bytes that it holds, about.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Missing { keys, .. } => keys.iter().map(|key| key.len() + 24).sum(),
+            Self::Locate { key, .. } => key.len(),
+        }
+    }
+
+    async fn ask(self, host: &Host) -> Result<Vec<Vec<u8>>, HostError> {
+        match self {
+            Self::Missing { set, keys } => host.missing(&set, keys).await,
+            Self::Locate { set, key, timeout } => {
+                let names = host.locate(&set, &key, timeout).await?;
+                Ok(names.into_iter().map(String::into_bytes).collect())
+            }
+        }
+    }
+}
+
+/// Neighbours that wait together.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    asked: Vec<Slow>,
+    weight: usize,
+}
+
+impl Waiting {
+    /// How many may wait at a time.
+    const MOST: usize = 64;
+    /// Bytes that those may hold which wait at a time; a larger one waits alone.
+    const HEAVIEST: usize = 1 << 20;
+
+    pub(super) fn push(&mut self, slow: Slow) {
+        self.weight += slow.weight();
+        self.asked.push(slow);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.asked.is_empty()
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.asked.len() >= Self::MOST || self.weight >= Self::HEAVIEST
+    }
+
+    /// Waits for all and writes their replies in the order of the commands. If this is dropped
+    /// nobody waits any longer.
+    pub(super) async fn answer(&mut self, host: &Host, replies: &mut Replies) {
+        self.weight = 0;
+        let mut answers: Vec<_> = self.asked.iter().map(|_| None).collect();
+        let mut tasks = JoinSet::new();
+        for (place, slow) in self.asked.drain(..).enumerate() {
+            let host = host.clone();
+            tasks.spawn(async move { (place, slow.ask(&host).await) });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            if let Ok((place, answer)) = ended {
+                answers[place] = Some(answer);
+            }
+        }
+        for answer in answers {
+            match answer {
+                Some(Ok(found)) => {
+                    replies.array(found.len());
+                    found.iter().for_each(|bytes| replies.bulk(bytes));
+                }
+                Some(Err(error)) => replies.error(&error.to_string()),
+                None => replies.error("the question to other hosts broke off"),
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! Real clients of Redis against the port: redis-cli and redis-py.
+//!
+//! `cargo xtask test` installs both; without them these tests fail and say what to do.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use tokio::runtime::Runtime;
+use umbel_node::resp::host::Host;
+use umbel_node::resp::{Limits, Server};
+
+/// A host with a port, for as long as the runtime lives.
+fn port() -> (SocketAddr, Runtime) {
+    let runtime = Runtime::new().unwrap();
+    let host = Host::stand_in("here");
+    let guard = runtime.enter();
+    let server = Server::bind(([127, 0, 0, 1], 0).into(), host, Limits::default()).unwrap();
+    let address = server.local_addr();
+    runtime.spawn(server.run(std::future::pending()));
+    drop(guard);
+    (address, runtime)
+}
+
+/// Runs a client with this input and gives what it printed.
+fn run(command: &mut Command, input: &str, missing: &str) -> String {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap_or_else(|error| panic!("{error}: {missing}"));
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
+    printed
+}
+
+fn redis_cli(address: SocketAddr, options: &[&str], input: &str) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["-p", &address.port().to_string()]).args(options);
+    run(
+        &mut command,
+        input,
+        "redis-cli is missing: install it (Debian: apt-get install redis-tools)",
+    )
+}
+
+fn redis_py(address: SocketAddr, protocol: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let python = root.join("target/redis-py/bin/python");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/redis_clients.py");
+    let mut command = Command::new(python);
+    command.arg(script).args([&address.port().to_string(), protocol]);
+    let missing = "redis-py is missing: run `cargo xtask clients`, or in the workspace's root \
+                   `python3 -m venv target/redis-py && target/redis-py/bin/pip install redis`";
+    run(&mut command, "", missing)
+}
+
+#[test]
+fn redis_py_is_served_in_resp2() {
+    let (address, _runtime) = port();
+    assert_eq!(redis_py(address, "2"), "all well\n");
+}
+
+#[test]
+fn redis_py_is_served_in_resp3() {
+    let (address, _runtime) = port();
+    assert_eq!(redis_py(address, "3"), "all well\n");
+}
+
+#[test]
+fn redis_cli_is_served_in_both_protocols() {
+    let (address, _runtime) = port();
+    let add = redis_cli(
+        address,
+        &[],
+        "UMBEL.ADD images apple \"two words\"\nUMBEL.WHO images apple pear\n",
+    );
+    assert_eq!(add, "1\n1\nhere\n\n");
+    let error = redis_cli(address, &[], "UMBEL.WHO none apple\nPING\n");
+    assert_eq!(error, "ERR no such set 'none'\n\nPONG\n");
+    let three =
+        redis_cli(address, &["-3", "--json", "UMBEL.WHO", "images", "two words", "pear"], "");
+    assert_eq!(three, "[[\"here\"],[]]\n");
+    let info = redis_cli(address, &["-3", "--json", "UMBEL.INFO", "images"], "");
+    assert!(info.starts_with('{') && info.contains("\"items\":2"), "{info}");
+}
+
+#[test]
+fn redis_cli_scans_and_loads_in_bulk() {
+    let (address, _runtime) = port();
+    let load: String = (0..10_000).map(|i| format!("UMBEL.ADD numbers {i}\r\n")).collect();
+    let loaded = redis_cli(address, &["--pipe"], &load);
+    assert!(loaded.contains("errors: 0, replies: 10000"), "{loaded}");
+    assert_eq!(redis_cli(address, &["--scan"], ""), "numbers\n");
+    assert_eq!(redis_cli(address, &["UMBEL.HAS", "numbers", "9999", "10000"], ""), "1\n0\n");
+}
