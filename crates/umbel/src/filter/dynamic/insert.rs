@@ -25,7 +25,9 @@ impl<C: Component> DynamicFilter<C> {
         if let Some(slices) = &mut self.slices {
             slices.set(index, digest.positions(self.scheme.shape()));
         }
-        *id
+        let id = *id;
+        self.was_filled(index);
+        id
     }
 
     /// Adds a key to the component of this id, whether it has room or not: how a filter is
@@ -40,6 +42,7 @@ impl<C: Component> DynamicFilter<C> {
         if let Some(slices) = &mut self.slices {
             slices.set(index, digest.positions(self.scheme.shape()));
         }
+        self.was_filled(index);
     }
 
     /// Adds many keys, asking for memory ahead; each goes where [`Self::insert`] would put
@@ -77,12 +80,15 @@ impl<C: Component> DynamicFilter<C> {
         if let Some(slices) = &mut self.slices {
             digests.iter().for_each(|digest| slices.set(index, digest.positions(shape)));
         }
+        self.was_filled(index);
     }
 
     /// Algorithm 1's `GetActiveStandardBF`, which adds a component if none has room.
     fn index_with_room(&mut self) -> usize {
-        let room = self.components.iter().position(|(_, c)| c.items() < self.capacity);
-        room.unwrap_or_else(|| self.add_component(ComponentId(self.next_id)))
+        if self.room == self.components.len() {
+            self.add_component(ComponentId(self.next_id));
+        }
+        self.room
     }
 }
 
@@ -95,7 +101,9 @@ impl DynamicFilter<CountingFilter> {
         if let Some(slices) = &mut self.slices {
             slices.set(index, digest.positions(self.scheme.shape()));
         }
-        (*id, flips)
+        let id = *id;
+        self.was_filled(index);
+        (id, flips)
     }
 }
 

@@ -32,6 +32,7 @@ impl<C: Component> DynamicFilter<C> {
         }
         if !merges.is_empty() {
             self.rebuild_slices();
+            self.find_room(0);
         }
         merges
     }
@@ -56,6 +57,7 @@ impl<C: Component> DynamicFilter<C> {
             moves.extend(aliases.map(|(alias, _)| Merge { from: *alias, into }));
         }
         self.rebuild_slices();
+        self.find_room(0);
         Ok(moves)
     }
 

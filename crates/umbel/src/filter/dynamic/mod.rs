@@ -65,6 +65,8 @@ pub struct DynamicFilter<C: Component = CountingFilter> {
     next_id: u32,
     /// Kept only from [`SLICE_AT`] components on.
     slices: Option<Slices>,
+    /// Index of the first component with room; their number if all are full.
+    room: usize,
 }
 
 /// From this many components on, slices are kept and asked: below, one plain probe of
@@ -126,6 +128,7 @@ impl<C: Component> DynamicFilter<C> {
             aliases: BTreeMap::new(),
             next_id: 1,
             slices: None,
+            room: 0,
         })
     }
 
@@ -137,9 +140,18 @@ impl<C: Component> DynamicFilter<C> {
         components: Vec<(ComponentId, C)>,
         aliases: BTreeMap<ComponentId, ComponentId>,
     ) -> Self {
-        let mut filter =
-            Self { scheme, capacity, max_components, components, aliases, next_id, slices: None };
+        let mut filter = Self {
+            scheme,
+            capacity,
+            max_components,
+            components,
+            aliases,
+            next_id,
+            slices: None,
+            room: 0,
+        };
         filter.rebuild_slices();
+        filter.find_room(0);
         filter
     }
 
@@ -265,6 +277,9 @@ impl<C: Component> DynamicFilter<C> {
         assert!(ids.is_sorted_by(|a, b| a < b), "ids are distinct and ascending");
         assert!(ids.iter().all(|id| id.0 < self.next_id), "ids are never given twice");
         assert!(self.aliases.values().all(|id| ids.contains(id)), "aliases lead to the living");
+        let has_room = |(_, component): &(_, C)| component.items() < self.capacity;
+        let room = self.components.iter().position(has_room).unwrap_or(ids.len());
+        assert_eq!(self.room, room, "the first component with room is known");
         if let Some(slices) = &self.slices {
             assert_eq!(*slices, Slices::of(self.plain_bits()), "slices are kept up");
         }
@@ -286,7 +301,22 @@ impl<C: Component> DynamicFilter<C> {
             }
             _ => self.rebuild_slices(),
         }
+        self.room = self.room.min(index);
         index
+    }
+
+    /// Looks for the first component with room; all before `from` are known to be full.
+    fn find_room(&mut self, from: usize) {
+        let has_room = |(_, component): &(_, C)| component.items() < self.capacity;
+        let found = self.components[from..].iter().position(has_room);
+        self.room = found.map_or(self.components.len(), |after| from + after);
+    }
+
+    /// Keys were added to the component at `index`, which may be full now.
+    fn was_filled(&mut self, index: usize) {
+        if index == self.room {
+            self.find_room(index);
+        }
     }
 
     fn rebuild_slices(&mut self) {

@@ -64,6 +64,9 @@ impl DynamicFilter<CountingFilter> {
             let positions = digest.positions(self.scheme.shape());
             slices.clear(index, positions.filter(|position| bits.get(*position) == 0));
         }
+        if component.items() < self.capacity {
+            self.room = self.room.min(index);
+        }
         Some(flips)
     }
 
@@ -78,6 +81,7 @@ impl DynamicFilter<CountingFilter> {
             aliases: self.aliases.clone(),
             next_id: self.next_id,
             slices: self.slices.clone(),
+            room: self.room,
         }
     }
 }
