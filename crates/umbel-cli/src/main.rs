@@ -3,6 +3,7 @@
 mod cmd;
 mod output;
 mod values;
+mod whole_file;
 
 use std::io::Write as _;
 use std::process::ExitCode;
