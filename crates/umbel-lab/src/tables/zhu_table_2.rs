@@ -246,6 +246,7 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
         Claim::about("the Experimental column (rows within the spread of the seeds)")
             .stated(all)
             .simulated(count(&|row| row.found.contains(row.experimental)), seeds)
+            .note("the papers do not say how many runs the column is made of, nor which objects were deleted")
             .within(0.0),
         Claim::about(
             "the printed δ0 and δ1 follow from 100 added and the stated number deleted (rows in \

@@ -97,7 +97,7 @@ fn save(report: &Report, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn cannot_write(path: &Path) -> String {
+pub(super) fn cannot_write(path: &Path) -> String {
     format!("{}: cannot be written", path.display())
 }
 
