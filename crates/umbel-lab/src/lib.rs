@@ -26,6 +26,8 @@
 pub mod faults;
 mod home;
 mod hosts;
+mod names;
+pub mod page;
 mod plan;
 mod plot;
 pub mod policies;
@@ -86,6 +88,31 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::zhu_fig_9::EXPERIMENT,
     tables::zhu_table_2::EXPERIMENT,
     tables::zhu_fig_10::EXPERIMENT,
+    tables::dbf::fig_1::EXPERIMENT,
+    tables::dbf::fig_2::EXPERIMENT,
+    tables::dbf::fig_3::EXPERIMENT,
+    tables::dbf::fig_4::EXPERIMENT,
+    tables::dbf::table_1::EXPERIMENT,
+    tables::dbf::fig_5::EXPERIMENT,
+    tables::dbf::fig_6::EXPERIMENT,
+    tables::dbf::fig_7::EXPERIMENT,
+    tables::dbf::fig_8::EXPERIMENT,
+    tables::dbf::fig_9::EXPERIMENT,
+    tables::dbf::fig_10::EXPERIMENT,
+    tables::dbf::fig_11::EXPERIMENT,
+    tables::dbf::fig_12::EXPERIMENT,
+    tables::dbf::fig_13::EXPERIMENT,
+    tables::dbf::fig_14::EXPERIMENT,
+    tables::dbf::fig_15::EXPERIMENT,
+    tables::dbf::fig_16::EXPERIMENT,
+    tables::dbf::theorems::EXPERIMENT,
+    tables::dbf::unbounded::EXPERIMENT,
+    tables::dbf::distributed::EXPERIMENT,
+    tables::dbf::updates::EXPERIMENT,
+    tables::dbf::sliced::EXPERIMENT,
+    tables::dbf::compressed::EXPERIMENT,
+    tables::dbf::scalable::EXPERIMENT,
+    tables::dbf::attributes::EXPERIMENT,
 ];
 
 /// The experiment of this name.

@@ -9,6 +9,8 @@
 //! | add keys and ask for them | [`StandardFilter`] |
 //! | remove them again | [`CountingFilter`] |
 //! | grow and shrink | [`DynamicFilter`] |
+//! | keep a rate while growing without bound | [`elastic::ElasticFilter`] |
+//! | ask by any of several attributes | [`filter::AttributeFilter`] |
 //! | ask many filters at once | [`bank::Bank`] |
 //! | write, read, send changes | [`codec`] |
 //! | choose parameters for a target | [`design`] |
@@ -33,6 +35,7 @@ pub mod bits;
 pub mod catalogue;
 pub mod codec;
 pub mod design;
+pub mod elastic;
 pub mod filter;
 pub mod key_hash;
 pub mod model;

@@ -3,6 +3,7 @@
 mod faults;
 mod list;
 mod policies;
+mod report;
 mod run;
 
 use std::process::ExitCode;
@@ -21,6 +22,7 @@ pub(crate) struct Lab {
 enum Command {
     List(list::List),
     Run(run::Run),
+    Report(report::Report),
     Faults(faults::Faults),
     Policies(policies::Policies),
 }
@@ -30,6 +32,7 @@ impl Lab {
         match self.command {
             Command::List(list) => list.run(),
             Command::Run(run) => run.run(),
+            Command::Report(report) => report.run(),
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
         }
