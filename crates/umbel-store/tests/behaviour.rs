@@ -129,6 +129,26 @@ fn readers_see_right_answers_while_writers_write_and_masters_change() {
 }
 
 #[test]
+fn of_many_who_insert_one_key_exactly_one_is_told_that_it_was_new() {
+    let store = Store::open_on(Arc::new(TestDisk::new()), quiet()).unwrap();
+    let insert_all = &|me: u8| {
+        let is_new = |&i: &u64| {
+            let mut batch = Batch::new();
+            batch.insert(&key(i), &[me]).insert(&key(i), &[me]);
+            let before = store.apply(batch).unwrap();
+            assert!(before[1].is_some(), "a change sees those before it in its batch");
+            before[0].is_none()
+        };
+        (0..200).filter(is_new).count()
+    };
+    let new: usize = std::thread::scope(|scope| {
+        let writers = [1, 2, 3, 4].map(|me| scope.spawn(move || insert_all(me)));
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    assert_eq!((new, store.len()), (200, 200));
+}
+
+#[test]
 fn writers_at_the_same_time_share_syncs_and_lose_nothing() {
     let disk = TestDisk::new();
     let store = Store::open_on(Arc::new(disk.clone()), quiet()).unwrap();
