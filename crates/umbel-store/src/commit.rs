@@ -14,7 +14,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use crate::batch::{Applied, Batch, Wish};
 use crate::delta::{NewVersion, Published};
 use crate::error::{Error, Result};
-use crate::format::record::{Kind, Record};
+use crate::format::record::{Kind, RECORD, Record};
 use crate::log::Log;
 use crate::options::Durability;
 use crate::shared::Shared;
@@ -147,6 +147,7 @@ impl Shared {
     fn apply(&self, view: &View, waiting: &Waiting, writing: &mut Writing) -> Result<Done> {
         let mut done = Done::default();
         let first = writing.records;
+        writing.bytes.reserve(waiting.batch.bytes() + waiting.batch.len() * RECORD);
         for (wish, key, value) in waiting.batch.iter() {
             let hash = self.hasher.hash(key);
             let copy = |value: &[u8]| waiting.wants_before.then(|| value.to_vec());

@@ -23,7 +23,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Malformed, head, shared_prefix, u16_at, u32_at};
+use super::{Malformed, NEAR, below, head, shared_prefix, u16_at, u32_at};
 
 /// What a page's length is a multiple of.
 pub const UNIT: usize = 4096;
@@ -153,15 +153,33 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn find(&self, key: &[u8], guess: f64) -> Result<Option<&'a [u8]>, Malformed> {
         let Some(rest) = key.strip_prefix(self.prefix) else { return Ok(None) };
-        if let Layout::Alike { key_len, .. } = self.layout
-            && rest.len() != key_len
-        {
-            return Ok(None);
+        if let Layout::Alike { key_len, row } = self.layout {
+            if rest.len() != key_len {
+                return Ok(None);
+            }
+            if let Some(found) = self.find_near(rest, guess, row) {
+                return Ok(Some(found));
+            }
         }
         match self.search(rest, guess)? {
             Ok(i) => self.record(i).map(|(_, value)| Some(value)),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The value of the key `rest` if it is one of the few records around the guess.
+    #[inline]
+    fn find_near(&self, rest: &[u8], guess: f64, row: usize) -> Option<&'a [u8]> {
+        let wanted = u64::from_be_bytes(*rest.first_chunk()?);
+        let middle = (guess * self.count as f64) as usize;
+        let from = middle.saturating_sub(NEAR / 2).min(self.count.checked_sub(NEAR + 1)?);
+        let start = self.base + from * row;
+        let rows = self.bytes.get(start..start + (NEAR + 1) * row)?;
+        let head_of =
+            |i: usize| u64::from_be_bytes(*rows[i * row..].first_chunk().unwrap_or(&[0; 8]));
+        let found = &rows[below(wanted, head_of) * row..];
+        let (key, after) = found.split_at_checked(rest.len())?;
+        (key == rest).then(|| &after[..row - rest.len()])
     }
 
     /// The first record whose key is not below `key`.

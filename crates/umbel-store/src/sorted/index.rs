@@ -6,9 +6,9 @@
 //! separators only where heads are equal: so keys with a long common start are found as
 //! quickly as random ones.
 //!
-//! The search guesses from the ends, gallops from the guess and then halves. Keys that are
-//! spread evenly, such as hashes, are found in a step or two; for any others it is at most
-//! twice a binary search.
+//! The search guesses from the ends and searches the heads around the guess without a branch:
+//! keys that are spread evenly, such as hashes, are found there. For any others it gallops
+//! from the guess and then halves, which is at most twice a binary search.
 //!
 //! Always true: any bytes give some answer without a panic; bytes whose checksum is right
 //! give the right one.
@@ -17,7 +17,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use crate::format::trailer::Trailer;
-use crate::format::{Malformed, head, shared_prefix, u32_at, u64_at};
+use crate::format::{Malformed, NEAR, below, head, shared_prefix, u32_at, u64_at};
 
 /// Where the parts of the index lie in the file.
 #[derive(Debug)]
@@ -84,18 +84,29 @@ impl Index {
 
     #[inline]
     fn search(&self, file: &[u8], key: &[u8], wanted: u64) -> (usize, f64) {
-        let heads = &file[self.heads.clone()];
-        let head_of = |page: usize| u64_at(heads, page * 8);
-        let is_past = |page: usize| match head_of(page).cmp(&wanted) {
-            Ordering::Less => false,
-            Ordering::Greater => true,
-            Ordering::Equal => self.separator(file, page) > key,
-        };
+        let heads = file[self.heads.clone()].as_chunks().0;
+        let head_of = |page: usize| u64::from_le_bytes(heads[page]);
         let count = self.pages - 1;
         let spread = share(head_of(1), wanted, head_of(count));
+        let guess = 1 + ((spread * count as f64) as usize).min(count - 1);
+        let page = near(heads, wanted, guess).unwrap_or_else(|| {
+            self.gallop(guess, |page| match head_of(page).cmp(&wanted) {
+                Ordering::Less => false,
+                Ordering::Greater => true,
+                Ordering::Equal => self.separator(file, page) > key,
+            })
+        });
+        if page == 0 || page == count {
+            return (page, 0.5);
+        }
+        (page, share(head_of(page), wanted, head_of(page + 1)))
+    }
+
+    /// The last page that is not past the key: gallops from the guess until the place is
+    /// enclosed, then halves.
+    fn gallop(&self, guess: usize, is_past: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (1, self.pages);
-        let mut at = 1 + ((spread * count as f64) as usize).min(count - 1);
-        let mut stride = 1;
+        let (mut at, mut stride) = (guess, 1);
         while low < high {
             if is_past(at) {
                 high = at;
@@ -107,11 +118,7 @@ impl Index {
             stride *= 2;
             at = at.clamp(low, high.saturating_sub(1).max(low));
         }
-        let page = low - 1;
-        if page == 0 || low == self.pages {
-            return (page, 0.5);
-        }
-        (page, share(head_of(page), wanted, head_of(low)))
+        low - 1
     }
 
     fn separator<'a>(&self, file: &'a [u8], page: usize) -> &'a [u8] {
@@ -122,10 +129,25 @@ impl Index {
     }
 }
 
-/// How far `at` is from `low` towards `high`, from 0 to 1.
+/// The last page whose head is below `wanted`, if the next one's is above: where heads are
+/// equal the separators decide. Looks at the few around the guess only.
+#[inline]
+fn near(heads: &[[u8; 8]], wanted: u64, guess: usize) -> Option<usize> {
+    let head_of = |page: usize| u64::from_le_bytes(heads[page]);
+    let last_start = heads.len().checked_sub(NEAR + 1)?;
+    let from = guess.saturating_sub(NEAR / 2).clamp(1, last_start.max(1));
+    let window: &[[u8; 8]; NEAR] = heads.get(from..)?.first_chunk()?;
+    let next = from + below(wanted, |i| u64::from_le_bytes(window[i]));
+    let is_between = next < heads.len() && head_of(next - 1) < wanted && wanted < head_of(next);
+    is_between.then(|| next - 1)
+}
+
+/// How far `at` is from `low` towards `high`, from 0 to 1. Halved first, because a number
+/// that may have its top bit set takes far longer to turn into a float.
 #[inline]
 fn share(low: u64, at: u64, high: u64) -> f64 {
-    at.saturating_sub(low) as f64 / (high.saturating_sub(low) as f64 + 1.0)
+    let float = |number: u64| (number >> 1) as i64 as f64;
+    float(at.saturating_sub(low)) / (float(high.saturating_sub(low)) + 1.0)
 }
 
 /// Collects the index of a file that is being written.
