@@ -129,16 +129,17 @@ impl LiveFilter {
     }
 }
 
-/// Collects the filter of a file that is being written.
+/// Collects the filter of a file that is being written, as the bytes it will have there:
+/// bit `i` of a little-endian word is bit `i % 8` of its byte `i / 8`.
 #[derive(Debug)]
 pub(crate) struct FilterBuilder {
-    words: Vec<u64>,
+    bytes: Vec<u8>,
     filter: FileFilter,
 }
 
 impl FilterBuilder {
     pub(crate) fn new(filter: FileFilter) -> Self {
-        Self { words: vec![0; (filter.bytes() / 8) as usize], filter }
+        Self { bytes: vec![0; filter.bytes() as usize], filter }
     }
 
     #[inline]
@@ -146,13 +147,14 @@ impl FilterBuilder {
         match &self.filter {
             FileFilter::Standard(shape) => {
                 for at in hash.digest(shape.digest_bits()).positions(shape) {
-                    self.words[(at / 64) as usize] |= 1 << (at % 64);
+                    self.bytes[(at / 8) as usize] |= 1 << (at % 8);
                 }
             }
             FileFilter::Blocked(blocks) => {
                 let (at, mut inside) = block_of(*blocks, hash);
                 for _ in 0..BLOCK_HASHES {
-                    self.words[at / 8 + (inside >> 61) as usize] |= 1 << (inside >> 55 & 63);
+                    // The top nine bits: which byte of the block, and which bit of it.
+                    self.bytes[at + (inside >> 58) as usize] |= 1 << (inside >> 55 & 7);
                     inside <<= 9;
                 }
             }
@@ -164,7 +166,7 @@ impl FilterBuilder {
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        self.bytes
     }
 }
 

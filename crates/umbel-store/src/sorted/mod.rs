@@ -119,9 +119,9 @@ impl Sorted {
         self.index.locate(&self.contents, key).map(|(number, _)| number)
     }
 
-    /// Page `number`, checked. `guess` is where in it the caller will look first.
+    /// Page `number`, checked. `guess` is the byte at which the caller will look first.
     #[inline]
-    pub(crate) fn page(&self, number: usize, guess: f64) -> Result<Page<'_>> {
+    pub(crate) fn page(&self, number: usize, guess: usize) -> Result<Page<'_>> {
         let (from, to) = self.index.units(&self.contents, number);
         let bytes = self.contents.get(from as usize * UNIT..to as usize * UNIT);
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
@@ -186,15 +186,15 @@ impl Sorted {
     /// Reads every page once, so that what was written is known to be readable, and the
     /// first readers after a switch find it in memory and checked.
     pub(crate) fn warm(&self) -> Result<()> {
-        (0..self.pages()).try_for_each(|number| self.page(number, 0.0).map(drop))
+        (0..self.pages()).try_for_each(|number| self.page(number, 0).map(drop))
     }
 }
 
 /// Starts loading the memory around a guess, all of it at once, while the page's head is
 /// still on its way: the record is seldom more than a few lines off.
 #[inline]
-fn touch(page: &[u8], guess: f64) {
-    let from = ((guess * UNIT as f64) as usize).saturating_sub(AROUND / 2).min(UNIT - AROUND);
+fn touch(page: &[u8], guess: usize) {
+    let from = guess.saturating_sub(AROUND / 2).min(UNIT - AROUND);
     let Some(around) = page.get(from..).and_then(|rest| rest.first_chunk::<AROUND>()) else {
         return;
     };
