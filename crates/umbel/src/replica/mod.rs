@@ -16,12 +16,12 @@ mod engine;
 mod event;
 mod fetch;
 mod home;
-mod image;
-mod message;
+pub(crate) mod image;
+pub(crate) mod message;
 mod names;
-mod paged;
+pub(crate) mod paged;
 mod policy;
-mod publisher;
+pub(crate) mod publisher;
 mod receiver;
 mod tally;
 #[cfg(test)]
