@@ -4,6 +4,7 @@
 //! numbers are percent unless a name says otherwise. Papers 1 (chapter) and 3 (conference)
 //! by Zhu and Jiang describe the same experiments; where both print a number, it is the same.
 
+pub(crate) mod ro;
 pub(crate) mod zhu_fig_10;
 pub(crate) mod zhu_fig_2;
 pub(crate) mod zhu_fig_6;

@@ -17,6 +17,7 @@
 //!
 //! Paper 5 (receiver-oriented design); attenuated filters are Rhea and Kubiatowicz's.
 
+mod entry;
 mod event;
 mod heard;
 mod message;

@@ -13,8 +13,8 @@
 
 use std::collections::BTreeMap;
 
+use super::entry::Entry;
 use super::plan::{EntryKind, Plan};
-use super::union::Union;
 use crate::bank::{Bank, Candidates, ColumnId};
 use crate::bits::BitVector;
 use crate::key_hash::{KeyHash, KeyHasher};
@@ -91,17 +91,6 @@ struct Held {
     via: Vec<(LinkId, u8)>,
 }
 
-/// What came over one link.
-#[derive(Debug, Clone, Default)]
-struct Entry {
-    members: Vec<(HomeId, u8)>,
-    filters: u64,
-    /// Of a CUBF: chance that all its filters deny a stranger.
-    denies: f64,
-    /// Of an ABF one, of an attenuated entry one for each distance.
-    levels: Vec<Union>,
-}
-
 /// Which links claim a key.
 ///
 /// ```
@@ -161,6 +150,9 @@ impl Table {
     ///
     /// # Errors
     /// If it is refused; the table is as it was.
+    ///
+    /// # Panics
+    /// Never: the home is there once it has been found or added.
     pub fn offer(
         &mut self,
         link: LinkId,
@@ -446,53 +438,6 @@ impl Table {
             }
             self.homes.remove(&home);
         }
-    }
-}
-
-impl Entry {
-    fn new(levels: usize) -> Self {
-        Self {
-            members: Vec::new(),
-            filters: 0,
-            denies: 1.0,
-            levels: vec![Union::default(); levels],
-        }
-    }
-
-    /// Which OR holds filters from this far.
-    fn place(&self, hops: u8) -> usize {
-        (usize::from(hops) - 1).min(self.levels.len().saturating_sub(1))
-    }
-
-    /// The OR of filters from this far; the filters of a CUBF are in none.
-    fn level(&mut self, hops: u8) -> Option<&mut Union> {
-        let place = self.place(hops);
-        self.levels.get_mut(place)
-    }
-
-    fn denies(&self) -> f64 {
-        self.denies * self.levels.iter().map(Union::denies).product::<f64>()
-    }
-
-    /// Builds an OR again from what is stored of its members.
-    fn rebuild_level(&mut self, hops: u8, stored: &impl Stored) {
-        let place = self.place(hops);
-        self.levels[place] = Union::default();
-        let mut filters = 0;
-        for (home, distance) in self.members.clone() {
-            let Some((scheme, components)) = stored.load(home) else { continue };
-            filters += components.len() as u64;
-            if self.place(distance) == place {
-                let components = components.iter().collect();
-                self.levels[place].add(&Filters { scheme: &scheme, components });
-            }
-        }
-        self.filters = filters;
-    }
-
-    fn memory_bytes(&self) -> u64 {
-        let lists = (size_of::<Self>() + size_of_val(&*self.members)) as u64;
-        lists + self.levels.iter().map(Union::memory_bytes).sum::<u64>()
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod faults;
 mod list;
+mod overlay;
 mod policies;
 mod run;
 
@@ -23,6 +24,7 @@ enum Command {
     Run(run::Run),
     Faults(faults::Faults),
     Policies(policies::Policies),
+    Overlay(overlay::Overlay),
 }
 
 impl Lab {
@@ -32,6 +34,7 @@ impl Lab {
             Command::Run(run) => run.run(),
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
+            Command::Overlay(overlay) => overlay.run(),
         }
     }
 }

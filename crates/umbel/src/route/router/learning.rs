@@ -196,8 +196,9 @@ impl<C: Catalogue> Router<C> {
             self.next_id = self.next_id.wrapping_add(1);
             let id = HomeId(self.next_id);
             self.home_names.insert(id, advert.home.clone());
-            self.homes.insert(advert.home.clone(), Known { id, published });
-            return self.event(Event::Reached(advert.home.clone()));
+            let known = Known { id, published, is_reached: false };
+            self.homes.insert(advert.home.clone(), known);
+            return;
         };
         let id = known.id;
         let before = std::mem::replace(&mut known.published, published);
@@ -233,7 +234,14 @@ impl<C: Catalogue> Router<C> {
             self.table.withdraw(link.id, id, &store);
         }
         match self.table.offer(link.id, id, said.hops, &filters(&scheme, &image)) {
-            Ok(()) => drop(link.refused.remove(home)),
+            Ok(()) => {
+                link.refused.remove(home);
+                let known = self.homes.get_mut(home).filter(|known| !known.is_reached);
+                if let Some(known) = known {
+                    known.is_reached = true;
+                    self.event(Event::Reached(home.clone()));
+                }
+            }
             Err(_) => {
                 link.refused.insert(home.clone(), image.components().len() as u64);
                 self.counters.refused_filters += 1;
@@ -262,9 +270,12 @@ impl<C: Catalogue> Router<C> {
     fn moved(&mut self, home: &Name) {
         let Some(known) = self.homes.get(home) else { return };
         if self.table.via(known.id).is_empty() {
+            let is_reached = known.is_reached;
             self.home_names.remove(&known.id);
             self.homes.remove(home);
-            self.event(Event::Lost(home.clone()));
+            if is_reached {
+                self.event(Event::Lost(home.clone()));
+            }
         }
         self.news.insert(home.clone());
     }

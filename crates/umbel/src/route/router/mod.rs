@@ -76,6 +76,8 @@ impl Published {
 struct Known {
     id: HomeId,
     published: Published,
+    /// Whether a link was ever admitted from it, so that its loss is news.
+    is_reached: bool,
 }
 
 /// The filters of known homes, by their ids.

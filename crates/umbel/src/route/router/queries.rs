@@ -71,7 +71,7 @@ impl<C: Catalogue> Router<C> {
             }));
         } else {
             let deadline = now + self.config.patience;
-            self.pass(now, id.clone(), asked, None, key.to_vec(), deadline);
+            self.pass(now, &id, asked, None, key.to_vec(), deadline);
         }
         id
     }
@@ -97,7 +97,7 @@ impl<C: Catalogue> Router<C> {
         }
         let asked = Asked { from: Some(link), hops, limit, walk };
         let patience = Duration::from_millis(patience_ms.into()).min(self.config.patience);
-        self.pass(now, id, asked, Some(from.clone()), key, now + patience);
+        self.pass(now, &id, asked, Some(from.clone()), key, now + patience);
     }
 
     fn reply(&mut self, to: &Name, id: QueryId, walk: u32, holders: Vec<(Name, u32)>) {
@@ -109,7 +109,7 @@ impl<C: Catalogue> Router<C> {
     fn pass(
         &mut self,
         now: Duration,
-        id: QueryId,
+        id: &QueryId,
         asked: Asked,
         from: Option<Name>,
         key: Vec<u8>,
@@ -130,7 +130,7 @@ impl<C: Catalogue> Router<C> {
         };
         self.timers.insert((deadline, id.clone()));
         self.passing.insert(id.clone(), passing);
-        self.advance(now, &id);
+        self.advance(now, id);
     }
 
     /// Sends on what is to be sent on; answers if there is nothing more to do.

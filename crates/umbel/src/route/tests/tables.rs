@@ -52,7 +52,7 @@ impl Naive {
             let union = |level: Option<u8>| {
                 let mut union = StandardFilter::new(self.scheme).unwrap();
                 of(level).for_each(|(home, _)| {
-                    union.union_with(&self.filters[home.0 as usize]).unwrap()
+                    union.union_with(&self.filters[home.0 as usize]).unwrap();
                 });
                 union.contains(key)
             };
