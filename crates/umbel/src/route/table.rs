@@ -398,6 +398,10 @@ impl Table {
     fn columns_claiming(&self, hash: KeyHash) -> Vec<(LinkId, Option<u8>)> {
         let mut candidates = Candidates::new();
         self.bank.who(hash, &mut candidates);
+        // By far the most links lead to nothing that is asked for.
+        if candidates.is_empty() {
+            return Vec::new();
+        }
         let mut columns = Vec::new();
         candidates.extend_ids(&mut columns);
         let mut nearest: Vec<(LinkId, Option<u8>)> = Vec::new();

@@ -186,8 +186,8 @@ fn claims(trials: &[Vec<Outcome>], flood: f64, seeds: u64) -> Vec<Claim> {
             .stated(1.0)
             .simulated(success(receiver) / success(traditional), seeds)
             .note(
-                "noise sends queries to more hosts, which finds what is there as flooding does: it \
-                 costs messages, not success",
+                "a little noise sends queries to more hosts, which finds as much at more cost; where \
+                 every link claims every key, queries flood their range and no link is left to walk on",
             )
             .judged(success(receiver) > success(traditional)),
         );
