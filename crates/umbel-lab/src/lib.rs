@@ -9,7 +9,7 @@
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
 //! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), and networks that misbehave ([`faults`]).
+//! ([`policies`]), networks that misbehave ([`faults`]), and large overlays ([`overlay`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
@@ -27,6 +27,7 @@ pub mod faults;
 mod home;
 mod hosts;
 mod names;
+pub mod overlay;
 pub mod page;
 mod plan;
 mod plot;
@@ -113,6 +114,22 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::dbf::compressed::EXPERIMENT,
     tables::dbf::scalable::EXPERIMENT,
     tables::dbf::attributes::EXPERIMENT,
+    tables::ro::example::EXPERIMENT,
+    tables::ro::hashes::CUBF,
+    tables::ro::hashes::ABF,
+    tables::ro::received::FIG_7,
+    tables::ro::received::FIG_8,
+    tables::ro::sizes::FIG_9,
+    tables::ro::sizes::FIG_10,
+    tables::ro::sizes::FIG_11,
+    tables::ro::received::FIG_12,
+    tables::ro::received::FIG_13,
+    tables::ro::received::FIG_14,
+    tables::ro::received::FIG_15,
+    tables::ro::overlay::EXPERIMENT,
+    tables::ro::conditions::TOPOLOGY,
+    tables::ro::conditions::POPULARITY,
+    tables::ro::conditions::STALENESS,
 ];
 
 /// The experiment of this name.

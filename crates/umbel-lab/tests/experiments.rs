@@ -36,6 +36,16 @@ fn every_experiment_of_papers_1_3_and_4_is_there() {
     assert!(find("zhu-fig-3").is_none());
 }
 
+#[test]
+fn every_experiment_of_paper_5_is_there() {
+    for name in (5..=15).map(|figure| format!("ro-fig-{figure}")) {
+        assert!(find(&name).is_some(), "{name}");
+    }
+    for name in ["ro-fig-1", "ro-overlay", "ro-topology", "ro-popularity", "ro-staleness"] {
+        assert!(find(name).is_some(), "{name}");
+    }
+}
+
 /// `UMBEL_BLESS=1 cargo test -p umbel-lab` writes the files anew; review them like code.
 #[test]
 fn closed_forms_are_those_of_the_golden_files() {

@@ -16,6 +16,7 @@
 //! | choose parameters for a target | [`design`] |
 //! | know what a filter will do | [`model`] |
 //! | keep replicas fresh at other hosts | [`replica`] |
+//! | find an object hop by hop, where hosts know their neighbours only | [`route`] |
 //!
 //! ```
 //! use umbel::StandardFilter;
@@ -42,6 +43,7 @@ pub mod model;
 pub mod params;
 mod prefetch;
 pub mod replica;
+pub mod route;
 pub mod scheme;
 
 pub use filter::{CountingFilter, DynamicFilter, Membership, StandardFilter};

@@ -5,6 +5,7 @@
 //! by Zhu and Jiang describe the same experiments; where both print a number, it is the same.
 
 pub(crate) mod dbf;
+pub(crate) mod ro;
 pub(crate) mod zhu_fig_10;
 pub(crate) mod zhu_fig_2;
 pub(crate) mod zhu_fig_6;

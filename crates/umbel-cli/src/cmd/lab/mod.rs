@@ -2,6 +2,7 @@
 
 mod faults;
 mod list;
+mod overlay;
 mod policies;
 mod report;
 mod run;
@@ -25,6 +26,7 @@ enum Command {
     Report(report::Report),
     Faults(faults::Faults),
     Policies(policies::Policies),
+    Overlay(overlay::Overlay),
 }
 
 impl Lab {
@@ -35,6 +37,7 @@ impl Lab {
             Command::Report(report) => report.run(),
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
+            Command::Overlay(overlay) => overlay.run(),
         }
     }
 }
