@@ -38,6 +38,7 @@ pub mod key_hash;
 pub mod model;
 pub mod params;
 mod prefetch;
+pub mod prefix;
 pub mod replica;
 pub mod scheme;
 
