@@ -5,6 +5,7 @@ mod filter;
 mod lab;
 mod model;
 mod plan;
+mod prefix;
 mod store;
 
 use std::process::ExitCode;
@@ -20,6 +21,7 @@ pub(crate) enum Command {
     Plan(plan::Plan),
     Filter(filter::Filter),
     Lab(lab::Lab),
+    Prefix(prefix::PrefixCommand),
     Store(store::StoreCommand),
 }
 
@@ -31,6 +33,7 @@ impl Command {
             Self::Plan(command) => command.run(),
             Self::Filter(filter) => filter.run(),
             Self::Lab(lab) => lab.run(),
+            Self::Prefix(command) => command.run(),
             Self::Store(command) => command.run(),
         }
     }

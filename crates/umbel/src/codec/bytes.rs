@@ -7,7 +7,7 @@ use super::DecodeError;
 
 /// Takes numbers off the front of a slice.
 #[derive(Debug, Clone)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     bytes: &'a [u8],
 }
 
@@ -69,6 +69,11 @@ impl<'a> Reader<'a> {
     pub(crate) fn varint32(&mut self) -> Result<u32, DecodeError> {
         u32::try_from(self.varint()?)
             .map_err(|_| DecodeError::Malformed("a number exceeds 32 bits"))
+    }
+
+    /// Bytes that are left.
+    pub(crate) const fn left(&self) -> u64 {
+        self.bytes.len() as u64
     }
 
     /// Whether nothing is left.

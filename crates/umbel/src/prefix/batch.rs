@@ -6,7 +6,7 @@
 
 use super::Prefix;
 use super::kind::{Kind, Query, Store};
-use super::simd::{Asker, Scalar};
+use super::simd::{self, Asker};
 use super::table::{Match, Table};
 
 /// Addresses that go through the steps together.
@@ -20,6 +20,24 @@ struct Claimed {
     /// Base of the last one of them, and what it claims; 0 if none does.
     base: u8,
     claims: u32,
+}
+
+/// Many lookups.
+struct Many<'t, 'a, P: Prefix, V: Default, F> {
+    table: &'t Table<P, V>,
+    addresses: &'a [P::Address],
+    found: F,
+}
+
+impl<'t, P: Prefix, V: Default, F: FnMut(Option<Match<'t, V>>)> simd::Work
+    for Many<'t, '_, P, V, F>
+{
+    type Done = ();
+
+    #[inline(always)]
+    fn by(mut self, asker: impl Asker) {
+        self.table.each_by(asker, self.addresses, &mut self.found);
+    }
 }
 
 impl<P: Prefix, V: Default> Table<P, V> {
@@ -53,10 +71,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
         addresses: &[P::Address],
         mut found: impl FnMut(Option<Match<'t, V>>),
     ) {
-        match self.avx2() {
-            Some(avx2) => avx2.run(|| self.each_by(avx2, addresses, &mut found)),
-            None => self.each_by(Scalar, addresses, &mut found),
-        }
+        simd::run(self.avx2(), Many { table: self, addresses, found: &mut found });
     }
 
     #[inline(always)]

@@ -7,7 +7,7 @@
 //! bucket and remainder give the prefix back.
 //!
 //! ```text
-//! word    (remainder · 16 + tries before it found a free slot) + 1; 0 is an empty slot
+//! word    (remainder · 32 + tries before it found a free slot) + 1; 0 is an empty slot
 //! line    64 bytes: words in two planes, then how many tries keys of this home needed
 //! values  beside the lines, slot by slot
 //! ```
@@ -25,10 +25,10 @@ use super::simd::{equal_u16s, equal_u32s};
 use crate::prefetch::prefetch;
 
 /// Buckets that a key may lie in.
-const TRIES: usize = 16;
+const TRIES: usize = 32;
 
 /// Fewest buckets, so that the remainders fit their words.
-const FEWEST: usize = 64;
+const FEWEST: usize = 128;
 
 /// Share of the slots that is filled when a table is made for a number of keys.
 const LOAD: f64 = 0.9;
@@ -143,7 +143,7 @@ const fn step(word: u64) -> usize {
 
 /// The table: numbers below `2^(L::LENGTH + 1)` to values.
 #[derive(Debug, Clone)]
-pub struct Buckets<L, V> {
+pub(super) struct Buckets<L, V> {
     lines: Vec<L>,
     values: Vec<V>,
     items: usize,
@@ -195,7 +195,7 @@ impl<L: Line, V: Default> Buckets<L, V> {
 
     fn grow(&mut self) {
         let buckets = self.lines.len();
-        let mut larger = Self::with_buckets(buckets + buckets / 4 + 1);
+        let mut larger = Self::with_buckets(buckets + buckets / 8 + 1);
         let values = std::mem::take(&mut self.values);
         for (slot, value) in values.into_iter().enumerate() {
             if let Some(number) = self.number(slot) {
@@ -226,7 +226,9 @@ impl<L: Line, V> Buckets<L, V> {
     /// Asks for the line of a key ahead of its use.
     #[inline(always)]
     pub(super) fn prefetch(&self, number: u64) {
-        prefetch(&self.lines, self.home(number).bucket);
+        let bucket = self.home(number).bucket;
+        prefetch(&self.lines, bucket);
+        prefetch(&self.values, bucket * L::SLOTS + L::SLOTS / 2);
     }
 
     /// All keys with their values.

@@ -18,7 +18,7 @@
 //! Always true: a prefix that was added and not removed is claimed.
 
 /// A cache-line half: what one span reads for an address.
-pub type Block = [u32; 8];
+pub(super) type Block = [u32; 8];
 
 /// Spans have at least so many blocks: half a kilobyte for the rarest lengths.
 const FEWEST_BLOCKS: usize = 16;
@@ -38,7 +38,7 @@ pub(super) const fn mix(number: u64) -> u64 {
 
 /// Where in a block a key stands: its word and its bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Point(u32);
+pub(super) struct Point(u32);
 
 impl Point {
     /// The point of the key that has `bits` (at most four) more bits than its anchor, the
@@ -93,7 +93,7 @@ impl Span {
 
 /// Blocks with their counters of two.
 #[derive(Debug, Clone, Default)]
-pub struct Blocks {
+pub(super) struct Blocks {
     spans: [Span; 8],
     set: Vec<Block>,
     shared: Vec<Block>,
@@ -123,6 +123,12 @@ impl Blocks {
     #[inline(always)]
     pub(super) fn prefetch(&self, span: usize, pick: u32) {
         crate::prefetch::prefetch(&self.set, self.spans[span].block(pick));
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_change(&self, span: usize, pick: u32) {
+        self.prefetch(span, pick);
+        crate::prefetch::prefetch(&self.shared, self.spans[span].block(pick));
     }
 
     #[inline(always)]
@@ -158,10 +164,6 @@ impl Blocks {
     pub(super) fn false_positive(&self, span: usize, pick: u32) -> f64 {
         let block = self.block(span, pick);
         block.iter().map(|word| (f64::from(word.count_ones()) / 32.0).powi(3)).sum::<f64>() / 8.0
-    }
-
-    pub(super) fn items(&self) -> usize {
-        self.spans.iter().map(|span| span.items as usize).sum()
     }
 
     /// Bits of the filters themselves, without their counters.

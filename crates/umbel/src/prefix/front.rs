@@ -7,6 +7,8 @@
 //! Always true: `best` is exact; the mark is set where there is a longer prefix, and clear
 //! where there is none (but for beginnings that once had 65535, whose mark stays).
 
+use crate::prefetch::prefetch;
+
 /// Prefixes up to this length are answered here.
 pub(super) const SHORT: u8 = 16;
 
@@ -37,6 +39,11 @@ impl Front {
     #[inline(always)]
     pub(super) fn has_longer(&self, slot: u16) -> bool {
         self.marks[usize::from(slot >> 6)] >> (slot & 63) & 1 == 1
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(&self, slot: u16) {
+        prefetch(&self.longer, slot.into());
     }
 
     pub(super) fn add_longer(&mut self, slot: u16) {

@@ -73,6 +73,11 @@ macro_rules! prefix {
                 self.length
             }
 
+            fn within(&self, filler: u128) -> $address {
+                let filler = (filler >> (128 - <$bits>::BITS)) as $bits;
+                (self.bits | filler.checked_shr(self.length.into()).unwrap_or(0)).into()
+            }
+
             #[inline(always)]
             fn query(address: &$address) -> BitQuery {
                 let bits = <$bits>::from(*address);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::buckets::{Buckets, Line};
 use super::filters::{Group, Spot};
 use super::simd::Asker;
+use crate::codec::{DecodeError, Reader};
 
 /// A kind of prefix, as the table sees it.
 pub trait Kind: Sized + 'static {
@@ -63,6 +64,21 @@ pub trait Store<P: Kind, V> {
         V: 'a;
     /// Bytes of memory.
     fn memory_bytes(&self) -> usize;
+}
+
+/// How prefixes are written.
+pub trait Coded: Sized {
+    /// The kind of the frame.
+    const CODE: u8;
+    /// What they are sorted by.
+    type Order: Ord;
+
+    /// Where this one belongs.
+    fn sorted_by(&self) -> Self::Order;
+    /// Appends sorted prefixes.
+    fn write(prefixes: &[Self], out: &mut Vec<u8>);
+    /// Reads what [`Self::write`] wrote, if it takes no more than so many bytes.
+    fn read(reader: &mut Reader<'_>, limit: u64) -> Result<Vec<Self>, DecodeError>;
 }
 
 /// A prefix of bits.

@@ -23,8 +23,11 @@
 //!
 //! Paper 2, "Longest Matching Prefix"; what is done differently and why is in docs/papers.md.
 
+mod announced;
+mod any;
 mod batch;
 mod buckets;
+mod codec;
 mod filters;
 mod front;
 mod ip;
@@ -34,6 +37,9 @@ mod probes;
 mod simd;
 mod table;
 
+pub use announced::{Announced, longest_announced};
+pub use any::{AnyTable, Labelled};
+pub use codec::FileKind;
 pub use ip::{Ipv4Prefix, Ipv6Prefix};
 pub use name::Name;
 pub use probes::Probes;
@@ -43,7 +49,9 @@ use std::fmt::{Debug, Display};
 use std::str::FromStr;
 
 /// A kind of prefix that a [`Table`] can hold: [`Ipv4Prefix`], [`Ipv6Prefix`] or [`Name`].
-pub trait Prefix: kind::Kind + Clone + Ord + Debug + Display + FromStr<Err = ParseError> {
+pub trait Prefix:
+    kind::Kind + kind::Coded + Clone + Ord + Debug + Display + FromStr<Err = ParseError>
+{
     /// What is looked up.
     type Address;
 
@@ -63,6 +71,11 @@ pub trait Prefix: kind::Kind + Clone + Ord + Debug + Display + FromStr<Err = Par
     /// Bits, or components.
     #[must_use]
     fn length(&self) -> u8;
+
+    /// An address that begins with this prefix and goes on with the highest bits of `filler`;
+    /// a name is one itself.
+    #[must_use]
+    fn within(&self, filler: u128) -> Self::Address;
 
     #[doc(hidden)]
     fn query(address: &Self::Address) -> Self::Query<'_>;

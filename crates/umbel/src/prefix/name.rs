@@ -73,6 +73,10 @@ impl Prefix for Name {
         self.length
     }
 
+    fn within(&self, _: u128) -> Self {
+        self.clone()
+    }
+
     fn query(address: &Self) -> NameQuery<'_> {
         address.as_query()
     }

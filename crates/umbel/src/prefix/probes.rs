@@ -1,6 +1,7 @@
 //! How many prefixes a lookup reads, measured and by the paper's formula.
 
 use super::Prefix;
+use super::filters::mix;
 use super::kind::{Query, Store};
 use super::simd::Scalar;
 use super::table::Table;
@@ -28,6 +29,22 @@ impl<P: Prefix, V: Default> Table<P, V> {
         }
         let each = (addresses.len() as f64).max(1.0);
         Probes { expected: expected / each, measured: f64::from(measured) / each }
+    }
+
+    /// Reads of lookups of one address within each prefix, the same at every call.
+    #[must_use]
+    pub fn probes_within(&self) -> Probes {
+        let filler = |index: u64| u128::from(mix(index)) << 64 | u128::from(mix(!index));
+        let prefixes = self.iter().zip(0..);
+        let addresses: Vec<P::Address> =
+            prefixes.map(|((prefix, _), index)| prefix.within(filler(index))).collect();
+        self.probes(&addresses)
+    }
+
+    /// Bits of all filters, without the counters beside them.
+    #[must_use]
+    pub fn filter_bits(&self) -> usize {
+        self.filters.groups.iter().map(|group| group.blocks.bits()).sum()
     }
 
     fn probes_of(&self, query: &P::Query<'_>) -> (f64, u32) {

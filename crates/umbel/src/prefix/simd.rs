@@ -18,9 +18,27 @@ pub trait Asker: Copy {
     fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], nibbles: [u32; 2]) -> u32;
 }
 
+/// Work that asks groups. Whoever does it marks `by` as `inline(always)`: only what is inlined
+/// is compiled for the processor that was found.
+pub(super) trait Work {
+    /// What comes of it.
+    type Done;
+    /// Does it.
+    fn by(self, asker: impl Asker) -> Self::Done;
+}
+
+/// Does `work` in the fastest way there is.
+#[inline]
+pub(super) fn run<W: Work>(avx2: Option<Avx2>, work: W) -> W::Done {
+    match avx2 {
+        Some(avx2) => avx2.run(work),
+        None => work.by(Scalar),
+    }
+}
+
 /// One lane after the other, on any processor.
 #[derive(Debug, Clone, Copy)]
-pub struct Scalar;
+pub(super) struct Scalar;
 
 impl Asker for Scalar {
     #[inline]
@@ -35,7 +53,7 @@ impl Asker for Scalar {
 
 /// The proof that this processor has AVX2 (and the bit instructions of its time).
 #[derive(Debug, Clone, Copy)]
-pub struct Avx2(());
+pub(super) struct Avx2(());
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
@@ -47,7 +65,7 @@ mod x86 {
     };
 
     use super::super::filters::{Block, FIRST, SECOND, SUB, WORD_SHIFT};
-    use super::{Asker, Avx2};
+    use super::{Asker, Avx2, Work};
 
     impl Avx2 {
         /// Asks the processor.
@@ -59,19 +77,19 @@ mod x86 {
             all.then_some(Self(()))
         }
 
-        /// Runs `work` compiled for this processor: what is inlined into it may use AVX2.
+        /// Does `work`, compiled for this processor.
         #[inline]
         #[expect(unsafe_code, reason = "only we know that the processor was asked")]
-        pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
+        pub(crate) fn run<W: Work>(self, work: W) -> W::Done {
             // SAFETY: an `Avx2` exists only if `detect` found every feature of `run`.
-            unsafe { run(work) }
+            unsafe { run(self, work) }
         }
     }
 
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     #[inline]
-    fn run<R>(work: impl FnOnce() -> R) -> R {
-        work()
+    fn run<W: Work>(avx2: Avx2, work: W) -> W::Done {
+        work.by(avx2)
     }
 
     impl Asker for Avx2 {
@@ -132,9 +150,9 @@ impl Avx2 {
         None
     }
 
-    /// Runs `work` as it is.
-    pub(crate) fn run<R>(self, work: impl FnOnce() -> R) -> R {
-        work()
+    /// Does `work` as it is.
+    pub(crate) fn run<W: Work>(self, work: W) -> W::Done {
+        work.by(self)
     }
 }
 

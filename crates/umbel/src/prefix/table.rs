@@ -10,7 +10,7 @@ use super::Prefix;
 use super::filters::{Blocks, Group};
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
-use super::simd::{Asker, Avx2, Scalar};
+use super::simd::{self, Asker, Avx2};
 
 /// Filter bits a prefix of the marks: a mark that lies costs asking several groups.
 const MARK_BITS: usize = 32;
@@ -43,6 +43,21 @@ impl<V> Copy for Match<'_, V> {}
 impl<V> Clone for Match<'_, V> {
     fn clone(&self) -> Self {
         *self
+    }
+}
+
+/// One lookup.
+struct Single<'t, 'a, P: Prefix, V: Default> {
+    table: &'t Table<P, V>,
+    address: &'a P::Address,
+}
+
+impl<'t, P: Prefix, V: Default> simd::Work for Single<'t, '_, P, V> {
+    type Done = Option<Match<'t, V>>;
+
+    #[inline(always)]
+    fn by(self, asker: impl Asker) -> Self::Done {
+        self.table.lookup_by(asker, &P::query(self.address))
     }
 }
 
@@ -112,6 +127,16 @@ impl Filters {
             renew |= change(&mut self.marks, 0, query.mark(self.mark_length));
         }
         renew
+    }
+
+    /// Asks for the memory of a change of a prefix.
+    #[inline(always)]
+    fn prefetch<P: Prefix>(&self, query: &impl Query, length: u8) {
+        let base = Group::base_of(length);
+        if let Some(group) = self.groups.iter().find(|group| group.base == base) {
+            let span = usize::from(length - base - 1) * P::SPANS / 8;
+            group.blocks.prefetch_change(span, query.spot(length).pick);
+        }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -186,6 +211,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// Adds a prefix, or replaces its value; returns the value that it had.
     pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
         let (query, length) = (prefix.as_query(), prefix.length());
+        self.prefetch(&query, length);
         if let Some(there) = self.store.find_mut(&query, length) {
             return Some(std::mem::replace(there, value));
         }
@@ -206,8 +232,9 @@ impl<P: Prefix, V: Default> Table<P, V> {
 
     /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: &P) -> Option<V> {
-        let value = self.store.remove(prefix)?;
         let (query, length) = (prefix.as_query(), prefix.length());
+        self.prefetch(&query, length);
+        let value = self.store.remove(prefix)?;
         self.per_length[usize::from(length)] -= 1;
         if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
             if length <= SHORT {
@@ -221,6 +248,19 @@ impl<P: Prefix, V: Default> Table<P, V> {
             self.renew_filters();
         }
         Some(value)
+    }
+
+    /// Asks for all that a change of a prefix reads: a change would wait for one after the
+    /// other.
+    #[inline(always)]
+    fn prefetch(&self, query: &P::Query<'_>, length: u8) {
+        self.store.prefetch(query, length);
+        if length >= first_filtered::<P>() {
+            self.filters.prefetch::<P>(query, length);
+            if let (Some(front), Some(slot)) = (&self.front, query.front()) {
+                front.prefetch(slot);
+            }
+        }
     }
 
     /// All prefixes with their values, in any order.
@@ -244,10 +284,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     #[must_use]
     #[inline]
     pub fn lookup(&self, address: &P::Address) -> Option<Match<'_, V>> {
-        match self.avx2 {
-            Some(avx2) => avx2.run(|| self.lookup_by(avx2, &P::query(address))),
-            None => self.lookup_by(Scalar, &P::query(address)),
-        }
+        simd::run(self.avx2, Single { table: self, address })
     }
 
     #[inline(always)]
@@ -300,6 +337,27 @@ impl<P: Prefix, V: Default> Table<P, V> {
         };
         let value = self.store.find(query, length)?;
         Some(Match { length, value })
+    }
+
+    /// That the table is as its headers say, counted the slow way. For tests.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn validate(&self) {
+        let mut per_length = vec![0; self.per_length.len()];
+        for (prefix, _) in self.iter() {
+            let (query, length) = (prefix.as_query(), prefix.length());
+            per_length[usize::from(length)] += 1;
+            assert!(self.store.find(&query, length).is_some(), "{prefix} is found");
+            if length >= first_filtered::<P>() {
+                assert!(self.has_longer(&query), "the front knows that {prefix} is there");
+                let base = Group::base_of(length);
+                let group = self.filters.asked(&query).iter().find(|group| group.base == base);
+                let claims = group.map_or(0, |group| query.ask(simd::Scalar, group));
+                assert!(claims >> (length - base - 1) & 1 == 1, "{prefix} is claimed");
+            }
+        }
+        assert_eq!(per_length, self.per_length, "prefixes are counted by length");
     }
 
     /// Bytes of memory that the table takes, without what values point to.

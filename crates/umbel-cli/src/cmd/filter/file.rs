@@ -16,13 +16,13 @@ use umbel::params::ParamError;
 use super::memory::{MemoryLimit, too_large};
 
 /// A path as errors and reports show it: on one line, whatever it holds.
-pub(super) fn name(path: &Path) -> String {
+pub(in crate::cmd) fn name(path: &Path) -> String {
     let shown = path.display().to_string();
     if shown.chars().any(char::is_control) { shown.escape_debug().to_string() } else { shown }
 }
 
 /// Reads a filter to be asked by key, with a decoder that may know its secret seed.
-pub(super) fn read_filter(
+pub(in crate::cmd) fn read_filter(
     path: &Path,
     decoder: Decoder,
     limit: MemoryLimit,
@@ -31,12 +31,12 @@ pub(super) fn read_filter(
 }
 
 /// Reads a filter to be looked at or joined: its seed may stay unknown.
-pub(super) fn read_any(path: &Path, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
+pub(in crate::cmd) fn read_any(path: &Path, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
     read_filter(path, Decoder::new().accept_locked(), limit)
 }
 
 /// Turns the bytes of a file into the filter that they hold.
-pub(super) fn decode(
+pub(in crate::cmd) fn decode(
     bytes: &[u8],
     path: &Path,
     decoder: Decoder,
@@ -46,7 +46,7 @@ pub(super) fn decode(
 }
 
 /// Reads the bytes of a file.
-pub(super) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<u8>> {
+pub(in crate::cmd) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| name(path))?;
     // A coded filter is hardly longer than the filter: a file beyond the limit is no use.
@@ -62,7 +62,7 @@ pub(super) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<
 }
 
 /// Names the file, and what to do about the error where something can be done.
-pub(super) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
+pub(in crate::cmd) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
     let file = name(path);
     match error {
         DecodeError::Kind { found: Kind::Delta, .. } => anyhow!(
@@ -81,14 +81,14 @@ pub(super) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
 
 /// Where a result will be written, checked before the work begins.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(in crate::cmd) struct Target {
     path: PathBuf,
     replaced: Option<Metadata>,
 }
 
 impl Target {
     /// Checks that a file may be written there.
-    pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
+    pub(in crate::cmd) fn new(path: &Path) -> anyhow::Result<Self> {
         // A link stays a link, and the file that it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let replaced = match fs::metadata(&real) {
@@ -110,12 +110,12 @@ impl Target {
     }
 
     /// Whether a rename replaces what is there; pipes and devices are written to instead.
-    pub(super) fn is_file(&self) -> bool {
+    pub(in crate::cmd) fn is_file(&self) -> bool {
         self.replaced.as_ref().is_none_or(Metadata::is_file)
     }
 
     /// Writes the file: all of it, or nothing.
-    pub(super) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(in crate::cmd) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let written = if self.is_file() { self.replace(bytes) } else { self.stream(bytes) };
         written.with_context(|| format!("{}: not written", name(&self.path)))
     }

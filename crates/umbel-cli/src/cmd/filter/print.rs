@@ -12,18 +12,18 @@ use serde::Serialize;
 use crate::output;
 
 /// Prints one answer as JSON.
-pub(super) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
+pub(in crate::cmd) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
     output::print(&format!("{}\n", serde_json::to_string_pretty(answer)?))
 }
 
 /// Says something that is no answer and no error, on standard error.
-pub(super) fn warn(text: impl fmt::Display) {
+pub(in crate::cmd) fn warn(text: impl fmt::Display) {
     // Nobody is left to be told if this fails.
     let _ = writeln!(io::stderr(), "umbel: warning: {text}");
 }
 
 /// Turns the outcome of writing to standard output into one of the command.
-pub(super) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
+pub(in crate::cmd) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => ReaderGone.into(),
         _ => anyhow::Error::new(error).context("standard output"),
@@ -31,7 +31,7 @@ pub(super) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Success instead of the error, if all that went wrong is that nobody reads on.
-pub(super) fn ended_by_reader(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+pub(in crate::cmd) fn ended_by_reader(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match outcome {
         Err(error) if error.is::<ReaderGone>() => Ok(ExitCode::SUCCESS),
         outcome => outcome,

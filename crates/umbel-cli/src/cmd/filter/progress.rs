@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// Shows how much of the input is read, on standard error. Appears after a moment, so that
 /// small inputs do not flicker; never where standard error is not a terminal.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(in crate::cmd) struct Progress {
     bar: ProgressBar,
     appears: Cell<Option<Instant>>,
 }
@@ -17,18 +17,18 @@ const APPEARS_AFTER: Duration = Duration::from_millis(500);
 
 impl Progress {
     /// A bar that says what is being done.
-    pub(super) fn new(what: &'static str) -> Self {
+    pub(in crate::cmd) fn new(what: &'static str) -> Self {
         let bar = ProgressBar::hidden().with_message(what);
         Self { bar, appears: Cell::new(Some(Instant::now() + APPEARS_AFTER)) }
     }
 
     /// No bar: for commands that print to the same terminal meanwhile.
-    pub(super) fn none() -> Self {
+    pub(in crate::cmd) fn none() -> Self {
         Self { bar: ProgressBar::hidden(), appears: Cell::new(None) }
     }
 
     /// Tells how long the input is, if that is known.
-    pub(super) fn expect_bytes(&self, total: Option<u64>) {
+    pub(in crate::cmd) fn expect_bytes(&self, total: Option<u64>) {
         let template = match total {
             Some(total) => {
                 self.bar.set_length(total);
@@ -40,7 +40,7 @@ impl Progress {
     }
 
     /// So many bytes more were read.
-    pub(super) fn advance(&self, bytes: usize) {
+    pub(in crate::cmd) fn advance(&self, bytes: usize) {
         self.bar.inc(bytes as u64);
         if self.appears.get().is_some_and(|time| time <= Instant::now()) {
             self.appears.set(None);
@@ -49,7 +49,7 @@ impl Progress {
     }
 
     /// All is read: the bar goes.
-    pub(super) fn finish(&self) {
+    pub(in crate::cmd) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
