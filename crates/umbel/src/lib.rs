@@ -14,6 +14,7 @@
 //! | choose parameters for a target | [`design`] |
 //! | know what a filter will do | [`model`] |
 //! | keep replicas fresh at other hosts | [`replica`] |
+//! | find the longest prefix of an address or a name | [`prefix`] |
 //!
 //! ```
 //! use umbel::StandardFilter;

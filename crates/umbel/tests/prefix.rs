@@ -82,7 +82,7 @@ trait Bits: Prefix<Address: Copy> {
 impl Bits for Ipv4Prefix {
     const LENGTHS: &'static [u8] = &[8, 12, 16, 16, 18, 19, 20, 21, 22, 22, 23, 24, 24, 24, 28, 32];
     fn prefix(bits: u128, length: u8) -> Self {
-        Self::of(&Self::address(bits), length)
+        Self::of(&<Self as Bits>::address(bits), length)
     }
     fn address(bits: u128) -> Self::Address {
         ((bits >> 96) as u32).into()
@@ -96,7 +96,7 @@ impl Bits for Ipv6Prefix {
     const LENGTHS: &'static [u8] =
         &[19, 28, 29, 32, 32, 33, 36, 40, 42, 44, 46, 47, 48, 48, 48, 48, 56, 64, 65, 127, 128];
     fn prefix(bits: u128, length: u8) -> Self {
-        Self::of(&Self::address(bits), length)
+        Self::of(&<Self as Bits>::address(bits), length)
     }
     fn address(bits: u128) -> Self::Address {
         bits.into()
@@ -147,7 +147,8 @@ fn same_answers<P: Bits>(table: &Table<P, u32>, trie: &Trie, routes: &[P], seed:
                 })
                 .map(|bits| bits >> (128 - u32::from(P::LONGEST)) << (128 - u32::from(P::LONGEST)))
                 .collect();
-            let addresses: Vec<P::Address> = questions.iter().map(|bits| P::address(*bits)).collect();
+            let addresses: Vec<P::Address> =
+                questions.iter().map(|bits| P::address(*bits)).collect();
             table.lookup_batch(&addresses, &mut found);
             for ((bits, address), found) in questions.iter().zip(&addresses).zip(&found) {
                 let expected = trie.lookup(*bits);

@@ -66,6 +66,7 @@ fn vector_bytes(scheme: &Scheme) -> u64 {
 pub(super) mod private {
     use super::{Budget, DecodeError, Digest, Kind, Reader, Scheme};
 
+    #[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
     pub trait Body: Sized {
         const KIND: Kind;
         fn own_scheme(&self) -> &Scheme;

@@ -7,7 +7,7 @@ use super::DecodeError;
 
 /// Takes numbers off the front of a slice.
 #[derive(Debug, Clone)]
-pub struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
 }
 

@@ -12,6 +12,10 @@ use super::table::{Match, Table};
 /// Addresses that go through the steps together.
 const TOGETHER: usize = 16;
 
+/// Filters of a group up to so many bits are in the cache before they are asked for: asking
+/// ahead would cost more than it saves.
+const IN_CACHE: usize = 1 << 22;
+
 /// What the filters said of an address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Claimed {
@@ -81,9 +85,15 @@ impl<P: Prefix, V: Default> Table<P, V> {
         addresses: &[P::Address],
         found: &mut impl FnMut(Option<Match<'t, V>>),
     ) {
+        let ahead = self.filters.groups.get(self.filters.rare);
+        let ahead = ahead.filter(|group| group.blocks.bits() > IN_CACHE);
         for together in addresses.chunks(TOGETHER) {
-            for address in together {
-                self.prefetch_filters(&P::query(address));
+            if let Some(group) = ahead {
+                for query in together.iter().map(P::query) {
+                    if self.has_longer(&query) {
+                        query.prefetch(group);
+                    }
+                }
             }
             let mut claimed = [Claimed::default(); TOGETHER];
             for (address, claimed) in together.iter().zip(&mut claimed) {
@@ -92,15 +102,6 @@ impl<P: Prefix, V: Default> Table<P, V> {
             for (address, claimed) in together.iter().zip(&claimed) {
                 found(self.finish(asker, &P::query(address), claimed));
             }
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch_filters(&self, query: &P::Query<'_>) {
-        if self.has_longer(query)
-            && let Some(group) = self.filters.groups.get(self.filters.rare)
-        {
-            query.prefetch(group);
         }
     }
 

@@ -235,6 +235,7 @@ impl Sink for Numbers {
 
 macro_rules! coded_bits {
     ($prefix:ty, $code:expr) => {
+        #[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
         impl Coded for $prefix {
             const CODE: u8 = $code;
             type Order = (u8, u128);
@@ -257,6 +258,7 @@ macro_rules! coded_bits {
 coded_bits!(Ipv4Prefix, IPV4);
 coded_bits!(Ipv6Prefix, IPV6);
 
+#[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
 impl Coded for Name {
     const CODE: u8 = NAMES;
     type Order = Self;

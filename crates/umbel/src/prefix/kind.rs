@@ -67,6 +67,7 @@ pub trait Store<P: Kind, V> {
 }
 
 /// How prefixes are written.
+#[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
 pub trait Coded: Sized {
     /// The kind of the frame.
     const CODE: u8;

@@ -31,7 +31,9 @@ pub(in crate::cmd) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
 }
 
 /// Success instead of the error, if all that went wrong is that nobody reads on.
-pub(in crate::cmd) fn ended_by_reader(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
+pub(in crate::cmd) fn ended_by_reader(
+    outcome: anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
     match outcome {
         Err(error) if error.is::<ReaderGone>() => Ok(ExitCode::SUCCESS),
         outcome => outcome,

@@ -60,7 +60,12 @@ impl Build {
         self.tell(&answer, &target, options)
     }
 
-    fn tell(&self, answer: &Answer, target: &Target, options: &Options) -> anyhow::Result<ExitCode> {
+    fn tell(
+        &self,
+        answer: &Answer,
+        target: &Target,
+        options: &Options,
+    ) -> anyhow::Result<ExitCode> {
         // Where the table itself goes to standard output, nothing else may.
         if target.is_file() {
             if options.json {

@@ -40,9 +40,9 @@ pub(super) fn each(
         }
         progress.advance(read);
         ensure!((read as u64) < LONGEST_LINE, "{source}: line {number}: it is longer than 64 KiB");
-        let text = str::from_utf8(&line).ok().with_context(|| {
-            format!("{source}: line {number}: this is not UTF-8 text")
-        })?;
+        let text = str::from_utf8(&line)
+            .ok()
+            .with_context(|| format!("{source}: line {number}: this is not UTF-8 text"))?;
         let text = text.trim();
         if !text.is_empty() {
             work(number, text).with_context(|| format!("{source}: line {number}"))?;

@@ -63,7 +63,8 @@ impl Stat {
             AnyTable::Ipv6(table) => Answer::of(table, kind),
             AnyTable::Names(table) => Answer::of(table, kind),
         };
-        let title = format!("{}: {} prefixes, {kind}", name(&self.table), count(answer.prefixes as u64));
+        let title =
+            format!("{}: {} prefixes, {kind}", name(&self.table), count(answer.prefixes as u64));
         let mut report = Report::new(title, &answer)?
             .row("memory", bytes(answer.bytes as f64), "filters, prefixes and values")
             .row("a prefix", bytes(answer.bytes_per_prefix), "")
