@@ -30,12 +30,13 @@ pub(crate) trait Lookup<P: Family> {
     }
 }
 
+/// Builds a rival.
+pub(crate) type Make<P> = fn(&[Route<P>]) -> Box<dyn Lookup<P>>;
+
 /// What the rows of a family need.
 pub(crate) trait Family: Prefix<Address: Copy> + 'static {
-    const RIVALS: &'static [fn(&[Route<Self>]) -> Box<dyn Lookup<Self>>];
+    const RIVALS: &'static [Make<Self>];
     const GOALS: &'static [Goal];
-    /// An address within a prefix.
-    fn within(prefix: &Self, filler: u128) -> Self::Address;
     /// An address anywhere.
     fn anywhere(random: u128) -> Self::Address;
     /// The address, moved by a number that is always zero.
@@ -136,7 +137,7 @@ fn filled<P: Family, L: Lookup<P> + 'static>(
 }
 
 impl Family for Ipv4Prefix {
-    const RIVALS: &'static [fn(&[Route<Self>]) -> Box<dyn Lookup<Self>>] = &[
+    const RIVALS: &'static [Make<Self>] = &[
         |routes| filled(Trie4(PrefixMap::new()), routes),
         |routes| filled(Tree4(IpLookupTable::new()), routes),
         |routes| {
@@ -151,11 +152,6 @@ impl Family for Ipv4Prefix {
         Goal::at_most("umbel, batched", f64::INFINITY, "DIR-24-8"),
     ];
 
-    fn within(prefix: &Self, filler: u128) -> Ipv4Addr {
-        let filler = (filler as u32).checked_shr(prefix.length().into()).unwrap_or(0);
-        (u32::from(prefix.address()) | filler).into()
-    }
-
     fn anywhere(random: u128) -> Ipv4Addr {
         (random as u32).into()
     }
@@ -167,7 +163,7 @@ impl Family for Ipv4Prefix {
 }
 
 impl Family for Ipv6Prefix {
-    const RIVALS: &'static [fn(&[Route<Self>]) -> Box<dyn Lookup<Self>>] = &[
+    const RIVALS: &'static [Make<Self>] = &[
         |routes| filled(Trie6(PrefixMap::new()), routes),
         |routes| filled(Tree6(IpLookupTable::new()), routes),
         |routes| {
@@ -179,12 +175,7 @@ impl Family for Ipv6Prefix {
     const GOALS: &'static [Goal] =
         &[Goal::faster("umbel, batched", 3.5, "poptrie"), Goal::faster("umbel", 2.0, "poptrie")];
 
-    fn within(prefix: &Self, filler: u128) -> Ipv6Addr {
-        let filler = filler.checked_shr(prefix.length().into()).unwrap_or(0);
-        (u128::from(prefix.address()) | filler).into()
-    }
-
-    /// Within 2000::/3, where all of today's addresses are.
+    /// Within `2000::/3`, where all of today's addresses are.
     fn anywhere(random: u128) -> Ipv6Addr {
         (random >> 3 | 1 << 125).into()
     }

@@ -16,7 +16,7 @@ pub(crate) fn of<P: Family>(routes: &[Route<P>], count: usize) -> Vec<Traffic<P>
     let mut next = move || random.next().expect("it never ends");
     let mut within = move |index: usize| {
         let filler = u128::from(next()) << 64 | u128::from(next());
-        P::within(&routes[index].prefix, filler)
+        routes[index].prefix.within(filler)
     };
     let existing = Mix(1).take(count).map(|r| within((r % routes.len() as u64) as usize)).collect();
     let zipf = Mix(2).take(count).map(|r| within(zipf(r, routes.len()))).collect();

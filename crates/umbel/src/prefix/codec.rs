@@ -134,15 +134,18 @@ impl<P: Prefix, V: Default> Table<P, V> {
 /// A table takes about so much of memory while it is made, values apart.
 const BYTES_A_PREFIX: u64 = 64;
 
+/// What the smallest table of addresses takes: the first sixteen bits are answered directly.
+const BYTES_OF_FRONT: usize = 1 << 18;
+
 /// A count of things that take at least a byte each.
 fn counted(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
     let count = reader.varint()?;
     if count > reader.left() { Err(DecodeError::Truncated) } else { Ok(count) }
 }
 
-/// That so many prefixes fit the limit.
-const fn fits(prefixes: usize, text_bytes: usize, limit: u64) -> Result<(), DecodeError> {
-    let needed = prefixes as u64 * BYTES_A_PREFIX + text_bytes as u64;
+/// That so many prefixes, and what they take besides, fit the limit.
+const fn fits(prefixes: usize, fixed: usize, limit: u64) -> Result<(), DecodeError> {
+    let needed = prefixes as u64 * BYTES_A_PREFIX + fixed as u64;
     if needed > limit { Err(DecodeError::TooLarge { needed, limit }) } else { Ok(()) }
 }
 
@@ -188,7 +191,7 @@ fn read_bits<P: Bits>(
         } else {
             read_long(reader, length, &mut prefixes)?;
         }
-        fits(prefixes.len(), 0, limit)?;
+        fits(prefixes.len(), BYTES_OF_FRONT, limit)?;
         if prefixes.len() == before {
             return Err(DecodeError::Malformed("a length without prefixes"));
         }

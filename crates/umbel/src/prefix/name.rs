@@ -223,7 +223,7 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
     where
         V: 'a,
     {
-        let name = |text: &Box<str>, length| Name { text: text.clone(), length };
+        let name = |text: &str, length| Name { text: text.into(), length };
         self.names.iter().map(move |(text, (length, value))| (name(text, *length), value))
     }
 

@@ -209,6 +209,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     }
 
     /// Adds a prefix, or replaces its value; returns the value that it had.
+    #[expect(clippy::needless_pass_by_value, reason = "as every map: the key is given away")]
     pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
         let (query, length) = (prefix.as_query(), prefix.length());
         self.prefetch(&query, length);
