@@ -76,6 +76,39 @@ pub(super) fn sets(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
     Ok(())
 }
 
+/// A page of keys. Cursors are opaque: `0` begins, and says that the page was the last.
+pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let cursor = cursor_of(arguments.get(2).unwrap_or_default())?;
+    let mut count = 1000;
+    options(&arguments, 3, |word, value| {
+        const REFUSAL: &str = "COUNT takes a whole number, 1 to 100000";
+        if word == "COUNT" {
+            count = number(value, 1..=100_000, REFUSAL)?;
+        }
+        Ok(word == "COUNT")
+    })?;
+    let (page, next) = context.host.keys(set(&arguments)?, &cursor, count).map_err(because)?;
+    context.replies.array(2);
+    context.replies.text(&next.map_or_else(|| String::from("0"), |next| hex(&next)));
+    context.replies.array(page.len());
+    page.iter().for_each(|key| context.replies.bulk(key));
+    Ok(())
+}
+
+fn hex(cursor: &[u8]) -> String {
+    cursor.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn cursor_of(text: &[u8]) -> Result<Vec<u8>, Refusal> {
+    const REFUSAL: &str = "invalid cursor: begin with 0, go on with the one that was told";
+    if text == b"0" {
+        return Ok(Vec::new());
+    }
+    let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(Refusal::Borrowed(REFUSAL));
+    let (pairs, []) = text.as_chunks::<2>() else { return Err(REFUSAL.into()) };
+    pairs.iter().map(|[high, low]| Ok((digit(*high)? << 4 | digit(*low)?) as u8)).collect()
+}
+
 pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let fields = match arguments.len() {
         1 => context.host.status().fields(),
