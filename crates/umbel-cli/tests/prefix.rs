@@ -1,5 +1,7 @@
 //! `umbel prefix` as it is run.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 use std::fs;
 use std::process::Output;
 

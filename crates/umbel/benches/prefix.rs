@@ -85,9 +85,9 @@ fn changes(c: &mut Criterion) {
         b.iter_batched(
             || (),
             |()| {
-                for (prefix, _) in &changed {
+                changed.iter().for_each(|(prefix, _)| {
                     black_box(table.remove(prefix));
-                }
+                });
                 changed.iter().for_each(|(prefix, value)| {
                     black_box(table.insert(*prefix, *value));
                 });

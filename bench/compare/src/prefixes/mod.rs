@@ -154,6 +154,7 @@ fn updates<P: Family>(built: &mut Built<P>, routes: &[Route<P>]) {
     // Copies, side by side: finding the next change in memory is no part of making it.
     let changed: Vec<Route<P>> =
         order.iter().take(UPDATES).map(|index| routes[*index].clone()).collect();
+    let prefixes: Vec<P> = changed.iter().map(|route| route.prefix.clone()).collect();
     let umbel = RefCell::new(&mut built.umbel);
     let mut table = Table::new(format!(
         "{}, {} random prefixes removed, then inserted again",
@@ -173,6 +174,17 @@ fn updates<P: Family>(built: &mut Built<P>, routes: &[Route<P>]) {
             .iter()
             .map(|route| u64::from(umbel.insert(route.prefix.clone(), route.value).is_none()))
             .sum()
+    });
+    table.case("umbel, remove, batched", changed.len(), || {
+        let mut sum = 0;
+        umbel.borrow_mut().remove_each(&prefixes, |value| {
+            sum += u64::from(value.expect("it is there"));
+        });
+        sum
+    });
+    table.case("umbel, insert, batched", changed.len(), || {
+        umbel.borrow_mut().extend(changed.iter().map(|r| (r.prefix.clone(), r.value)));
+        1
     });
     for rival in &mut built.rivals {
         let few = rival.updates(changed.len());
@@ -195,6 +207,8 @@ fn updates<P: Family>(built: &mut Built<P>, routes: &[Route<P>]) {
         &[
             Goal::faster("umbel, remove", 3.0, "prefix-trie, remove"),
             Goal::faster("umbel, insert", 3.0, "prefix-trie, insert"),
+            Goal::faster("umbel, remove, batched", 3.0, "prefix-trie, remove"),
+            Goal::faster("umbel, insert, batched", 3.0, "prefix-trie, insert"),
         ],
     );
 }

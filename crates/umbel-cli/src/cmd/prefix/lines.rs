@@ -58,7 +58,7 @@ fn open(path: Option<&Path>) -> io::Result<(Box<dyn Read>, Option<u64>)> {
         Some(path) if path.as_os_str() != "-" => {
             let file = File::open(path)?;
             let metadata = file.metadata()?;
-            let length = metadata.is_file().then(|| metadata.len());
+            let length = metadata.is_file().then_some(metadata.len());
             Ok((Box::new(file), length))
         }
         _ => Ok((Box::new(io::stdin().lock()), None)),
