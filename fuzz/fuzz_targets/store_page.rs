@@ -10,7 +10,9 @@ fuzz_target!(|input: (&[u8], &[u8])| {
     let mut whole = bytes.to_vec();
     whole.resize(UNIT, 0);
     for page in [Page::new(bytes), Page::new(&whole)].into_iter().flatten() {
-        let _ = page.find(key, 0.5);
+        for guess in [0, UNIT / 2, UNIT, usize::MAX] {
+            let _ = page.find(key, guess);
+        }
         let _ = page.lower_bound(key);
         for i in 0..page.len() {
             let _ = page.record(i);

@@ -10,7 +10,7 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: cargo xtask <command>
 
-  test    everything CI runs: format, clippy, tests, doc tests, docs, benches once
+  test    everything CI runs: format, clippy, tests, quick report, doc tests, docs, benches once
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
   clients the Redis clients that tests use: redis-tools, redis-server, redis-py below target/
@@ -51,6 +51,8 @@ fn test() -> Result<(), String> {
     } else {
         step("tests", cargo("test --workspace --lib --bins --tests --examples"))?;
     }
+    let report = "run --quiet --package umbel-cli -- lab report --quick --out target/report";
+    step("the papers' claims, quickly", cargo(report))?;
     step("doc tests", cargo("test --workspace --doc --quiet"))?;
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     docs.env("RUSTDOCFLAGS", "--deny warnings");

@@ -6,6 +6,7 @@ mod lines;
 mod output;
 mod progress;
 mod values;
+mod whole_file;
 
 use std::io::Write as _;
 use std::process::ExitCode;

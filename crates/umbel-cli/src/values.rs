@@ -29,6 +29,21 @@ pub(crate) fn some(text: &str) -> Result<u64, String> {
     whole(text, 1, 1_000_000, "1000000")
 }
 
+/// Steps of a walk, perhaps none.
+pub(crate) fn some_or_none(text: &str) -> Result<u64, String> {
+    whole(text, 0, 1_000_000, "1000000")
+}
+
+/// Nodes of a network.
+pub(crate) fn nodes(text: &str) -> Result<u64, String> {
+    whole(text, 2, 1_000_000, "1000000")
+}
+
+/// Hops that something travels.
+pub(crate) fn hops(text: &str) -> Result<u8, String> {
+    whole(text, 1, 255, "255").map(|hops| hops as u8)
+}
+
 /// A false positive rate, `0.01` or `1%`: [`Rate`], and not so small that doubles lose it.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let range = "a number from 1e-15 to below 1 is needed";

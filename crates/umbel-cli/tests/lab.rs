@@ -107,3 +107,41 @@ fn worlds_of_faults_refuse_numbers_out_of_range() {
         assert!(told.contains(option) && told.lines().count() == 1, "{told}");
     }
 }
+
+#[test]
+fn a_report_refuses_what_it_cannot_write_before_anything_runs() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let inside = file.path().join("inside");
+    for arguments in [
+        vec!["report"],
+        vec!["report", "--out"],
+        vec!["report", "--quick", "--out", inside.to_str().expect("a name")],
+        vec!["report", "--out", "x", "--seed", "many"],
+    ] {
+        let output = lab(&arguments);
+        let told = String::from_utf8(output.stderr).expect("messages are text");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.lines().count() == 1 && output.stdout.is_empty(), "{told}");
+    }
+}
+
+#[test]
+fn the_quick_report_is_one_page_that_counts_its_claims() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let out = directory.path().join("made");
+    let out = out.to_str().expect("a name");
+    let json = printed(&["report", "--quick", "--seed", "3", "--json", "--out", out]);
+    let answer: Value = serde_json::from_str(&json).expect("one object");
+    let html = fs::read_to_string(answer["file"].as_str().expect("a path")).expect("a page");
+    let number = |key: &str| answer[key].as_u64().expect("a number");
+    assert_eq!(number("claims"), number("hold") + number("fail") + number("unverifiable"));
+    let counted = format!(
+        "{} hold, {} do not, with reason; {} cannot be verified",
+        number("hold"),
+        number("fail"),
+        number("unverifiable")
+    );
+    assert!(html.contains(&counted), "{counted}");
+    assert_eq!(html.matches("<article ").count() as u64, number("experiments"));
+    assert_eq!(fs::read_dir(out).expect("a directory").count(), 1, "the page and nothing else");
+}

@@ -304,3 +304,55 @@ fn tables_say_what_the_numbers_are() {
         assert!(table.contains(part), "{part} is missing in:\n{table}");
     }
 }
+
+#[test]
+fn distributed_minimises_the_bits_of_all_hosts() {
+    let keys =
+        ["components", "bits", "hashes", "capacity", "total_bits", "standard_total_bits", "ratio"];
+    let of = |hosts: u64| {
+        let line = format!(
+            "plan distributed --hosts {hosts} --max-items 1330 --false-positive 0.0098 --distribution zipf-min:0.4"
+        );
+        json(&line, &keys)
+    };
+    let answer = of(200);
+    assert_eq!(answer["components"], 8);
+    assert_near(&answer, "ratio", 0.644, 5e-4);
+    assert_near(&answer, "standard_total_bits", 200.0 * 12_805.0, 1e-6);
+    assert_near(&answer, "total_bits", 200.0 * number(&of(1), "total_bits"), 1e-6);
+    let text = printed(
+        "plan distributed --hosts 3 --max-items 10 --false-positive 0.1 --distribution uniform",
+    );
+    assert!(text.contains("of all hosts together"), "{text}");
+}
+
+#[test]
+fn distributed_refuses_bad_values() {
+    let case = Case {
+        command: "plan distributed",
+        options: &[
+            ("--hosts", "200", "0", ""),
+            ("--max-items", "1330", "0", ""),
+            ("--false-positive", "0.01", "1", "below 1"),
+            ("--distribution", "uniform", "poisson:3", "zipf-random:A,SEED"),
+        ],
+    };
+    case.refuses_bad_values();
+    case.needs(&["--hosts", "--max-items", "--false-positive", "--distribution"]);
+    let many =
+        "plan distributed --hosts 1e12 --max-items 10 --false-positive 0.1 --distribution uniform";
+    refused(&many.split(' ').collect::<Vec<_>>(), "--hosts", "1 to 10^9");
+}
+
+#[test]
+fn the_scenarios_of_paper_4_have_their_names() {
+    let same = |one: &str, other: &str| assert_eq!(printed(one), printed(other));
+    same(
+        "plan static --items 1000 --false-positive 0.01",
+        "plan standard --items 1000 --false-positive 0.01",
+    );
+    same(
+        "plan bounded --max-items 1330 --false-positive 0.01 --distribution uniform",
+        "plan dynamic --max-items 1330 --false-positive 0.01 --distribution uniform",
+    );
+}

@@ -129,6 +129,13 @@ fn mistakes_are_one_line_and_change_nothing() {
     refuses(folder, &["put", "s", &"k".repeat(70_000), "v"], "at most 65535 bytes");
     assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 0, "nothing was made");
 
+    std::fs::write(folder.join("file"), "no folder").expect("a file");
+    for arguments in [&["stat", "file"][..], &["put", "file", "a", "1"]] {
+        let told = umbel(folder, arguments).code(2).get_output().stderr.clone();
+        let told = String::from_utf8_lossy(&told).into_owned();
+        assert_eq!(told.matches("os error").count(), 1, "the reason is said once: {told}");
+    }
+
     says(folder, &["put", "s", "a", "1"], "");
     let held = umbel_store::Store::open(folder.join("s"), umbel_store::Options::new());
     refuses(folder, &["get", "s", "a"], "another process has it open");

@@ -9,7 +9,7 @@
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
 //! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), and networks that misbehave ([`faults`]).
+//! ([`policies`]), networks that misbehave ([`faults`]), and large overlays ([`overlay`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
@@ -26,6 +26,9 @@
 pub mod faults;
 mod home;
 mod hosts;
+mod names;
+pub mod overlay;
+pub mod page;
 mod plan;
 mod plot;
 pub mod policies;
@@ -86,6 +89,47 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::zhu_fig_9::EXPERIMENT,
     tables::zhu_table_2::EXPERIMENT,
     tables::zhu_fig_10::EXPERIMENT,
+    tables::dbf::fig_1::EXPERIMENT,
+    tables::dbf::fig_2::EXPERIMENT,
+    tables::dbf::fig_3::EXPERIMENT,
+    tables::dbf::fig_4::EXPERIMENT,
+    tables::dbf::table_1::EXPERIMENT,
+    tables::dbf::fig_5::EXPERIMENT,
+    tables::dbf::fig_6::EXPERIMENT,
+    tables::dbf::fig_7::EXPERIMENT,
+    tables::dbf::fig_8::EXPERIMENT,
+    tables::dbf::fig_9::EXPERIMENT,
+    tables::dbf::fig_10::EXPERIMENT,
+    tables::dbf::fig_11::EXPERIMENT,
+    tables::dbf::fig_12::EXPERIMENT,
+    tables::dbf::fig_13::EXPERIMENT,
+    tables::dbf::fig_14::EXPERIMENT,
+    tables::dbf::fig_15::EXPERIMENT,
+    tables::dbf::fig_16::EXPERIMENT,
+    tables::dbf::theorems::EXPERIMENT,
+    tables::dbf::unbounded::EXPERIMENT,
+    tables::dbf::distributed::EXPERIMENT,
+    tables::dbf::updates::EXPERIMENT,
+    tables::dbf::sliced::EXPERIMENT,
+    tables::dbf::compressed::EXPERIMENT,
+    tables::dbf::scalable::EXPERIMENT,
+    tables::dbf::attributes::EXPERIMENT,
+    tables::ro::example::EXPERIMENT,
+    tables::ro::hashes::CUBF,
+    tables::ro::hashes::ABF,
+    tables::ro::received::FIG_7,
+    tables::ro::received::FIG_8,
+    tables::ro::sizes::FIG_9,
+    tables::ro::sizes::FIG_10,
+    tables::ro::sizes::FIG_11,
+    tables::ro::received::FIG_12,
+    tables::ro::received::FIG_13,
+    tables::ro::received::FIG_14,
+    tables::ro::received::FIG_15,
+    tables::ro::overlay::EXPERIMENT,
+    tables::ro::conditions::TOPOLOGY,
+    tables::ro::conditions::POPULARITY,
+    tables::ro::conditions::STALENESS,
 ];
 
 /// The experiment of this name.

@@ -20,12 +20,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    const FULL_ASKED: usize = 100_000;
+
     /// Twenty trials of 100,000 random keys each, as many as the papers ask: what results
     /// are quoted from.
     #[must_use]
     pub fn full(seed: u64) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        Self { seed, trials: 20, asked: 100_000, threads }
+        Self { seed, trials: 20, asked: Self::FULL_ASKED, threads }
     }
 
     /// Three trials of 5,000 keys: shows that an experiment runs, not what it finds.
@@ -85,6 +87,13 @@ impl<'a> Bench<'a> {
     /// Random keys asked in each trial.
     pub(crate) const fn asked(&self) -> usize {
         self.plan.asked
+    }
+
+    /// How often something is done in a trial that is done `full` times in a full plan: a
+    /// tenth of that, at least once, in a reduced one.
+    pub(crate) const fn times(&self, full: u64) -> u64 {
+        let tenth = if full < 10 { 1 } else { full / 10 };
+        if self.plan.asked < Plan::FULL_ASKED { tenth } else { full }
     }
 
     /// How many trials there are.

@@ -27,6 +27,11 @@ impl Spread {
         }
     }
 
+    /// The spread of what trials found in row `i` of a table.
+    pub(crate) fn of_row<T>(trials: &[Vec<T>], i: usize, value: impl Fn(&T) -> f64) -> Self {
+        Self::of(trials.iter().map(|rows| value(&rows[i])))
+    }
+
     /// How far the mean may be off by chance.
     pub(crate) fn standard_error(&self) -> f64 {
         self.deviation / self.count.sqrt()

@@ -1,8 +1,31 @@
 //! A running host: the replica protocol on a network, a catalogue that survives restarts,
 //! and ports for Redis clients and health checks.
+//!
+//! [`Host::builder`] starts one inside a Rust program; `umbel serve` is a host of its own.
+//! [`Host`] is the handle to both.
+//!
+//! Features, all on by default: `zenoh` (hosts that reach each other over a network; without
+//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (health checks).
 
+mod catalogue;
+mod driver;
+mod error;
+mod hello;
+mod host;
+#[cfg(feature = "http")]
+mod http;
+mod huge_rows;
+mod lifetimes;
+pub mod network;
+mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
 pub mod settings;
+mod value;
 
+pub use catalogue::{OwnCatalogue, Ticket};
+pub use error::{HostError, StartError};
+pub use host::{Addresses, Builder, Host, HostInfo, Lifetime, Readiness, Reserve, SetInfo, Status};
+pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};
+pub use value::{Fields, Value};

@@ -8,16 +8,21 @@
 //! An incremental backup copies the differential files only, which is what paper 2 wants
 //! them for. It needs the backup to have the store's present master.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::manifest::{self, Form, Manifest, NAME};
-use crate::recover::{read_manifest, write_manifest};
+use crate::options::Options;
+use crate::recover::{read_manifest, read_parts, write_manifest};
+use crate::shared::hasher_of;
+use crate::snapshot::Snapshot;
 use crate::storage::os::Folder;
 use crate::storage::{Contents, Storage};
 use crate::store::{Progress, Store};
 use crate::upkeep::Upkeep;
+use crate::verify;
 
 /// What a backup took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -128,7 +133,8 @@ impl Store {
     }
 }
 
-/// Makes a store in an empty folder from a backup, checking everything on the way.
+/// Makes a store in an empty folder from a backup, checking everything on the way. The
+/// backup may be on write-protected media: nothing but its lock is ever written there.
 ///
 /// # Errors
 /// [`Error::Missing`] if there is no backup, [`Error::Occupied`] if the folder has anything
@@ -138,8 +144,7 @@ pub fn restore(
     to: impl AsRef<Path>,
     progress: impl FnMut(Progress),
 ) -> Result<u64> {
-    let from: Arc<dyn Storage> = Arc::new(Folder::new(from.as_ref()));
-    restore_on(&from, &Folder::new(to.as_ref()), progress)
+    restore_on(&Folder::new(from.as_ref()), &Folder::new(to.as_ref()), progress)
 }
 
 /// As [`restore`], on any storage. Returns the number of records.
@@ -147,29 +152,49 @@ pub fn restore(
 /// # Errors
 /// As [`restore`].
 pub fn restore_on(
-    from: &Arc<dyn Storage>,
+    from: &dyn Storage,
     to: &dyn Storage,
     mut progress: impl FnMut(Progress),
 ) -> Result<u64> {
     refuse_unless_empty(to)?;
-    let options = crate::Options::new().create(false).background(false);
-    let backup = Store::open_on(Arc::clone(from), options)?;
-    backup.verify(|_| {})?;
-    to.create_dir().map_err(Error::io("make", "the folder"))?;
-    let upkeep = backup.shared().lock_upkeep();
-    let files = files_of(&upkeep.manifest, true, u64::MAX);
-    let mut copy = Copy { from: &**from, to, total: 0, done: 0, backup: Backup::default() };
+    let names = from.list().map_err(Error::io("list", "the backup's folder"))?;
+    if !names.iter().any(|name| name == NAME) {
+        return Err(Error::Missing);
+    }
+    // Where no lock can be made, on write-protected media, nobody changes anything either.
+    let _lock = match from.lock() {
+        Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Error::Locked),
+        lock => lock.ok(),
+    };
+    let manifest = read_manifest(from)?;
+    let backup = read_backup(from, &manifest)?;
+    let to_check: u64 = backup.view.sorted_files().map(|sorted| sorted.len_bytes()).sum();
+    let files = files_of(&manifest, true, u64::MAX);
+    let mut copy = Copy { from, to, total: to_check, done: 0, backup: Backup::default() };
     for file in &files {
         copy.total += copy.len(file)?;
     }
+    for sorted in backup.view.sorted_files() {
+        sorted.verify(&backup.hasher, |bytes| copy.step(bytes, &mut progress))?;
+    }
+    let records = verify::count(&backup)?;
+    copy.done = to_check;
+    to.create_dir().map_err(Error::io("make", "the folder"))?;
     for file in &files {
         // A restored store must not share its bytes with the backup: damage to one would
         // be damage to the other.
         copy.bytes(file, &mut progress)?;
     }
     to.sync_dir().map_err(Error::io("sync", "the folder"))?;
-    write_manifest(to, &upkeep.manifest)?;
-    Ok(backup.len())
+    write_manifest(to, &manifest)?;
+    Ok(records)
+}
+
+/// A backup as a store that can only be read.
+fn read_backup(from: &dyn Storage, manifest: &Manifest) -> Result<Snapshot> {
+    let (view, _) = read_parts(from, manifest, &Options::new())?;
+    let state = view.active.published();
+    Ok(Snapshot { view: Arc::new(view), state, hasher: hasher_of(manifest.store) })
 }
 
 fn refuse_unless_empty(to: &dyn Storage) -> Result<()> {

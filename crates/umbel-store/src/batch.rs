@@ -1,6 +1,7 @@
 //! Changes that are made together or not at all.
 
 use crate::error::{Error, Result};
+use crate::format::record::Kind;
 use crate::{MAX_KEY, MAX_VALUE};
 
 /// Changes that are made together or not at all, in the order they were added.
@@ -12,9 +13,17 @@ pub struct Batch {
 
 #[derive(Debug, Clone, Copy)]
 struct Change {
-    put: bool,
+    wish: Wish,
     key: usize,
     value: usize,
+}
+
+/// What is to become of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Put,
+    Insert,
+    Delete,
 }
 
 impl Batch {
@@ -26,16 +35,23 @@ impl Batch {
 
     /// Sets a key's value.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
-        self.bytes.extend_from_slice(key);
-        self.bytes.extend_from_slice(value);
-        self.changes.push(Change { put: true, key: key.len(), value: value.len() });
-        self
+        self.add(Wish::Put, key, value)
+    }
+
+    /// Sets a key's value if the key is absent; one that is there keeps its value.
+    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
+        self.add(Wish::Insert, key, value)
     }
 
     /// Removes a key; one that is absent is passed over.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
+        self.add(Wish::Delete, key, &[])
+    }
+
+    fn add(&mut self, wish: Wish, key: &[u8], value: &[u8]) -> &mut Self {
         self.bytes.extend_from_slice(key);
-        self.changes.push(Change { put: false, key: key.len(), value: 0 });
+        self.bytes.extend_from_slice(value);
+        self.changes.push(Change { wish, key: key.len(), value: value.len() });
         self
     }
 
@@ -68,14 +84,14 @@ impl Batch {
         Ok(())
     }
 
-    /// Key, and value unless it is a delete, of each change.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>)> {
+    /// Wish, key and value of each change; a delete's value is empty.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Wish, &[u8], &[u8])> {
         let mut rest = &self.bytes[..];
         self.changes.iter().map(move |change| {
             let (key, after) = rest.split_at(change.key);
             let (value, after) = after.split_at(change.value);
             rest = after;
-            (key, change.put.then_some(value))
+            (change.wish, key, value)
         })
     }
 }
@@ -89,4 +105,15 @@ pub struct Applied {
     pub changed: u64,
     /// Keys that were there and are no more.
     pub deleted: u64,
+}
+
+impl Applied {
+    pub(crate) fn count(&mut self, kind: Kind) {
+        *match kind {
+            Kind::Insert => &mut self.inserted,
+            Kind::Change => &mut self.changed,
+            Kind::Delete => &mut self.deleted,
+            Kind::Closed => return,
+        } += 1;
+    }
 }

@@ -11,10 +11,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::batch::{Applied, Batch};
+use crate::batch::{Applied, Batch, Wish};
 use crate::delta::{NewVersion, Published};
 use crate::error::{Error, Result};
-use crate::format::record::{Kind, Record};
+use crate::format::record::{Kind, RECORD, Record};
 use crate::log::Log;
 use crate::options::Durability;
 use crate::shared::Shared;
@@ -29,10 +29,27 @@ pub(crate) struct Queue {
 
 #[derive(Debug, Default)]
 struct QueueState {
-    waiting: VecDeque<(u64, Batch)>,
-    answers: HashMap<u64, Result<Applied>>,
+    waiting: VecDeque<Waiting>,
+    answers: HashMap<u64, Result<Done>>,
     next_ticket: u64,
     busy: bool,
+}
+
+/// A batch, and where its answer will be looked for.
+#[derive(Debug)]
+struct Waiting {
+    ticket: u64,
+    batch: Batch,
+    /// Whether the writer asked what each change found.
+    wants_before: bool,
+}
+
+/// What became of a batch.
+#[derive(Debug, Default)]
+pub(crate) struct Done {
+    pub(crate) applied: Applied,
+    /// The value that each key had just before its change, if the writer asked for it.
+    pub(crate) before: Vec<Option<Vec<u8>>>,
 }
 
 impl Queue {
@@ -43,12 +60,12 @@ impl Queue {
 
 impl QueueState {
     /// The next group: everything that waits, up to a bound.
-    fn take_group(&mut self, durability: Durability) -> Vec<(u64, Batch)> {
+    fn take_group(&mut self, durability: Durability) -> Vec<Waiting> {
         let most = if durability == Durability::EveryWrite { 1 } else { usize::MAX };
         let (mut group, mut bytes) = (Vec::new(), 0);
         while group.len() < most && bytes < MAX_GROUP {
             let Some(next) = self.waiting.pop_front() else { break };
-            bytes += next.1.bytes();
+            bytes += next.batch.bytes();
             group.push(next);
         }
         group
@@ -57,13 +74,13 @@ impl QueueState {
 
 impl Shared {
     /// Makes a batch's changes and returns once they are as durable as was asked for.
-    pub(crate) fn commit(&self, batch: Batch) -> Result<Applied> {
+    pub(crate) fn commit(&self, batch: Batch, wants_before: bool) -> Result<Done> {
         batch.check()?;
         self.make_room()?;
         let mut queue = self.queue.lock();
         let ticket = queue.next_ticket;
         queue.next_ticket += 1;
-        queue.waiting.push_back((ticket, batch));
+        queue.waiting.push_back(Waiting { ticket, batch, wants_before });
         loop {
             if let Some(answer) = queue.answers.remove(&ticket) {
                 return answer;
@@ -83,18 +100,16 @@ impl Shared {
         }
     }
 
-    fn write_group(&self, group: &[(u64, Batch)]) -> Vec<(u64, Result<Applied>)> {
+    fn write_group(&self, group: &[Waiting]) -> Vec<(u64, Result<Done>)> {
         let mut log = self.lock_log();
+        let tickets = group.iter().map(|waiting| waiting.ticket);
         match self.try_write_group(&mut log, group) {
-            Ok(applied) => {
-                let tickets = group.iter().map(|(ticket, _)| *ticket);
-                tickets.zip(applied.into_iter().map(Ok)).collect()
-            }
-            Err(error) => group.iter().map(|(ticket, _)| (*ticket, Err(error.clone()))).collect(),
+            Ok(done) => tickets.zip(done.into_iter().map(Ok)).collect(),
+            Err(error) => tickets.map(|ticket| (ticket, Err(error.clone()))).collect(),
         }
     }
 
-    fn try_write_group(&self, log: &mut Log, group: &[(u64, Batch)]) -> Result<Vec<Applied>> {
+    fn try_write_group(&self, log: &mut Log, group: &[Waiting]) -> Result<Vec<Done>> {
         self.refuse_if_poisoned()?;
         log.settle_mark().inspect_err(|error| self.poison(error))?;
         let view = self.view.load_full();
@@ -104,20 +119,20 @@ impl Shared {
             synced: log.is_synced(),
             ..Writing::default()
         };
-        let mut applied = Vec::with_capacity(group.len());
-        for (_, batch) in group {
+        let mut all = Vec::with_capacity(group.len());
+        for waiting in group {
             // A lookup that fails leaves the batches before it unwritten too: nothing of
             // the group is on disk, but the index has unseen versions. So writing ends here.
-            let done = self.apply(&view, batch, &mut writing);
-            applied.push(done.inspect_err(|error| self.poison(error))?);
+            let done = self.apply(&view, waiting, &mut writing);
+            all.push(done.inspect_err(|error| self.poison(error))?);
         }
         if writing.records == 0 {
-            return Ok(applied);
+            return Ok(all);
         }
         self.persist(log, &writing).inspect_err(|error| self.poison(error))?;
         view.active.set_file_bytes(log.len());
         view.active.publish(writing.state);
-        Ok(applied)
+        Ok(all)
     }
 
     fn persist(&self, log: &mut Log, writing: &Writing) -> Result<()> {
@@ -129,32 +144,33 @@ impl Shared {
     }
 
     /// Puts a batch's changes into the index, unseen, and their bytes into the buffer.
-    fn apply(&self, view: &View, batch: &Batch, writing: &mut Writing) -> Result<Applied> {
-        let mut applied = Applied::default();
-        let before = writing.records;
-        for (key, value) in batch.iter() {
+    fn apply(&self, view: &View, waiting: &Waiting, writing: &mut Writing) -> Result<Done> {
+        let mut done = Done::default();
+        let first = writing.records;
+        writing.bytes.reserve(waiting.batch.bytes() + waiting.batch.len() * RECORD);
+        for (wish, key, value) in waiting.batch.iter() {
             let hash = self.hasher.hash(key);
-            let was_there = view.get(hash, key, u64::MAX, |_| ())?.is_some();
-            let kind = match (value, was_there) {
-                (Some(_), false) => Kind::Insert,
-                (Some(_), true) => Kind::Change,
-                (None, true) => Kind::Delete,
-                (None, false) => continue,
+            let copy = |value: &[u8]| waiting.wants_before.then(|| value.to_vec());
+            let before = view.get(hash, key, u64::MAX, copy)?;
+            let kind = match (wish, before.is_some()) {
+                (Wish::Put | Wish::Insert, false) => Some(Kind::Insert),
+                (Wish::Put, true) => Some(Kind::Change),
+                (Wish::Delete, true) => Some(Kind::Delete),
+                (Wish::Insert, true) | (Wish::Delete, false) => None,
             };
-            *match kind {
-                Kind::Insert => &mut applied.inserted,
-                Kind::Change => &mut applied.changed,
-                _ => &mut applied.deleted,
-            } += 1;
-            let value = value.unwrap_or_default();
+            if waiting.wants_before {
+                done.before.push(before.flatten());
+            }
+            let Some(kind) = kind else { continue };
+            done.applied.count(kind);
             let sequence = writing.encode(kind, key, value);
             let version = NewVersion { kind, sequence, key, value };
             view.active.add(&mut view.active.write(), hash, &version);
         }
-        if writing.records > before {
+        if writing.records > first {
             writing.end_batch();
         }
-        Ok(applied)
+        Ok(done)
     }
 }
 

@@ -119,9 +119,10 @@ impl Delta {
     pub(crate) fn add(&self, changes: &mut Changes, hash: KeyHash, change: &NewVersion<'_>) {
         self.filter.insert(hash);
         let grown = changes.add(hash.get(), change);
-        self.memory.fetch_add(grown, Ordering::Relaxed);
-        self.updates.fetch_add(1, Ordering::Relaxed);
-        self.net.fetch_add(change.kind.net(), Ordering::Relaxed);
+        // A load and a store, not a locked instruction: nobody else adds.
+        self.memory.store(self.memory() + grown, Ordering::Relaxed);
+        self.updates.store(self.updates() + 1, Ordering::Relaxed);
+        self.net.store(self.net() + change.kind.net(), Ordering::Relaxed);
     }
 
     /// Lets readers see everything up to this state.

@@ -8,14 +8,15 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused. Whatever was acknowledged before is safe.
-    #[error("cannot {action} {file}: {source}")]
+    #[error("cannot {action} {file}: {reason}")]
     Io {
         /// What was tried.
         action: &'static str,
         /// On which file.
         file: String,
-        /// What the system said.
-        source: Arc<io::Error>,
+        /// What the system said. Part of the message, so not its source as well: a chain
+        /// of errors would say it twice.
+        reason: Arc<io::Error>,
     },
     /// A file does not hold what was written to it. Nothing was changed.
     #[error("{file} is damaged at byte {offset}: {what}")]
@@ -78,7 +79,7 @@ pub enum Error {
 impl Error {
     /// For `map_err`: which file, and what was tried with it.
     pub(crate) fn io(action: &'static str, file: &str) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::Io { action, file: file.to_owned(), source: Arc::new(source) }
+        move |reason| Self::Io { action, file: file.to_owned(), reason: Arc::new(reason) }
     }
 
     pub(crate) fn corrupt(file: &str, offset: usize, what: &'static str) -> Self {

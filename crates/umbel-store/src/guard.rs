@@ -41,19 +41,21 @@ impl FileFilter {
 
     /// Whether the filter with these bytes, which are little-endian words, may contain the
     /// key; `false` is certain.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_contain(&self, bytes: &[u8], hash: KeyHash) -> bool {
         match self {
-            Self::Standard(shape) => {
-                may_contain(shape, hash, |word| super::format::u64_at(bytes, word * 8))
-            }
+            Self::Standard(shape) => standard_may_contain(shape, bytes, hash),
             Self::Blocked(blocks) => {
                 let (at, mut inside) = block_of(*blocks, hash);
-                let Some(block) = bytes[at..].first_chunk::<BLOCK_BYTES>() else { return true };
+                let Some(block) = bytes.get(at..).and_then(|rest| rest.first_chunk()) else {
+                    return true;
+                };
+                let block: &[u8; BLOCK_BYTES] = block;
+                let words = block.as_chunks::<8>().0;
                 let mut all = 1;
                 for _ in 0..BLOCK_HASHES {
                     // The top nine bits: which word of the block, and which bit of the word.
-                    let word = super::format::u64_at(block, (inside >> 61) as usize * 8);
+                    let word = u64::from_le_bytes(words[(inside >> 61) as usize]);
                     all &= word >> (inside >> 55 & 63);
                     inside <<= 9;
                 }
@@ -75,6 +77,12 @@ const BLOCK_BYTES: usize = 64;
 const BLOCK_HASHES: u32 = 6;
 const BLOCKED_BITS_A_KEY: u64 = 10;
 const _: () = assert!(BLOCK_HASHES * 9 < 64);
+
+/// Out of line, so that the other filter's few instructions stand alone in every lookup.
+#[inline(never)]
+fn standard_may_contain(shape: &Shape, bytes: &[u8], hash: KeyHash) -> bool {
+    may_contain(shape, hash, |word| super::format::u64_at(bytes, word * 8))
+}
 
 /// Three probes without a branch between them, so that the processor has all three lines
 /// under way at once: seven of eight absent keys end there. Then the rest, one by one.
@@ -115,22 +123,23 @@ impl LiveFilter {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     pub(crate) fn contains(&self, hash: KeyHash) -> bool {
         may_contain(&self.shape, hash, |word| self.words[word].load(Ordering::Relaxed))
     }
 }
 
-/// Collects the filter of a file that is being written.
+/// Collects the filter of a file that is being written, as the bytes it will have there:
+/// bit `i` of a little-endian word is bit `i % 8` of its byte `i / 8`.
 #[derive(Debug)]
 pub(crate) struct FilterBuilder {
-    words: Vec<u64>,
+    bytes: Vec<u8>,
     filter: FileFilter,
 }
 
 impl FilterBuilder {
     pub(crate) fn new(filter: FileFilter) -> Self {
-        Self { words: vec![0; (filter.bytes() / 8) as usize], filter }
+        Self { bytes: vec![0; filter.bytes() as usize], filter }
     }
 
     #[inline]
@@ -138,13 +147,14 @@ impl FilterBuilder {
         match &self.filter {
             FileFilter::Standard(shape) => {
                 for at in hash.digest(shape.digest_bits()).positions(shape) {
-                    self.words[(at / 64) as usize] |= 1 << (at % 64);
+                    self.bytes[(at / 8) as usize] |= 1 << (at % 8);
                 }
             }
             FileFilter::Blocked(blocks) => {
                 let (at, mut inside) = block_of(*blocks, hash);
                 for _ in 0..BLOCK_HASHES {
-                    self.words[at / 8 + (inside >> 61) as usize] |= 1 << (inside >> 55 & 63);
+                    // The top nine bits: which byte of the block, and which bit of it.
+                    self.bytes[at + (inside >> 58) as usize] |= 1 << (inside >> 55 & 7);
                     inside <<= 9;
                 }
             }
@@ -156,7 +166,7 @@ impl FilterBuilder {
     }
 
     pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.words.iter().flat_map(|word| word.to_le_bytes()).collect()
+        self.bytes
     }
 }
 

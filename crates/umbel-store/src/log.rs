@@ -91,7 +91,7 @@ impl Log {
     /// Appends whole batches. On failure tries to take the file back to where it was.
     pub(crate) fn append(&mut self, bytes: &[u8], records: u64) -> Result<()> {
         let end = self.len + bytes.len() as u64;
-        let written = if end <= self.room {
+        let written = if end <= self.room || bytes.len() >= LARGE {
             self.file.write_at(self.len, bytes)
         } else {
             self.write_with_room(bytes, end)
@@ -102,6 +102,7 @@ impl Log {
             return Err(Error::io("write", &self.name)(error));
         }
         self.len = end;
+        self.room = self.room.max(end);
         self.written += records;
         Ok(())
     }
@@ -140,6 +141,8 @@ impl Log {
 
 /// The most zeros that are written ahead.
 const MOST_ROOM: u64 = 1 << 20;
+/// Beside so many bytes the cost of a new length does not count, but that of zeros would.
+const LARGE: usize = 32 << 10;
 
 /// What was found in a differential file.
 #[derive(Debug)]

@@ -95,7 +95,8 @@ pub(crate) fn read_manifest(storage: &dyn Storage) -> Result<Manifest> {
     Manifest::decode(&bytes).map_err(|error| error.in_file(name, 0))
 }
 
-fn read_parts(
+/// Reads and checks what the manifest names, and writes nothing.
+pub(crate) fn read_parts(
     storage: &dyn Storage,
     manifest: &Manifest,
     options: &Options,
@@ -231,7 +232,7 @@ fn tidy(storage: &dyn Storage, names: &[String], manifest: &Manifest) -> Option<
 /// A merge of the same master with the oldest parts, as they are named now. An unfinished
 /// sorted file names no inputs, and is made anew.
 fn can_be_taken_up(storage: &dyn Storage, name: &str, manifest: &Manifest) -> Option<Head> {
-    let head = Head::decode(&storage.read(name).ok()?).ok()?;
+    let head = Head::decode(&storage.map(name).ok()?).ok()?;
     let (master, parts) = head.inputs.split_first()?;
     let older = &manifest.parts[..manifest.parts.len() - 1];
     let same = head.store == manifest.store

@@ -112,7 +112,39 @@ impl Store {
     /// If a key or value is too long (nothing was changed), or the write could not be made
     /// durable (after reopening it is there as a whole or not at all).
     pub fn write(&self, batch: Batch) -> Result<Applied> {
-        self.shared.commit(batch)
+        self.shared.commit(batch, false).map(|done| done.applied)
+    }
+
+    /// As [`Store::write`], and says what each change found: the value that its key had just
+    /// before it, in the order of the changes. No other write comes between a change
+    /// and what it found.
+    ///
+    /// So whoever collects the changes of many callers into one batch can answer each of
+    /// them, at the price of one append and one sync.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("catalogue");
+    /// use umbel_store::{Batch, Options, Store};
+    ///
+    /// let store = Store::open(&path, Options::new())?;
+    /// store.put(b"a", b"component 1")?;
+    /// let mut batch = Batch::new();
+    /// batch.insert(b"a", b"component 2"); // there already: stays as it is
+    /// batch.insert(b"b", b"component 2"); // new
+    /// batch.delete(b"a");
+    /// batch.delete(b"c"); // was never there
+    /// let before = store.apply(batch)?;
+    /// let one = Some(b"component 1".to_vec());
+    /// assert_eq!(before, [one.clone(), None, one, None]);
+    /// assert_eq!(store.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Store::write`].
+    pub fn apply(&self, batch: Batch) -> Result<Vec<Option<Vec<u8>>>> {
+        self.shared.commit(batch, true).map(|done| done.before)
     }
 
     /// Number of records.

@@ -152,7 +152,9 @@ impl Shared {
             self.judge(rotated)?;
         }
         let held = self.progress.held.load(Ordering::Relaxed);
-        if !held && self.wants_integrating() || upkeep.manifest.parts.len() > MAX_PARTS {
+        // Without a master there is nothing to rewrite: integrating costs what sorting would.
+        let due = upkeep.manifest.master.is_none() || self.wants_integrating();
+        if !held && due || upkeep.manifest.parts.len() > MAX_PARTS {
             drop(upkeep);
             return self.integrate();
         }

@@ -4,6 +4,7 @@ use crate::error::{Error, Result};
 use crate::format::manifest;
 use crate::log::replay;
 use crate::recover::read_manifest;
+use crate::snapshot::Snapshot;
 use crate::store::{Progress, Store};
 use crate::view::Layer;
 
@@ -35,12 +36,7 @@ impl Store {
             (self.snapshot(), log.len())
         };
         let view = &snapshot.view;
-        let sorted: Vec<_> = view
-            .layers
-            .iter()
-            .filter_map(|layer| if let Layer::Sorted(sorted) = layer { Some(sorted) } else { None })
-            .chain(&view.master)
-            .collect();
+        let sorted: Vec<_> = view.sorted_files().collect();
         let total = sorted.iter().map(|sorted| sorted.len_bytes()).sum();
         let mut done = 0;
         for file in &sorted {
@@ -64,14 +60,7 @@ impl Store {
                 files += 1;
             }
         }
-        let mut records = 0;
-        for record in snapshot.scan(..)? {
-            record?;
-            records += 1;
-        }
-        if records != snapshot.len() {
-            return Err(Error::corrupt(manifest::NAME, 0, "the number of records is wrong"));
-        }
+        let records = count(&snapshot)?;
         Ok(Verified { records, files, bytes: done })
     }
 
@@ -90,6 +79,20 @@ impl Store {
             return Err(Error::corrupt(&name, offset, "records that were durable are damaged"));
         }
         Ok(limit)
+    }
+}
+
+/// Counts the records one by one; an error if there are not as many as there should be.
+pub(crate) fn count(snapshot: &Snapshot) -> Result<u64> {
+    let mut records = 0;
+    for record in snapshot.scan(..)? {
+        record?;
+        records += 1;
+    }
+    if records == snapshot.len() {
+        Ok(records)
+    } else {
+        Err(Error::corrupt(manifest::NAME, 0, "the number of records is wrong"))
     }
 }
 

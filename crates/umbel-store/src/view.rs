@@ -38,6 +38,23 @@ pub(crate) enum Layer {
     Sorted(Arc<Sorted>),
 }
 
+impl Layer {
+    /// Whether the key may have been changed here; `false` is certain.
+    #[inline(always)]
+    fn may_contain(&self, hash: KeyHash) -> bool {
+        match self {
+            Self::Delta(delta) => delta.may_contain(hash),
+            Self::Sorted(sorted) => sorted_may_contain(sorted, hash),
+        }
+    }
+}
+
+/// Out of line: the master's filter, which nearly every lookup asks, is not.
+#[inline(never)]
+fn sorted_may_contain(sorted: &Sorted, hash: KeyHash) -> bool {
+    sorted.may_contain(hash)
+}
+
 /// What all views of a store share.
 #[derive(Debug)]
 pub(crate) struct Rules {
@@ -95,10 +112,13 @@ impl View {
         take: impl Fn(&[u8]) -> R,
     ) -> Result<Option<Option<R>>> {
         for layer in &self.layers {
-            let found = match layer {
-                Layer::Delta(delta) => self.in_delta(delta, hash, key, sequence, &take),
-                Layer::Sorted(sorted) => self.in_sorted(sorted, hash, key, &take)?,
-            };
+            if self.rules.filter && !layer.may_contain(hash) {
+                if let Layer::Sorted(_) = layer {
+                    self.rules.counts.spare();
+                }
+                continue;
+            }
+            let found = self.look_into(layer, hash, key, sequence, &take)?;
             if found.is_some() {
                 return Ok(found);
             }
@@ -106,45 +126,33 @@ impl View {
         Ok(None)
     }
 
-    #[inline]
-    fn in_delta<R>(
+    /// Out of line: most lookups pass all filters of the changes by.
+    #[inline(never)]
+    fn look_into<R>(
         &self,
-        delta: &Delta,
+        layer: &Layer,
         hash: KeyHash,
         key: &[u8],
         sequence: u64,
         take: impl Fn(&[u8]) -> R,
-    ) -> Option<Option<R>> {
-        if self.rules.filter && !delta.may_contain(hash) {
-            return None;
-        }
-        let changes = delta.read();
-        let Some(version) = changes.find(hash, key, sequence) else {
-            self.count_error();
-            return None;
-        };
-        Some(version.is_present().then(|| take(version.value)))
-    }
-
-    #[inline]
-    fn in_sorted<R>(
-        &self,
-        sorted: &Sorted,
-        hash: KeyHash,
-        key: &[u8],
-        take: impl Fn(&[u8]) -> R,
     ) -> Result<Option<Option<R>>> {
-        if self.rules.filter && !sorted.may_contain(hash) {
-            self.rules.counts.spare();
-            return Ok(None);
-        }
-        self.rules.counts.reads.fetch_add(1, Ordering::Relaxed);
-        let Some(stored) = sorted.find(key)? else {
-            self.count_error();
-            return Ok(None);
+        let found = match layer {
+            Layer::Delta(delta) => {
+                let changes = delta.read();
+                let version = changes.find(hash, key, sequence);
+                version.map(|version| version.is_present().then(|| take(version.value)))
+            }
+            Layer::Sorted(sorted) => {
+                self.rules.counts.reads.fetch_add(1, Ordering::Relaxed);
+                let stored = sorted.find(key)?.map(|stored| split_kind(sorted, stored));
+                let stored = stored.transpose()?;
+                stored.map(|(kind, value)| (kind != Kind::Delete).then(|| take(value)))
+            }
         };
-        let (kind, value) = split_kind(sorted, stored)?;
-        Ok(Some((kind != Kind::Delete).then(|| take(value))))
+        if found.is_none() {
+            self.count_error();
+        }
+        Ok(found)
     }
 
     fn count_error(&self) {
@@ -153,12 +161,21 @@ impl View {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn in_master(&self, hash: KeyHash, key: &[u8]) -> Result<Option<&[u8]>> {
         match &self.master {
             Some(master) if !self.rules.filter || master.may_contain(hash) => master.find(key),
             _ => Ok(None),
         }
+    }
+
+    /// The files of sorted pages: sorted differential files, and the master.
+    pub(crate) fn sorted_files(&self) -> impl Iterator<Item = &Arc<Sorted>> {
+        let sorted = self.layers.iter().filter_map(|layer| match layer {
+            Layer::Sorted(sorted) => Some(sorted),
+            Layer::Delta(_) => None,
+        });
+        sorted.chain(&self.master)
     }
 
     /// Records in the master, before any change.

@@ -9,29 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use common::{Dice, Model, check_equal};
+use common::{Dice, Model, check_equal, fill, key};
 use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::storage::{Contents, Storage, StorageFile};
-use umbel_store::{Batch, Durability, Error, MAX_KEY, MAX_VALUE, Options, Store, restore_on};
+use umbel_store::{Batch, Durability, Error, MAX_KEY, MAX_VALUE, Options, Store};
 
 fn quiet() -> Options {
     Options::new().background(false)
-}
-
-fn key(i: u64) -> Vec<u8> {
-    let mut dice = Dice::new(i);
-    [dice.roll(), dice.roll(), i].map(u64::to_be_bytes).concat()
-}
-
-/// Writes records `0..end` in batches.
-fn fill(store: &Store, end: u64) {
-    for start in (0..end).step_by(1000) {
-        let mut batch = Batch::new();
-        for i in start..(start + 1000).min(end) {
-            batch.put(&key(i), &i.to_le_bytes());
-        }
-        store.write(batch).unwrap();
-    }
 }
 
 #[test]
@@ -126,6 +110,26 @@ fn readers_see_right_answers_while_writers_write_and_masters_change() {
     assert!(reads.load(Ordering::Relaxed) > 0);
     store.integrate().unwrap();
     assert_eq!(store.verify(|_| {}).unwrap().records, end);
+}
+
+#[test]
+fn of_many_who_insert_one_key_exactly_one_is_told_that_it_was_new() {
+    let store = Store::open_on(Arc::new(TestDisk::new()), quiet()).unwrap();
+    let insert_all = &|me: u8| {
+        let is_new = |&i: &u64| {
+            let mut batch = Batch::new();
+            batch.insert(&key(i), &[me]).insert(&key(i), &[me]);
+            let before = store.apply(batch).unwrap();
+            assert!(before[1].is_some(), "a change sees those before it in its batch");
+            before[0].is_none()
+        };
+        (0..200).filter(is_new).count()
+    };
+    let new: usize = std::thread::scope(|scope| {
+        let writers = [1, 2, 3, 4].map(|me| scope.spawn(move || insert_all(me)));
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum()
+    });
+    assert_eq!((new, store.len()), (200, 200));
 }
 
 #[test]
@@ -323,87 +327,6 @@ fn integrating_can_be_stopped_and_taken_up_again() {
     }
     assert_eq!(store.verify(|_| {}).unwrap().records, end - 1);
     assert!(!storage.list().unwrap().iter().any(|name| name.ends_with(".unfinished")));
-}
-
-#[test]
-fn a_backup_is_a_store_and_can_be_brought_up_to_date() {
-    let (disk, to) = (TestDisk::new(), TestDisk::new());
-    let options = quiet().memory_budget(100_000).integrate_bytes(1 << 30);
-    let store = Store::open_on(Arc::new(disk), options).unwrap();
-    fill(&store, 3_000);
-    store.integrate().unwrap();
-    fill(&store, 3_500);
-    let full = store.backup_on(&to, |_| {}).unwrap();
-    assert_eq!(full.records, 3_500);
-    assert!(matches!(store.backup_on(&to, |_| {}), Err(Error::Occupied)));
-
-    // Changes since, enough of them to be sorted to disk as well.
-    for i in 3_500..6_000 {
-        store.put(&key(i), b"later").unwrap();
-    }
-    store.delete(&key(0)).unwrap();
-    let mut told = 0;
-    let more = store.backup_incremental_on(&to, |progress| told = progress.done).unwrap();
-    assert_eq!(told, more.copied_bytes + more.linked_bytes);
-    assert_eq!(more.records, 5_999);
-    assert!(!more.copied_bytes > store.stat().master_bytes);
-
-    let back = TestDisk::new();
-    let from: Arc<dyn Storage> = Arc::new(to.clone());
-    assert_eq!(restore_on(&from, &back, |_| {}).unwrap(), 5_999);
-    let restored = Store::open_on(Arc::new(back.clone()), quiet()).unwrap();
-    let all = |store: &Store| store.scan(..).unwrap().map(Result::unwrap).collect::<Model>();
-    assert_eq!(all(&restored), all(&store));
-    restored.verify(|_| {}).unwrap();
-    assert!(matches!(restore_on(&from, &back, |_| {}), Err(Error::Occupied)));
-
-    store.integrate().unwrap();
-    let refused = store.backup_incremental_on(&to, |_| {}).unwrap_err();
-    assert!(refused.to_string().contains("full backup"), "{refused}");
-    let other = Store::open_on(Arc::new(TestDisk::new()), quiet()).unwrap();
-    assert!(matches!(other.backup_incremental_on(&to, |_| {}), Err(Error::NotIncremental(_))));
-    assert!(matches!(
-        other.backup_incremental_on(&TestDisk::new(), |_| {}),
-        Err(Error::NotIncremental(_))
-    ));
-}
-
-#[test]
-fn a_backup_that_breaks_off_leaves_the_one_before_it_or_none() {
-    let disk = TestDisk::new();
-    let store = Store::open_on(Arc::new(disk), quiet()).unwrap();
-    fill(&store, 500);
-    store.integrate().unwrap();
-    store.put(b"a", b"1").unwrap();
-    let first = TestDisk::new();
-    store.backup_on(&first, |_| {}).unwrap();
-    store.put(b"b", b"2").unwrap();
-    let mut cases = 0;
-    for incremental in [false, true] {
-        for call in 0.. {
-            let to = if incremental { first.crash(Fate::KeepAll) } else { TestDisk::new() };
-            to.crash_at_call(call);
-            let done = match incremental {
-                true => store.backup_incremental_on(&to, |_| {}),
-                false => store.backup_on(&to, |_| {}),
-            };
-            for seed in 0..4 {
-                let back = to.crash(Fate::Mixed(call * 10 + seed));
-                match Store::open_on(Arc::new(back), quiet().create(false)) {
-                    Ok(copy) => {
-                        let len = copy.verify(|_| {}).unwrap().records;
-                        assert!(len == 502 || incremental && len == 501, "call {call}: {len}");
-                    }
-                    Err(error) => assert!(!incremental && done.is_err(), "call {call}: {error}"),
-                }
-                cases += 1;
-            }
-            if done.is_ok() {
-                break;
-            }
-        }
-    }
-    println!("backup: {cases} crashes");
 }
 
 /// Paper 2: `p(u)` is the chance that a request for a random record of the master finds the

@@ -49,13 +49,25 @@ fn script() -> Vec<Step> {
     steps
 }
 
-fn apply(model: &mut Model, changes: &[(Vec<u8>, Option<Vec<u8>>)]) {
+/// Every third length of value is put only where the key is absent.
+fn only_if_absent(value: &[u8]) -> bool {
+    value.len().is_multiple_of(3)
+}
+
+/// Changes a model as a store must change, and returns what each change found.
+fn apply(model: &mut Model, changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Vec<Option<Vec<u8>>> {
+    let mut before = Vec::new();
     for (key, value) in changes {
+        before.push(model.get(key).cloned());
         match value {
+            Some(value) if only_if_absent(value) => {
+                model.entry(key.clone()).or_insert_with(|| value.clone());
+            }
             Some(value) => drop(model.insert(key.clone(), value.clone())),
             None => drop(model.remove(key)),
         }
     }
+    before
 }
 
 /// What may be on the disk: everything that was acknowledged, and perhaps one write more.
@@ -79,21 +91,25 @@ fn run(disk: &TestDisk, steps: &[Step]) -> Outcome {
                 let mut batch = Batch::new();
                 for (key, value) in changes {
                     match value {
+                        Some(value) if only_if_absent(value) => batch.insert(key, value),
                         Some(value) => batch.put(key, value),
                         None => batch.delete(key),
                     };
                 }
                 let mut after = outcome.acknowledged.clone();
-                apply(&mut after, changes);
-                if let Err(error) = store.write(batch) {
-                    // Readers go on with what was acknowledged, and nothing else.
-                    check_equal(&store, &outcome.acknowledged);
-                    if !matches!(error, Error::Behind(_)) {
-                        assert!(matches!(store.put(b"x", b"y"), Err(Error::Poisoned(_))));
-                        outcome.perhaps = Some(after);
+                let before = apply(&mut after, changes);
+                match store.apply(batch) {
+                    Ok(found) => assert_eq!(found, before),
+                    Err(error) => {
+                        // Readers go on with what was acknowledged, and nothing else.
+                        check_equal(&store, &outcome.acknowledged);
+                        if !matches!(error, Error::Behind(_)) {
+                            assert!(matches!(store.put(b"x", b"y"), Err(Error::Poisoned(_))));
+                            outcome.perhaps = Some(after);
+                        }
+                        outcome.refused = true;
+                        return outcome;
                     }
-                    outcome.refused = true;
-                    return outcome;
                 }
                 outcome.acknowledged = after;
             }

@@ -36,18 +36,26 @@ fn run(seed: u64, steps: usize) {
                 assert_eq!(deleted, model.remove(&key).is_some(), "seed {seed} step {step}");
             }
             70..78 => {
-                let mut batch = Batch::new();
+                let (mut batch, mut expected) = (Batch::new(), Vec::new());
                 for _ in 0..dice.below(20) {
                     let (key, value) = (dice.key(), dice.value());
-                    if dice.below(3) == 0 {
-                        batch.delete(&key);
-                        model.remove(&key);
-                    } else {
-                        batch.put(&key, &value);
-                        model.insert(key, value);
+                    expected.push(model.get(&key).cloned());
+                    match dice.below(3) {
+                        0 => {
+                            batch.delete(&key);
+                            model.remove(&key);
+                        }
+                        1 => {
+                            batch.insert(&key, &value);
+                            model.entry(key).or_insert(value);
+                        }
+                        _ => {
+                            batch.put(&key, &value);
+                            model.insert(key, value);
+                        }
                     }
                 }
-                store.write(batch).unwrap();
+                assert_eq!(store.apply(batch).unwrap(), expected, "seed {seed} step {step}");
             }
             78..84 => {
                 let (a, b) = (dice.key(), dice.key());

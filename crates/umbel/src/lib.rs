@@ -9,11 +9,14 @@
 //! | add keys and ask for them | [`StandardFilter`] |
 //! | remove them again | [`CountingFilter`] |
 //! | grow and shrink | [`DynamicFilter`] |
+//! | keep a rate while growing without bound | [`elastic::ElasticFilter`] |
+//! | ask by any of several attributes | [`filter::AttributeFilter`] |
 //! | ask many filters at once | [`bank::Bank`] |
 //! | write, read, send changes | [`codec`] |
 //! | choose parameters for a target | [`design`] |
 //! | know what a filter will do | [`model`] |
 //! | keep replicas fresh at other hosts | [`replica`] |
+//! | find an object hop by hop, where hosts know their neighbours only | [`route`] |
 //!
 //! ```
 //! use umbel::StandardFilter;
@@ -33,12 +36,14 @@ pub mod bits;
 pub mod catalogue;
 pub mod codec;
 pub mod design;
+pub mod elastic;
 pub mod filter;
 pub mod key_hash;
 pub mod model;
 pub mod params;
 mod prefetch;
 pub mod replica;
+pub mod route;
 pub mod scheme;
 
 pub use filter::{CountingFilter, DynamicFilter, Membership, StandardFilter};

@@ -3,11 +3,17 @@
 //! Its flags are made from the table of keys, so that they are the configuration's, all of
 //! them and with the same words; what they say is the strongest layer.
 
+use std::io::{IsTerminal as _, Read as _};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
-use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer};
+use tokio::signal::unix::{SignalKind, signal};
+use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer, LogFormat};
+use umbel_node::{Addresses, Host, Settings};
+
+use crate::output::print;
 
 /// Run a host
 #[derive(Args)]
@@ -42,17 +48,80 @@ pub(crate) enum PortsFormat {
 impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let settings = self.configuration.draft()?.settings()?;
-        serve_settings(settings, self.print_ports)
+        start_log(&settings)?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let served = runtime.block_on(self.serve(settings));
+        // Whatever still runs has had its time.
+        runtime.shutdown_background();
+        served.map(|()| ExitCode::SUCCESS)
+    }
+
+    /// Runs a host until it is told to stop.
+    async fn serve(&self, settings: Settings) -> anyhow::Result<()> {
+        let host = Host::builder().settings(settings).start().await?;
+        let addresses = host.addresses();
+        match self.print_ports {
+            Some(PortsFormat::Json) => print(&format!("{}\n", ports_json(addresses)))?,
+            None => print(&ports_text(&host, addresses))?,
+        }
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+            () = input_closed(), if self.stop_with_input => {}
+        }
+        tracing::info!("stopping");
+        host.stop().await;
+        Ok(())
     }
 }
 
-/// The one place where a host is started: settings in, exit status out.
-fn serve_settings(
-    settings: umbel_node::Settings,
-    ports: Option<PortsFormat>,
-) -> anyhow::Result<ExitCode> {
-    _ = (settings, ports);
-    anyhow::bail!("this build has no host in it yet")
+/// Logs go to standard error, so that standard output stays for answers.
+fn start_log(settings: &Settings) -> anyhow::Result<()> {
+    let mut levels = settings.log_level.clone();
+    if !levels.contains("zenoh") {
+        // It warns of every link that is not there yet; hosts tell what matters of that.
+        levels += ",zenoh=error";
+    }
+    let filter = tracing_subscriber::EnvFilter::try_new(levels)?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match settings.log_format {
+        LogFormat::Json => log.json().init(),
+        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+    Ok(())
+}
+
+fn ports_json(addresses: Addresses) -> serde_json::Value {
+    let text = |address: Option<SocketAddr>| address.map(|address| address.to_string());
+    serde_json::json!({
+        "resp": text(addresses.resp),
+        "http": text(addresses.http),
+        "listen": text(addresses.listen),
+    })
+}
+
+fn ports_text(host: &Host, addresses: Addresses) -> String {
+    let mut text = format!("host {}\n", host.name());
+    for (what, address) in [
+        ("Redis clients", addresses.resp),
+        ("HTTP", addresses.http),
+        ("other hosts", addresses.listen),
+    ] {
+        if let Some(address) = address {
+            text += &format!("  {what:<14} {address}\n");
+        }
+    }
+    text
+}
+
+/// Returns when whoever holds the other end of standard input is gone.
+async fn input_closed() {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut sink = [0; 256];
+        while std::io::stdin().read(&mut sink).is_ok_and(|read| read > 0) {}
+    });
+    let _ = read.await;
 }
 
 /// File, environment and flags.

@@ -98,6 +98,11 @@ impl Report {
         csv::table(self.table())
     }
 
+    /// For a page that has a title and the style of plots already.
+    pub(crate) fn to_inline_svg(&self) -> String {
+        self.findings.plot.to_inline_svg(self.title)
+    }
+
     /// For the eye.
     #[must_use]
     pub fn to_svg(&self) -> String {
@@ -215,6 +220,11 @@ impl Column {
     pub const fn origin(&self) -> Origin {
         self.origin
     }
+
+    /// A cell of this column, with its decimals.
+    pub(crate) fn show(&self, cell: &Cell) -> String {
+        cell.shown(self.decimals)
+    }
 }
 
 /// One value of a table.
@@ -237,6 +247,10 @@ impl Cell {
             Self::Number(_) => Self::Nothing,
             cell => cell,
         }
+    }
+
+    pub(crate) const fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
     }
 
     /// As it is shown, with the decimals of its column.

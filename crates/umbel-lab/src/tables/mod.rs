@@ -4,6 +4,8 @@
 //! numbers are percent unless a name says otherwise. Papers 1 (chapter) and 3 (conference)
 //! by Zhu and Jiang describe the same experiments; where both print a number, it is the same.
 
+pub(crate) mod dbf;
+pub(crate) mod ro;
 pub(crate) mod zhu_fig_10;
 pub(crate) mod zhu_fig_2;
 pub(crate) mod zhu_fig_6;
@@ -71,12 +73,12 @@ fn points_of(figure: &str) -> Claim {
 
 /// "All the analytical results have been very closely matched by their real (experimental)
 /// counterparts": true here if every closed form lies within the spread of the seeds.
-fn matched<'a>(what: &str, rows: impl IntoIterator<Item = &'a (f64, Spread)>, seeds: u64) -> Claim {
-    let rows: Vec<_> = rows.into_iter().collect();
+fn matched(what: &str, rows: impl Iterator<Item = (f64, Spread)>, seeds: u64) -> Claim {
+    let rows: Vec<(f64, Spread)> = rows.collect();
     let (inside, outside): (Vec<_>, Vec<_>) =
         rows.iter().partition(|(formula, spread)| spread.contains(*formula));
-    let apart = |(formula, spread): &&(f64, Spread)| (formula - spread.mean).abs();
-    let worst = rows.iter().map(apart).fold(0.0, f64::max);
+    let apart = rows.iter().map(|(formula, spread)| (formula - spread.mean).abs());
+    let worst = apart.fold(0.0, f64::max);
     Claim::about(format!(
         "{what}: the analytical results are very closely matched by the experimental ones \
          (rows whose closed form lies within the spread of the seeds)"

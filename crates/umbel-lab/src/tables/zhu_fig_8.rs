@@ -177,8 +177,6 @@ fn table(rows: &[Row]) -> Table {
 }
 
 fn claims(rows: &[Row], trials: &[Trial], seeds: u64) -> Vec<Claim> {
-    let pairs: Vec<_> = rows.iter().map(|row| (row.formula, row.found)).collect();
-    let independent: Vec<_> = rows.iter().map(|row| (row.formula, row.found_independent)).collect();
     let after_deletions = trials.iter().map(|trial| trial.after_deletions).fold(0.0, f64::max);
     let spread = |of: fn(&Trial) -> f64| Spread::of(trials.iter().map(of)).percent();
     let (without, with) = (spread(|t| t.without_zeros), spread(|t| t.with_zeros));
@@ -201,8 +199,8 @@ fn claims(rows: &[Row], trials: &[Trial], seeds: u64) -> Vec<Claim> {
             .simulated(with.mean, seeds)
             .note(format!("with δ0 = 0: {:.4}", without.mean))
             .rounded_and_simulated(0.0, with.standard_error()),
-        matched("f- of theorem 3, k independent hash functions", &independent, seeds),
-        matched("f- of theorem 3, umbel's own walk", &pairs, seeds),
+        matched("f- of theorem 3, k independent hash functions", rows.iter().map(|row| (row.formula, row.found_independent)), seeds),
+        matched("f- of theorem 3, umbel's own walk", rows.iter().map(|row| (row.formula, row.found)), seeds),
         definition(
             "k = 6, 150 objects, 100 added",
             example.formula,

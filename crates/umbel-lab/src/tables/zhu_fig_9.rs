@@ -69,12 +69,18 @@ fn find(bench: &Bench<'_>) -> Findings {
             }
         }
     }
-    let pairs: Vec<_> = rows.iter().map(|row| (row.formula, row.found)).collect();
-    let exclusive: Vec<_> = rows.iter().map(|row| (row.exclusive, row.found)).collect();
     let zeros = trials.iter().flatten().map(|counts| counts.dirty_zeros).fold(0.0, f64::max);
     let claims = vec![
-        matched("the host rate of equation 16", &pairs, bench.seeds()),
-        matched("equation 16 with f+ and f- exclusive (ours)", &exclusive, bench.seeds()),
+        matched(
+            "the host rate of equation 16",
+            rows.iter().map(|row| (row.formula, row.found)),
+            bench.seeds(),
+        ),
+        matched(
+            "equation 16 with f+ and f- exclusive (ours)",
+            rows.iter().map(|row| (row.exclusive, row.found)),
+            bench.seeds(),
+        ),
         Claim::about("only additions, so that δ0 is kept zero")
             .stated(0.0)
             .formula(0.0)
@@ -111,7 +117,7 @@ fn staleness(rows: &[Row], seeds: u64) -> Claim {
 }
 
 fn row(shape: Shape, (start, added): (u64, u64), trials: &[Vec<Counts>], i: usize) -> Row {
-    let of = |value: fn(&Counts) -> f64| Spread::of(trials.iter().map(|t| value(&t[i]))).percent();
+    let of = |value: fn(&Counts) -> f64| Spread::of_row(trials, i, value).percent();
     let history = History { kept: start, removed: 0, added };
     let dirty = history.dirty(shape);
     let stale = replica(shape, start + added, dirty);

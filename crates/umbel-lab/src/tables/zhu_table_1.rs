@@ -137,7 +137,7 @@ fn trial(mut random: Random, asked: usize) -> Vec<Counts> {
 fn row(i: usize, trials: &[Vec<Counts>]) -> Row {
     let (_, items, zeros, ones, estimated, experimental) = PRINTED[i];
     let (shape, history) = setup(i);
-    let of = |value: fn(&Counts) -> f64| Spread::of(trials.iter().map(|trial| value(&trial[i])));
+    let of = |value: fn(&Counts) -> f64| Spread::of_row(trials, i, value);
     let home = history.kept + history.added;
     // Shares are printed with four decimals, but are a whole number of bits.
     let whole = |share: f64| (share * BITS as f64).round() / BITS as f64;
@@ -211,9 +211,6 @@ fn table(rows: &[Row]) -> Table {
 fn claims(rows: &[Row], trials: &[Vec<Counts>], seeds: u64) -> Vec<Claim> {
     let count = |is: &dyn Fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count() as f64;
     let all = rows.len() as f64;
-    let pairs: Vec<_> = rows.iter().map(|row| (row.expected, row.found)).collect();
-    let independent: Vec<_> =
-        rows.iter().map(|row| (row.expected, row.found_independent)).collect();
     let example = &rows[6];
     let printed = example.printed_dirty;
     let items = super::replica(example.shape, 175, printed).items().expect("not all ones");
@@ -234,8 +231,8 @@ fn claims(rows: &[Row], trials: &[Vec<Counts>], seeds: u64) -> Vec<Claim> {
                 count(&|row| row.found.contains(row.experimental))
             ))
             .within(0.0),
-        matched("f+ of a replica that stands for n̂ objects, k independent hash functions", &independent, seeds),
-        matched("f+ of a replica that stands for n̂ objects, umbel's own walk", &pairs, seeds),
+        matched("f+ of a replica that stands for n̂ objects, k independent hash functions", rows.iter().map(|row| (row.expected, row.found_independent)), seeds),
+        matched("f+ of a replica that stands for n̂ objects, umbel's own walk", rows.iter().map(|row| (row.expected, row.found)), seeds),
         Claim::about(
             "the printed columns match very closely (formula: largest gap, percent of the \
              Experimental rate, rows above 0)",

@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use super::clients::{Client, Clients};
 use super::commands::{self, Action, Command};
-use super::host::{Host, Ticket};
 use super::reply::Replies;
 use super::request::Arguments;
 use super::run::Run;
 use super::slow::Slow;
+use crate::{Host, Ticket};
 
 /// What commands work on.
 #[derive(Debug)]

@@ -15,11 +15,11 @@ use super::buffer::ReadBuffer;
 use super::burst::{Context, Next};
 use super::clients::Admission;
 use super::commands;
-use super::host::{Host, Ticket};
 use super::reply::Replies;
 use super::request::{Arguments, Parser, Request, Step};
 use super::run::{Run, Spare};
 use super::slow::Waiting;
+use crate::{Host, Ticket};
 
 /// A client's connection.
 #[derive(Debug)]

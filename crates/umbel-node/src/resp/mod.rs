@@ -23,7 +23,6 @@ mod clients;
 mod commands;
 mod connection;
 mod glob;
-pub mod host;
 mod reply;
 pub mod request;
 mod run;

@@ -10,7 +10,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use super::host::Value;
+use crate::Value;
 
 /// What the client of a connection understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -217,6 +217,7 @@ impl Replies {
             Value::Whole(number) => self.integer(i64::try_from(*number).unwrap_or(i64::MAX)),
             Value::Real(number) => self.double(*number),
             Value::Flag(flag) => self.flag(*flag),
+            Value::Nothing => self.null(),
             Value::List(values) => {
                 self.array(values.len());
                 for value in values {

@@ -6,7 +6,7 @@
 //! each gets its own answer or error.
 
 use super::burst::Context;
-use super::host::{HostError, Lifetime, Ticket};
+use crate::{HostError, Lifetime, Ticket};
 
 /// What is asked of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::Limits;
 use super::clients::Clients;
 use super::connection::Connection;
-use super::host::Host;
+use crate::Host;
 
 /// A port for Redis clients.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::host::{Host, HostError};
 use super::reply::Replies;
+use crate::{Host, HostError};
 
 /// A command that asks other hosts. Owns what it asks for: the buffer may move on.
 #[derive(Debug)]

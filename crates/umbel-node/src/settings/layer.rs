@@ -74,6 +74,12 @@ impl Layer {
         }
     }
 
+    /// Whether it says anything of a key.
+    #[must_use]
+    pub fn has(&self, key: &str) -> bool {
+        self.given.contains_key(key)
+    }
+
     /// What the environment says: `UMBEL_CLUSTER`, `UMBEL_SET_CAPACITY` and so on. Empty
     /// variables do not count. Others that begin with `UMBEL_` may belong to somebody else
     /// (Kubernetes makes some for every service), and are refused only if they look like a

@@ -23,7 +23,7 @@
 
 use std::cmp::Ordering;
 
-use super::{Malformed, head, shared_prefix, u16_at, u32_at};
+use super::{Malformed, NEAR, below, head, shared_prefix, u16_at, u32_at};
 
 /// What a page's length is a multiple of.
 pub const UNIT: usize = 4096;
@@ -145,23 +145,47 @@ impl<'a> Page<'a> {
         found.ok_or(Malformed::new(place, "a record lies outside its page"))
     }
 
-    /// The value of `key`, if the page has it. `guess` is where in the page it may be,
-    /// from 0 to 1: a good one saves steps, any one is right.
+    /// The value of `key`, if the page has it. `guess` is at which byte of the page it
+    /// may be: a good one saves steps, any one is right.
     ///
     /// # Errors
     /// If a record does not lie inside the page.
     #[inline]
-    pub fn find(&self, key: &[u8], guess: f64) -> Result<Option<&'a [u8]>, Malformed> {
+    pub fn find(&self, key: &[u8], guess: usize) -> Result<Option<&'a [u8]>, Malformed> {
         let Some(rest) = key.strip_prefix(self.prefix) else { return Ok(None) };
-        if let Layout::Alike { key_len, .. } = self.layout
-            && rest.len() != key_len
-        {
-            return Ok(None);
+        if let Layout::Alike { key_len, row } = self.layout {
+            if rest.len() != key_len {
+                return Ok(None);
+            }
+            if let Some(found) = self.find_near(rest, guess, row) {
+                return Ok(Some(found));
+            }
         }
         match self.search(rest, guess)? {
             Ok(i) => self.record(i).map(|(_, value)| Some(value)),
             Err(_) => Ok(None),
         }
+    }
+
+    /// The record that starts about at a byte of the page, if all are alike.
+    #[inline]
+    fn place(&self, byte: usize) -> usize {
+        byte.min(UNIT) * self.count / UNIT
+    }
+
+    /// The value of the key `rest` if it is one of the few records around the guess.
+    #[inline]
+    fn find_near(&self, rest: &[u8], guess: usize, row: usize) -> Option<&'a [u8]> {
+        let wanted = u64::from_be_bytes(*rest.first_chunk()?);
+        let middle = self.place(guess);
+        let from = middle.saturating_sub(NEAR / 2).min(self.count.checked_sub(NEAR + 1)?);
+        let start = self.base + from * row;
+        let rows = self.bytes.get(start..start + (NEAR + 1) * row)?;
+        let head_of =
+            |i: usize| u64::from_be_bytes(*rows[i * row..].first_chunk().unwrap_or(&[0; 8]));
+        let found = &rows[below(wanted, head_of) * row..];
+        let (key, after) = found.split_at_checked(rest.len())?;
+        (key == rest).then(|| &after[..row - rest.len()])
     }
 
     /// The first record whose key is not below `key`.
@@ -170,7 +194,7 @@ impl<'a> Page<'a> {
     /// If a record does not lie inside the page.
     pub fn lower_bound(&self, key: &[u8]) -> Result<usize, Malformed> {
         match key.strip_prefix(self.prefix) {
-            Some(rest) => Ok(self.search(rest, 0.5)?.unwrap_or_else(|place| place)),
+            Some(rest) => Ok(self.search(rest, UNIT / 2)?.unwrap_or_else(|place| place)),
             None if key < self.prefix => Ok(0),
             None => Ok(self.count),
         }
@@ -179,14 +203,14 @@ impl<'a> Page<'a> {
     /// Gallops from the guess until the place is enclosed, then halves: a few neighbouring
     /// steps where keys are spread evenly, never more than twice a binary search elsewhere.
     #[inline]
-    fn search(&self, rest: &[u8], guess: f64) -> Result<Result<usize, usize>, Malformed> {
+    fn search(&self, rest: &[u8], guess: usize) -> Result<Result<usize, usize>, Malformed> {
         let wanted = head(rest);
         let order = |i: usize| -> Result<Ordering, Malformed> {
             let (key, _) = self.record(i)?;
             Ok(head(key).cmp(&wanted).then_with(|| key.cmp(rest)))
         };
         let (mut low, mut high) = (0, self.count);
-        let mut at = ((guess * self.count as f64) as usize).min(self.count.saturating_sub(1));
+        let mut at = self.place(guess).min(self.count.saturating_sub(1));
         let mut stride = 1;
         while low < high {
             match order(at)? {
@@ -319,13 +343,13 @@ mod tests {
         assert!(is_sound(&bytes, 3, 9) && !is_sound(&bytes, 3, 8) && !is_sound(&bytes, 4, 9));
         let page = Page::new(&bytes).unwrap();
         for (i, (key, value)) in records.iter().enumerate() {
-            for guess in [0.0, 0.3, 1.0, f64::NAN] {
+            for guess in [0, 1000, UNIT, usize::MAX] {
                 assert_eq!(page.find(key, guess).unwrap(), Some(&value[..]));
             }
             assert_eq!(page.lower_bound(key).unwrap(), i);
             let mut absent = key.clone();
             absent.push(0);
-            assert_eq!(page.find(&absent, 0.5).unwrap(), records.get(&absent).map(|v| &v[..]));
+            assert_eq!(page.find(&absent, UNIT / 2).unwrap(), records.get(&absent).map(|v| &v[..]));
         }
     }
 
@@ -389,7 +413,7 @@ mod tests {
             bytes[10..12].copy_from_slice(&2u16.to_le_bytes());
             bytes[12..16].copy_from_slice(&4000u32.to_le_bytes());
             if let Ok(page) = Page::new(&bytes) {
-                let _ = page.find(&key, 0.5);
+                let _ = page.find(&key, UNIT / 2);
                 let _ = page.lower_bound(&key);
                 for i in 0..page.len() {
                     let _ = page.record(i);

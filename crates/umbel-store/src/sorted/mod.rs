@@ -17,6 +17,7 @@ mod writer;
 pub(crate) use cursor::SortedCursor;
 pub(crate) use writer::{Origin, Plan, SortedWriter};
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use umbel::{KeyHash, KeyHasher};
@@ -42,6 +43,7 @@ pub(crate) struct Sorted {
     name: String,
     contents: Contents,
     trailer: Trailer,
+    filter: Range<usize>,
     index: Index,
     /// A bit for each page whose checksum was found right.
     sound: Vec<AtomicU64>,
@@ -76,7 +78,8 @@ impl Sorted {
         let index = Index::new(&contents, &trailer).map_err(in_file)?;
         let words = (trailer.pages as usize).div_ceil(64);
         let sound = std::iter::repeat_with(|| AtomicU64::new(0)).take(words).collect();
-        Ok(Self { name, contents, trailer, index, sound })
+        let filter = filter_at..contents.len() - TRAILER;
+        Ok(Self { name, contents, trailer, filter, index, sound })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -96,14 +99,13 @@ impl Sorted {
     }
 
     /// Whether the filter lets the key pass; `false` is certain.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
-        let filter = &self.contents[self.trailer.filter_at as usize..];
-        self.trailer.filter.may_contain(filter, hash)
+        self.trailer.filter.may_contain(&self.contents[self.filter.clone()], hash)
     }
 
     /// The stored value of a key, without asking the filter.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         let Some((number, guess)) = self.index.locate(&self.contents, key) else {
             return Ok(None);
@@ -117,9 +119,9 @@ impl Sorted {
         self.index.locate(&self.contents, key).map(|(number, _)| number)
     }
 
-    /// Page `number`, checked. `guess` is where in it the caller will look first.
+    /// Page `number`, checked. `guess` is the byte at which the caller will look first.
     #[inline]
-    pub(crate) fn page(&self, number: usize, guess: f64) -> Result<Page<'_>> {
+    pub(crate) fn page(&self, number: usize, guess: usize) -> Result<Page<'_>> {
         let (from, to) = self.index.units(&self.contents, number);
         let bytes = self.contents.get(from as usize * UNIT..to as usize * UNIT);
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
@@ -184,19 +186,23 @@ impl Sorted {
     /// Reads every page once, so that what was written is known to be readable, and the
     /// first readers after a switch find it in memory and checked.
     pub(crate) fn warm(&self) -> Result<()> {
-        (0..self.pages()).try_for_each(|number| self.page(number, 0.0).map(drop))
+        (0..self.pages()).try_for_each(|number| self.page(number, 0).map(drop))
     }
 }
 
 /// Starts loading the memory around a guess, all of it at once, while the page's head is
 /// still on its way: the record is seldom more than a few lines off.
 #[inline]
-fn touch(page: &[u8], guess: f64) {
-    let Some(unit) = page.first_chunk::<UNIT>() else { return };
-    let at = (guess * UNIT as f64) as usize;
-    let line = |i: usize| unit[(at + i * LINE).saturating_sub(2 * LINE).min(UNIT - 1)];
-    std::hint::black_box(line(0) ^ line(1) ^ line(2) ^ line(3) ^ line(4));
+fn touch(page: &[u8], guess: usize) {
+    let from = guess.saturating_sub(AROUND / 2).min(UNIT - AROUND);
+    let Some(around) = page.get(from..).and_then(|rest| rest.first_chunk::<AROUND>()) else {
+        return;
+    };
+    let lines = (0..AROUND).step_by(LINE).fold(0, |all, at| all ^ around[at]);
+    std::hint::black_box(lines);
 }
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// Bytes that are loaded around a guess.
+const AROUND: usize = 9 * LINE;

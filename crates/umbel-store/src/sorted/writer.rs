@@ -85,13 +85,15 @@ impl SortedWriter {
     /// Takes up a file that was left unfinished, if it was made of the same inputs.
     pub(crate) fn resume(storage: &dyn Storage, plan: Plan) -> Result<Option<Self>> {
         let name = unfinished_name(plan.head.number);
-        let Ok(bytes) = storage.read(&name) else { return Ok(None) };
+        // Mapped, for it may be as large as the master; nobody writes to it meanwhile.
+        let Ok(bytes) = storage.map(&name) else { return Ok(None) };
         if Head::decode(&bytes).as_ref() != Ok(&plan.head) {
             return Ok(None);
         }
         let file = storage.append(&name).map_err(Error::io("open", &name))?;
         let mut writer = Self::new(plan, name, file);
         while writer.keep_page(&bytes).is_some() {}
+        drop(bytes);
         let good = u64::from(writer.unit) * UNIT as u64;
         writer.file.truncate(good).map_err(Error::io("cut", &writer.name))?;
         Ok(Some(writer))

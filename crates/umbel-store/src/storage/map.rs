@@ -1,7 +1,8 @@
-//! The one place with `unsafe`: mapping a file that never changes again.
+//! The one place with `unsafe`: mapping a file that does not change meanwhile.
 //!
-//! Always true: only finished master and sorted files are mapped. The store that holds
-//! the folder's lock writes them once, under another name, and afterwards only ever
+//! Always true: only finished master and sorted files are mapped, and unfinished ones that
+//! a stopped merge left, until something is written to them again. The store that holds the
+//! folder's lock writes finished files once, under another name, and afterwards only ever
 //! removes the name; a removed file stays readable through its map.
 #![expect(unsafe_code, reason = "mapping a file is unsafe by nature; nothing else here is")]
 
@@ -17,8 +18,8 @@ pub(super) struct Map(Mmap);
 impl Map {
     pub(super) fn new(file: &File) -> io::Result<Self> {
         // SAFETY: the bytes must not change while mapped. Callers map only finished files,
-        // which this crate never writes to again; the folder's lock keeps other stores
-        // away. Somebody who edits the file behind the lock breaks that promise, as they
+        // which this crate never writes to again, and drop the map of an unfinished one
+        // before they go on with it; the folder's lock keeps other stores away. Somebody who edits the file behind the lock breaks that promise, as they
         // would with any database.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self(map))

@@ -46,7 +46,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// If there is no such file or it cannot be read.
     fn read(&self, name: &str) -> io::Result<Contents>;
 
-    /// The bytes of a file that never changes again, without copying where possible.
+    /// The bytes of a file that does not change while they are held, without copying where
+    /// possible.
     ///
     /// # Errors
     /// If there is no such file or it cannot be read.

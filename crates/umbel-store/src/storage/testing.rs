@@ -5,17 +5,19 @@
 //! makes the disk that a machine could find after losing power: the durable image with any
 //! of those changes, each of them whole, torn or missing, in any combination.
 //!
-//! [`TestDisk::fail_call`], [`TestDisk::crash_at_call`] and [`TestDisk::set_capacity`]
-//! make a chosen call fail, everything from a chosen call on, or everything that needs
-//! space. A failed sync behaves as on Linux: the changes stay visible, and no later sync
+//! [`TestDisk::fail_call`], [`TestDisk::crash_at_call`], [`TestDisk::set_capacity`] and
+//! [`TestDisk::set_read_only`] make a chosen call fail, everything from a chosen call on,
+//! everything that needs space, or everything that would change something. A failed sync behaves as on Linux: the changes stay visible, and no later sync
 //! makes them durable.
 
-use std::collections::BTreeMap;
+mod image;
+
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::{Contents, Storage, StorageFile};
+use image::{Change, Coin, FileState, NameChange, Names, write_at};
 
 /// A disk in memory. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
@@ -42,37 +44,9 @@ struct State {
     fail_call: Option<u64>,
     crash_at: Option<u64>,
     capacity: Option<u64>,
+    read_only: bool,
     locked: bool,
     salts: u64,
-}
-
-#[derive(Debug, Default, Clone)]
-struct Names {
-    live: BTreeMap<String, usize>,
-    durable: BTreeMap<String, usize>,
-    pending: Vec<NameChange>,
-}
-
-#[derive(Debug, Clone)]
-enum NameChange {
-    Link(String, usize),
-    Rename(String, String, usize),
-    Remove(String),
-}
-
-#[derive(Debug, Default, Clone)]
-struct FileState {
-    live: Vec<u8>,
-    durable: Vec<u8>,
-    pending: Vec<Change>,
-    /// Changes whose sync failed: a crash may keep them, a later sync does not.
-    doubtful: Vec<Change>,
-}
-
-#[derive(Debug, Clone)]
-enum Change {
-    Write { at: usize, bytes: Vec<u8> },
-    Truncate(usize),
 }
 
 impl TestDisk {
@@ -103,6 +77,11 @@ impl TestDisk {
     /// Room for this many bytes in all files together, or no limit.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.state().capacity = bytes;
+    }
+
+    /// Whether the disk refuses to change, as a write-protected one does.
+    pub fn set_read_only(&self, read_only: bool) {
+        self.state().read_only = read_only;
     }
 
     /// Bytes in all files together.
@@ -168,6 +147,12 @@ impl TestDisk {
         }
         Ok(state)
     }
+
+    /// A call that changes something.
+    fn changing_call(&self) -> io::Result<MutexGuard<'_, State>> {
+        let state = self.call()?;
+        if state.read_only { Err(io::ErrorKind::ReadOnlyFilesystem.into()) } else { Ok(state) }
+    }
 }
 
 impl State {
@@ -188,7 +173,7 @@ impl State {
 
 impl Storage for TestDisk {
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
-        let mut state = self.call()?;
+        let mut state = self.changing_call()?;
         if std::mem::replace(&mut state.locked, true) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -201,7 +186,7 @@ impl Storage for TestDisk {
     }
 
     fn create_dir(&self) -> io::Result<()> {
-        self.call().map(drop)
+        self.changing_call().map(drop)
     }
 
     fn read(&self, name: &str) -> io::Result<Contents> {
@@ -215,7 +200,7 @@ impl Storage for TestDisk {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let mut state = self.call()?;
+        let mut state = self.changing_call()?;
         let file = state.files.len();
         state.files.push(FileState::default());
         state.names.live.insert(name.to_owned(), file);
@@ -224,12 +209,12 @@ impl Storage for TestDisk {
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = self.call()?.file(name)?;
+        let file = self.changing_call()?.file(name)?;
         Ok(Box::new(OpenFile { disk: self.clone(), file }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        let mut state = self.call()?;
+        let mut state = self.changing_call()?;
         let file = state.file(from)?;
         state.names.live.remove(from);
         state.names.live.insert(to.to_owned(), file);
@@ -238,7 +223,7 @@ impl Storage for TestDisk {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        let mut state = self.call()?;
+        let mut state = self.changing_call()?;
         state.file(name)?;
         state.names.live.remove(name);
         state.names.pending.push(NameChange::Remove(name.to_owned()));
@@ -336,99 +321,6 @@ impl StorageFile for OpenFile {
         file.live.truncate(len);
         file.pending.push(Change::Truncate(len));
         Ok(())
-    }
-}
-
-impl FileState {
-    fn sync(&mut self) {
-        for change in std::mem::take(&mut self.pending) {
-            change.apply(&mut self.durable);
-        }
-    }
-
-    fn after_crash(&self, fate: Fate, coin: &mut Coin) -> Vec<u8> {
-        let mut bytes = self.durable.clone();
-        for change in self.doubtful.iter().chain(&self.pending) {
-            match fate {
-                Fate::LoseAll => {}
-                Fate::KeepAll => change.apply(&mut bytes),
-                Fate::Mixed(_) => change.apply_in_doubt(&mut bytes, coin),
-            }
-        }
-        bytes
-    }
-}
-
-impl Change {
-    fn apply(&self, image: &mut Vec<u8>) {
-        match self {
-            Self::Write { at, bytes } => write_at(image, *at, bytes),
-            Self::Truncate(len) => image.truncate(*len),
-        }
-    }
-
-    /// Kept, lost, cut short, or with a hole of zeros where a sector never arrived.
-    fn apply_in_doubt(&self, image: &mut Vec<u8>, coin: &mut Coin) {
-        match (coin.toss() % 4, self) {
-            (0, _) => {}
-            (1, Self::Write { at, bytes }) => {
-                let cut = coin.toss() as usize % (bytes.len() + 1);
-                write_at(image, *at, &bytes[..cut]);
-            }
-            (2, Self::Write { at, bytes }) => {
-                let mut holed = bytes.clone();
-                let from = coin.toss() as usize % (bytes.len() + 1);
-                let to = (from + 1 + coin.toss() as usize % 64).min(bytes.len());
-                holed[from.min(to)..to].fill(0);
-                write_at(image, *at, &holed);
-            }
-            _ => self.apply(image),
-        }
-    }
-}
-
-impl Names {
-    fn after_crash(&self, fate: Fate, coin: &mut Coin) -> BTreeMap<String, usize> {
-        let mut names = self.durable.clone();
-        for change in &self.pending {
-            let kept = match fate {
-                Fate::LoseAll => false,
-                Fate::KeepAll => true,
-                Fate::Mixed(_) => coin.toss().is_multiple_of(2),
-            };
-            match change {
-                _ if !kept => {}
-                NameChange::Link(name, file) => drop(names.insert(name.clone(), *file)),
-                NameChange::Rename(from, to, file) => {
-                    names.remove(from);
-                    names.insert(to.clone(), *file);
-                }
-                NameChange::Remove(name) => drop(names.remove(name)),
-            }
-        }
-        names
-    }
-}
-
-/// Writes with zeros in a gap: what a file system shows of a sector that never arrived.
-fn write_at(image: &mut Vec<u8>, at: usize, bytes: &[u8]) {
-    let end = at + bytes.len();
-    if image.len() < end {
-        image.resize(end, 0);
-    }
-    image[at..end].copy_from_slice(bytes);
-}
-
-/// A seeded generator (splitmix64): the same seed, the same crash.
-struct Coin(u64);
-
-impl Coin {
-    fn toss(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
     }
 }
 

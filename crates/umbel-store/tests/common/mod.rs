@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use umbel_store::Store;
+use umbel_store::{Batch, Store};
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -59,5 +59,22 @@ pub(crate) fn check_equal(store: &Store, model: &Model) {
     for (key, value) in model {
         assert_eq!(store.get(key).unwrap().as_ref(), Some(value));
         assert!(store.contains(key).unwrap());
+    }
+}
+
+/// Key number `i`: 24 bytes, spread evenly.
+pub(crate) fn key(i: u64) -> Vec<u8> {
+    let mut dice = Dice::new(i);
+    [dice.roll(), dice.roll(), i].map(u64::to_be_bytes).concat()
+}
+
+/// Writes records `0..end` in batches.
+pub(crate) fn fill(store: &Store, end: u64) {
+    for start in (0..end).step_by(1000) {
+        let mut batch = Batch::new();
+        for i in start..(start + 1000).min(end) {
+            batch.put(&key(i), &i.to_le_bytes());
+        }
+        store.write(batch).unwrap();
     }
 }

@@ -1,9 +1,10 @@
 //! Components for sets that grow: how many, how long, and until when.
 //!
-//! Three cases. A filter that may grow to `s_max` components and is then rebuilt
-//! ([`dynamic_component`], what hosts use); a set whose largest size and distribution of
-//! sizes are known ([`bounded`], paper 4 section 4.2); one of which only a first guess is
-//! known ([`unbounded`], paper 4 section 4.3).
+//! A filter that may grow to `s_max` components and is then rebuilt ([`dynamic_component`])
+//! is what hosts use. Paper 4 has four scenarios: a set that does not change (section 4.1: a
+//! standard filter, [`super::standard`]); one whose largest size and distribution of sizes are
+//! known ([`bounded`], section 4.2); one of which only a first guess is known ([`unbounded`],
+//! section 4.3); sets of many hosts, which must share one shape ([`distributed`], section 4.4).
 //!
 //! Paper 4 rebuilds an overfull standard filter at `n0 ln ε / ln γ`, as if its `k` were
 //! chosen anew, and a dynamic one at a rounded-up number of components. Both break the right
@@ -58,6 +59,28 @@ pub struct Bounded {
 }
 
 impl Bounded {
+    /// The component that keeps `rate` with all components full, where the papers' numbers
+    /// overshoot it a little: what to make a filter of.
+    ///
+    /// ```
+    /// use umbel::design::{Distribution, dynamic};
+    /// use umbel::filter::{DynamicFilter, StandardFilter};
+    ///
+    /// let rate = umbel::Rate::new(0.0098)?;
+    /// let plan = dynamic::bounded(rate, &Distribution::zipf_min(1330, 0.4)?)?;
+    /// let shape = plan.component_for(rate)?;
+    /// let filter: DynamicFilter<StandardFilter> =
+    ///     DynamicFilter::new(shape.into(), plan.capacity, plan.components as u32)?;
+    /// assert_eq!(filter.capacity(), 167);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the component would be longer than [`crate::params::Bits::MAX`].
+    pub fn component_for(&self, rate: Rate) -> Result<Shape, ParamError> {
+        dynamic_component(self.capacity, rate, self.components as u32)
+    }
+
     /// `expected_bits` over `standard_bits`.
     #[must_use]
     pub fn ratio(&self) -> f64 {
@@ -73,16 +96,28 @@ impl Bounded {
 /// If the largest size is zero, or the standard filter for it would be longer than
 /// [`crate::params::Bits::MAX`].
 pub fn bounded(rate: Rate, distribution: &Distribution) -> Result<Bounded, ParamError> {
+    bounded_choices(rate, distribution)?
+        .min_by(|a, b| a.expected_bits.total_cmp(&b.expected_bits))
+        .ok_or(ParamError::Items(0))
+}
+
+/// What [`bounded`] chooses from: every number of components that is fully needed, in rising
+/// order, up to [`MAX_COMPONENTS_CONSIDERED`].
+///
+/// # Errors
+/// As [`bounded`].
+pub fn bounded_choices(
+    rate: Rate,
+    distribution: &Distribution,
+) -> Result<impl Iterator<Item = Bounded>, ParamError> {
     let standard_bits = papers_standard(distribution.max_items(), rate)?.bits;
     let n = distribution.max_items();
     // With c rounded up, fewer than s components may hold everything. Such an s only looks
     // cheap: its components are designed for N/s keys and would be given many more.
-    let all_needed = |&s: &u64| n.div_ceil(n.div_ceil(s)) == s;
-    (1..=n.min(MAX_COMPONENTS_CONSIDERED))
+    let all_needed = move |&s: &u64| n.div_ceil(n.div_ceil(s)) == s;
+    Ok((1..=n.min(MAX_COMPONENTS_CONSIDERED))
         .filter(all_needed)
-        .map(|s| bounded_with(s, rate, distribution, standard_bits))
-        .min_by(|a, b| a.expected_bits.total_cmp(&b.expected_bits))
-        .ok_or(ParamError::Items(0))
+        .map(move |s| bounded_with(s, rate, distribution, standard_bits)))
 }
 
 fn bounded_with(s: u64, rate: Rate, distribution: &Distribution, standard_bits: u64) -> Bounded {
@@ -99,6 +134,54 @@ fn bounded_with(s: u64, rate: Rate, distribution: &Distribution, standard_bits: 
         expected_bits: used * m,
         standard_bits,
     }
+}
+
+/// Dynamic filters of one shape for the sets of many hosts.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Distributed {
+    /// The shape that all hosts share, and how many components the largest set takes.
+    pub each: Bounded,
+    /// How many hosts there are.
+    pub hosts: u64,
+}
+
+impl Distributed {
+    /// Bits of all hosts' filters together, which is what was minimised; what travels when
+    /// every host sends its filter once.
+    #[must_use]
+    pub fn total_bits(&self) -> f64 {
+        self.each.expected_bits * self.hosts as f64
+    }
+
+    /// The same with standard filters, all as long as the largest set needs.
+    #[must_use]
+    pub fn standard_total_bits(&self) -> f64 {
+        self.each.standard_bits as f64 * self.hosts as f64
+    }
+}
+
+/// The shape for the sets of `hosts` hosts that takes the fewest bits in all (paper 4, section
+/// 4.4): hosts must agree on one shape, so with standard filters small sets pay for the
+/// largest. `sizes` is how many keys they hold; if every host's number is known, list them with
+/// [`Distribution::observed`], and the total is exact.
+///
+/// ```
+/// use umbel::design::{Distribution, dynamic::distributed};
+///
+/// // One large host, nine small ones.
+/// let sizes = Distribution::observed(10_000, vec![(10_000, 1.0), (500, 9.0)])?;
+/// let plan = distributed(umbel::Rate::new(0.01)?, &sizes, 10)?;
+/// assert!(plan.total_bits() < 0.3 * plan.standard_total_bits());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If there are no hosts or more than 10^9, or as [`bounded`].
+pub fn distributed(rate: Rate, sizes: &Distribution, hosts: u64) -> Result<Distributed, PlanError> {
+    if !(1..=1_000_000_000).contains(&hosts) {
+        return Err(PlanError::Hosts(hosts));
+    }
+    Ok(Distributed { each: bounded(rate, sizes)?, hosts })
 }
 
 /// How far two filters carry a set of unknown size, between the rate they start with and
@@ -196,6 +279,32 @@ mod tests {
         let plan = papers(&always);
         assert_eq!((plan.components, plan.component.bits), (1, 12_805));
         assert_eq!(plan.ratio(), 1.0);
+    }
+
+    #[test]
+    fn the_total_of_all_hosts_is_the_sum_of_what_each_takes() {
+        let sizes: Vec<u64> = (1..=40).map(|i| i * i).collect();
+        let listed = sizes.iter().map(|size| (*size, 1.0)).collect();
+        let seen = Distribution::observed(1600, listed).unwrap();
+        let plan = distributed(rate(0.01), &seen, 40).unwrap();
+        let total: u64 = sizes
+            .iter()
+            .map(|size| size.div_ceil(plan.each.capacity) * plan.each.component.bits)
+            .sum();
+        assert!((plan.total_bits() - total as f64).abs() < 1e-6 * total as f64);
+        assert!(plan.total_bits() < plan.standard_total_bits());
+        assert!(distributed(rate(0.01), &seen, 0).is_err());
+    }
+
+    #[test]
+    fn components_that_keep_the_rate_are_at_hand() {
+        for (a, target) in [(0.4, 0.0098), (1.5, 0.3), (0.0, 1e-9)] {
+            let target = rate(target);
+            let plan = bounded(target, &Distribution::zipf_min(1330, a).unwrap()).unwrap();
+            let shape = plan.component_for(target).unwrap();
+            let full = Component::new(shape, plan.capacity);
+            assert!(dynamic_rate(full, 1330) <= target.get());
+        }
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! | [`StandardFilter`] | yes | no | no | 9.6 |
 //! | [`CountingFilter`] | yes | yes | no | 48 (its plain bits included) |
 //! | [`DynamicFilter`] | yes | yes | yes | as its components |
+//! | [`AttributeFilter`] | yes | no | yes | one filter an attribute, one for combinations |
 //!
 //! All promise the same: a key that was added and not removed is always claimed; a key
 //! that was never added is claimed with a small, known probability. Removing a key that
 //! was never added breaks the first promise for others; callers who cannot rule that out
 //! keep an exact catalogue beside the filter.
 
+mod attributes;
 mod component;
 mod counting;
 mod dynamic;
@@ -20,6 +22,7 @@ mod standard;
 #[cfg(test)]
 mod tests;
 
+pub use attributes::{Answer, AttributeError, AttributeFilter, Combinations};
 pub use component::Component;
 pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};

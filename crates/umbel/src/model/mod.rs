@@ -12,6 +12,7 @@
 //! positive, `s` filters or components, `δ1` and `δ0` shares of dirty ones and zeros, `γ`
 //! hosts. docs/papers.md translates them and lists where a paper was put right.
 
+pub mod attributes;
 pub mod churn;
 pub mod differential;
 pub mod dynamic;

@@ -21,7 +21,8 @@ use crate::catalogue::Catalogue;
 use crate::design;
 use crate::filter::DynamicFilter;
 use crate::key_hash::{Digest, KeyHash, KeyHasher};
-use crate::params::{ParamError, Rate};
+use crate::model::standard;
+use crate::params::{ParamError, Rate, Shape};
 use crate::scheme::Scheme;
 
 /// What a set promises, and how its replicas are kept fresh.
@@ -93,6 +94,8 @@ pub struct Home<C> {
     catalogue: C,
     hasher: KeyHasher,
     plan: SetPlan,
+    /// A shape that others chose; without one the plan's numbers give it.
+    shape: Option<Shape>,
     filter: DynamicFilter,
     publisher: Publisher,
     sample: Sample,
@@ -115,12 +118,55 @@ impl<C: Catalogue> Home<C> {
         let promised = plan.replica_false_positive()?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
+        let (sample, shape) = (Sample::new(), None);
         let mut home =
-            Self { catalogue, hasher, plan, filter, publisher, sample: Sample::new(), rebuilds: 0 };
+            Self { catalogue, hasher, plan, shape, filter, publisher, sample, rebuilds: 0 };
         if !home.catalogue.is_empty() {
             home.fill(Duration::ZERO);
         }
         Ok(home)
+    }
+
+    /// A home whose filter has a shape that all homes of an overlay agreed on: components of
+    /// `capacity` keys, as many as its keys take. It is never built into another shape but by
+    /// [`Self::change_shape`].
+    pub(crate) fn of_shape(
+        hasher: KeyHasher,
+        shape: Shape,
+        capacity: u64,
+        policy: Policy,
+        intervals: Intervals,
+        catalogue: C,
+    ) -> Result<Self, ParamError> {
+        let max_components = u32::from(u16::MAX);
+        let plan = SetPlan { capacity, max_components, policy, ..SetPlan::default() };
+        let filter = DynamicFilter::new(Scheme::new(shape, hasher), capacity, max_components)?;
+        let promised = standard::false_positive(shape, capacity + capacity / 10);
+        let publisher = Publisher::new(policy, intervals, &filter, promised);
+        let (sample, shape) = (Sample::new(), Some(shape));
+        let mut home =
+            Self { catalogue, hasher, plan, shape, filter, publisher, sample, rebuilds: 0 };
+        if !home.catalogue.is_empty() {
+            home.fill(Duration::ZERO);
+        }
+        Ok(home)
+    }
+
+    /// Builds the filter again into another shape that all homes of an overlay agreed on.
+    ///
+    /// # Errors
+    /// If there is no memory; nothing changes then.
+    pub(crate) fn change_shape(
+        &mut self,
+        now: Duration,
+        shape: Shape,
+        capacity: u64,
+    ) -> Result<(), ParamError> {
+        let scheme = Scheme::new(shape, self.hasher);
+        let filter = DynamicFilter::new(scheme, capacity, self.plan.max_components)?;
+        (self.shape, self.plan.capacity) = (Some(shape), capacity);
+        self.rebuild(now, filter);
+        Ok(())
     }
 
     /// Adds a key; returns whether it is new.
@@ -133,7 +179,7 @@ impl<C: Catalogue> Home<C> {
         self.catalogue.insert(key, component);
         self.sample.added(hash);
         self.publisher.added(now, hash, Held { component, flips }, self.catalogue.len());
-        if self.filter.is_past_plan() {
+        if self.filter.is_past_plan() && self.shape.is_none() {
             self.reshape(now);
         }
         true
@@ -323,8 +369,16 @@ impl<C: Catalogue> Home<C> {
         let each = items.div_ceil(2).max((2 * items).div_ceil(components));
         let capacity = self.plan.capacity.max(each);
         // Without memory for a larger filter the present one goes on, past its plan.
-        let Ok(filter) = self.plan.filter(self.hasher, capacity) else { return };
-        self.rebuild(now, filter);
+        let filter = match self.shape {
+            Some(shape) => {
+                let scheme = Scheme::new(shape, self.hasher);
+                DynamicFilter::new(scheme, self.plan.capacity, self.plan.max_components)
+            }
+            None => self.plan.filter(self.hasher, capacity),
+        };
+        if let Ok(filter) = filter {
+            self.rebuild(now, filter);
+        }
     }
 
     /// Puts all keys into another, empty filter.

@@ -272,18 +272,18 @@ impl Page {
     }
 }
 
-fn put_name(out: &mut Vec<u8>, name: &Name) {
+pub(crate) fn put_name(out: &mut Vec<u8>, name: &Name) {
     put_varint(out, name.as_str().len() as u64);
     out.extend_from_slice(name.as_str().as_bytes());
 }
 
-fn name(reader: &mut Reader<'_>) -> Result<Name, DecodeError> {
+pub(crate) fn name(reader: &mut Reader<'_>) -> Result<Name, DecodeError> {
     let length = bounded(reader, Name::LONGEST as u64)?;
     let text = std::str::from_utf8(reader.take(length)?).ok();
     text.and_then(Name::new).ok_or(DecodeError::Malformed("a name is no name"))
 }
 
-fn put_scheme(out: &mut Vec<u8>, scheme: &Scheme) {
+pub(crate) fn put_scheme(out: &mut Vec<u8>, scheme: &Scheme) {
     let (shape, hasher) = (scheme.shape(), scheme.hasher());
     out.push(hasher.id().code());
     out.push(shape.digest_bits().get() as u8);
@@ -292,7 +292,7 @@ fn put_scheme(out: &mut Vec<u8>, scheme: &Scheme) {
     out.extend_from_slice(&hasher.fingerprint().get().to_le_bytes());
 }
 
-fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, DecodeError> {
+pub(crate) fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, DecodeError> {
     let [hash, digest_bits, hashes] = reader.array()?;
     let hash = HashId::from_code(hash).ok_or(DecodeError::Malformed("unknown hash"))?;
     let shape = Shape::new(reader.varint()?, hashes.into())?
@@ -302,7 +302,7 @@ fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, DecodeError> {
 }
 
 /// Epochs leave room to count on.
-fn epoch(reader: &mut Reader<'_>) -> Result<Epoch, DecodeError> {
+pub(crate) fn epoch(reader: &mut Reader<'_>) -> Result<Epoch, DecodeError> {
     match reader.varint()? {
         epoch if epoch < 1 << 62 => Ok(Epoch(epoch)),
         _ => Err(DecodeError::Malformed("an epoch is out of range")),
@@ -317,7 +317,7 @@ fn component_or_none(reader: &mut Reader<'_>) -> Result<Option<ComponentId>, Dec
         .map_err(|_| DecodeError::Malformed("an id of a component exceeds 32 bits"))
 }
 
-fn bounded(reader: &mut Reader<'_>, most: u64) -> Result<u64, DecodeError> {
+pub(crate) fn bounded(reader: &mut Reader<'_>, most: u64) -> Result<u64, DecodeError> {
     match reader.varint()? {
         count if count <= most => Ok(count),
         _ => Err(DecodeError::Malformed("a list or name is too long")),

@@ -9,13 +9,12 @@ use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use tempfile::NamedTempFile;
 use umbel::codec::{AnyFilter, DecodeError, Decoder, Kind};
 use umbel::params::ParamError;
 
-pub(super) use crate::lines::name;
-
 use super::memory::{MemoryLimit, too_large};
+pub(super) use crate::lines::name;
+use crate::whole_file;
 
 /// Reads a filter to be asked by key, with a decoder that may know its secret seed.
 pub(super) fn read_filter(
@@ -100,7 +99,7 @@ impl Target {
                 name(path)
             );
         }
-        let parent = parent(&real);
+        let parent = whole_file::parent(&real);
         ensure!(parent.is_dir(), "{}: there is no directory {}", name(path), name(parent));
         Ok(Self { path: real, replaced })
     }
@@ -112,22 +111,12 @@ impl Target {
 
     /// Writes the file: all of it, or nothing.
     pub(super) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let written = if self.is_file() { self.replace(bytes) } else { self.stream(bytes) };
+        let written = if self.is_file() {
+            whole_file::write(&self.path, bytes, self.replaced.as_ref())
+        } else {
+            self.stream(bytes)
+        };
         written.with_context(|| format!("{}: not written", name(&self.path)))
-    }
-
-    fn replace(&self, bytes: &[u8]) -> std::io::Result<()> {
-        let parent = parent(&self.path);
-        let mut file = temporary_in(parent)?;
-        file.write_all(bytes)?;
-        if let Some(replaced) = &self.replaced {
-            like(&file, replaced)?;
-        }
-        file.as_file().sync_all()?;
-        file.persist(&self.path)?;
-        // The file is whole and in place; a rename that a power cut undoes leaves the old one.
-        let _ = File::open(parent).and_then(|directory| directory.sync_all());
-        Ok(())
     }
 
     fn stream(&self, bytes: &[u8]) -> std::io::Result<()> {
@@ -135,40 +124,8 @@ impl Target {
     }
 }
 
-fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 fn is_umbel_or_empty(path: &Path) -> std::io::Result<bool> {
     let mut start = Vec::new();
     File::open(path)?.take(4).read_to_end(&mut start)?;
     Ok(start.is_empty() || start == b"UMBL")
-}
-
-/// A temporary file with the permissions of any other new file: the umask decides.
-#[cfg(unix)]
-fn temporary_in(directory: &Path) -> std::io::Result<NamedTempFile> {
-    use std::os::unix::fs::PermissionsExt;
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".umbel-").suffix(".tmp").permissions(fs::Permissions::from_mode(0o666));
-    builder.tempfile_in(directory)
-}
-
-#[cfg(not(unix))]
-fn temporary_in(directory: &Path) -> std::io::Result<NamedTempFile> {
-    tempfile::Builder::new().prefix(".umbel-").suffix(".tmp").tempfile_in(directory)
-}
-
-/// Gives a file the permissions, and if allowed the owner, of the one that it replaces.
-fn like(file: &NamedTempFile, replaced: &Metadata) -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt, fchown};
-        // Only root may give files away; for everybody else the new file is simply theirs.
-        let _ = fchown(file.as_file(), Some(replaced.uid()), Some(replaced.gid()));
-    }
-    file.as_file().set_permissions(replaced.permissions())
 }

@@ -2,7 +2,9 @@
 
 mod faults;
 mod list;
+mod overlay;
 mod policies;
+mod report;
 mod run;
 
 use std::process::ExitCode;
@@ -21,8 +23,10 @@ pub(crate) struct Lab {
 enum Command {
     List(list::List),
     Run(run::Run),
+    Report(report::Report),
     Faults(faults::Faults),
     Policies(policies::Policies),
+    Overlay(overlay::Overlay),
 }
 
 impl Lab {
@@ -30,8 +34,10 @@ impl Lab {
         match self.command {
             Command::List(list) => list.run(),
             Command::Run(run) => run.run(),
+            Command::Report(report) => report.run(),
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
+            Command::Overlay(overlay) => overlay.run(),
         }
     }
 }

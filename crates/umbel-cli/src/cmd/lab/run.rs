@@ -1,7 +1,6 @@
 //! `umbel lab run`: runs experiments and shows what they found.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -11,7 +10,7 @@ use clap::builder::PossibleValuesParser;
 use indicatif::{ProgressBar, ProgressStyle};
 use umbel_lab::{EXPERIMENTS, Experiment, Plan, Progress, Report};
 
-use crate::output;
+use crate::{output, whole_file};
 
 /// Run experiments: the same seed gives the same digits, on any machine
 #[derive(Args)]
@@ -93,27 +92,13 @@ fn save(report: &Report, directory: &Path) -> anyhow::Result<()> {
     ];
     for (ending, contents) in forms {
         let path = directory.join(format!("{}.{ending}", report.name()));
-        write(&path, directory, &contents).with_context(|| cannot_write(&path))?;
+        whole_file::write(&path, contents.as_bytes(), None).with_context(|| cannot_write(&path))?;
     }
     Ok(())
 }
 
-fn cannot_write(path: &Path) -> String {
+pub(super) fn cannot_write(path: &Path) -> String {
     format!("{}: cannot be written", path.display())
-}
-
-/// The whole file or none of it: written beside its place, then moved there.
-fn write(path: &Path, directory: &Path, contents: &str) -> std::io::Result<()> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".umbel-").suffix(".tmp");
-    // As any other new file: the umask decides.
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(directory)?;
-    file.write_all(contents.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
 }
 
 /// A bar on standard error, if that is a terminal.

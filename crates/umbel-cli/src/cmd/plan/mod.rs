@@ -1,9 +1,14 @@
 //! `umbel plan`: the designs of `umbel::design`, one subcommand each.
+//!
+//! The four scenarios of paper 4 are `static` (another name of `standard`), `bounded` (of
+//! `dynamic`), `unbounded` and `distributed`.
 
+mod distributed;
 mod dynamic;
 mod prefix;
 mod replica;
 mod routing;
+mod sizes;
 mod standard;
 mod unbounded;
 
@@ -25,6 +30,7 @@ enum Design {
     Standard(standard::Standard),
     Dynamic(dynamic::Dynamic),
     Unbounded(unbounded::Unbounded),
+    Distributed(distributed::Distributed),
     Routing(routing::Routing),
     Replica(replica::Replica),
     Prefix(prefix::Prefix),
@@ -36,6 +42,7 @@ impl Plan {
             Design::Standard(design) => design.report(),
             Design::Dynamic(design) => design.report(),
             Design::Unbounded(design) => design.report(),
+            Design::Distributed(design) => design.report(),
             Design::Routing(design) => design.report(),
             Design::Replica(design) => design.report(),
             Design::Prefix(design) => design.report(),

@@ -10,7 +10,10 @@ use crate::values;
 
 /// One filter: the shortest that keeps the false positive rate
 #[derive(Args)]
-#[command(after_help = "Example: umbel plan standard --items 1000000 --false-positive 0.001")]
+#[command(
+    visible_alias = "static",
+    after_help = "Example: umbel plan standard --items 1000000 --false-positive 0.001"
+)]
 pub(super) struct Standard {
     /// Keys that the filter will hold
     #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::excerpt;
+use crate::Value;
 use crate::resp::burst::{Context, Refusal};
 use crate::resp::glob;
-use crate::resp::host::Value;
 use crate::resp::request::Arguments;
 
 /// The Redis whose commands of a server these are: clients look at it to know what they may send.
@@ -86,6 +86,7 @@ fn plain(value: &Value) -> String {
         Value::Whole(number) => number.to_string(),
         Value::Real(number) => number.to_string(),
         Value::Flag(flag) => u8::from(*flag).to_string(),
+        Value::Nothing => String::new(),
         Value::List(values) => values.iter().map(plain).collect::<Vec<_>>().join(","),
     }
 }

@@ -74,7 +74,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         Ok(true)
     })?;
     let mut names: Vec<(u64, String)> =
-        context.host.sets().into_iter().map(|set| (place(&set.name), set.name)).collect();
+        context.host.sets().into_iter().map(|set| (place(&set), set)).collect();
     names.retain(|(place, _)| *place > cursor);
     names.sort();
     // Names of one place are told together: the cursor cannot stand between them.

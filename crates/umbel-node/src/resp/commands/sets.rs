@@ -6,9 +6,9 @@ use umbel::replica::Policy;
 
 use super::{number, options, set};
 use crate::resp::burst::{Context, Refusal};
-use crate::resp::host::{HostError, Lifetime, Reserve};
 use crate::resp::request::Arguments;
 use crate::resp::slow::Slow;
+use crate::{HostError, Lifetime, Reserve};
 
 /// Why this host refuses, in its own words.
 fn because(error: HostError) -> Refusal {
@@ -72,7 +72,7 @@ pub(super) fn hosts(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(
 pub(super) fn sets(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     let sets = context.host.sets();
     context.replies.array(sets.len());
-    sets.iter().for_each(|set| context.replies.text(&set.name));
+    sets.iter().for_each(|set| context.replies.text(set));
     Ok(())
 }
 
@@ -137,7 +137,10 @@ pub(super) fn policy(
     let set = set(&arguments)?;
     if arguments.len() == 2 {
         let info = context.host.set_info(set).map_err(because)?;
-        context.replies.text(&info.policy);
+        match &info.policy {
+            Some(policy) => context.replies.text(policy),
+            None => context.replies.null(),
+        }
         return Ok(());
     }
     let policy = policy_of(arguments.get(2).unwrap_or_default())?;

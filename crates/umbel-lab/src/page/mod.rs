@@ -1,0 +1,202 @@
+//! The report of the whole lab: one HTML page of every experiment of every paper.
+//!
+//! What the paper says, the form, the simulation, a verdict for each claim, and the slips of
+//! the papers. The page stands alone: pictures and style are in it, nothing is fetched, no
+//! script runs; it prints, and follows light and dark.
+//!
+//! Texts are not written here. What an experiment is about is the header of its module; what
+//! is wrong in a paper is its entry in `docs/papers.md`. A new experiment appears by itself.
+//!
+//! Always true: the same reports give the same bytes.
+
+mod markdown;
+mod papers;
+mod section;
+
+use crate::report::{Claim, Report, Verdict};
+use papers::{PAPERS, Paper, paper_of};
+
+/// How many claims hold, do not hold, and cannot be told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Borne out by form and simulation.
+    pub hold: usize,
+    /// Contradicted by form or simulation.
+    pub fail: usize,
+    /// Without numbers to be held against.
+    pub unverifiable: usize,
+}
+
+impl Tally {
+    /// Counts the claims of some reports.
+    #[must_use]
+    pub fn of<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
+        let mut tally = Self::default();
+        for claim in reports.into_iter().flat_map(Report::claims) {
+            match claim.verdict() {
+                Verdict::Holds => tally.hold += 1,
+                Verdict::Fails => tally.fail += 1,
+                Verdict::Unverifiable => tally.unverifiable += 1,
+            }
+        }
+        tally
+    }
+
+    /// All claims.
+    #[must_use]
+    pub const fn total(&self) -> usize {
+        self.hold + self.fail + self.unverifiable
+    }
+}
+
+/// As the report begins: `41 hold, 7 do not, with reason; 9 cannot be verified`.
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { hold, fail, unverifiable } = self;
+        write!(f, "{hold} hold, {fail} do not, with reason; {unverifiable} cannot be verified")
+    }
+}
+
+/// The page. `how` says how it was made: plan and seed.
+#[must_use]
+pub fn page(reports: &[Report], how: &str) -> String {
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>umbel: the papers, put to the test</title>\n<style>\n{}\n{}</style>\n</head>\n<body>\n",
+        include_str!("style.css"),
+        crate::plot::STYLE,
+    );
+    html.push_str(&head(reports, how));
+    html.push_str("<main>\n");
+    html.push_str(&failures(reports));
+    for paper in groups(reports) {
+        let mine: Vec<&Report> = of(reports, paper).collect();
+        html.push_str(&section::paper(paper, &mine));
+    }
+    html.push_str("</main>\n<footer>Made by <code>umbel lab report</code>. The same seed gives the same bytes.</footer>\n</body>\n</html>\n");
+    html
+}
+
+/// The papers that have something to show.
+fn groups(reports: &[Report]) -> impl Iterator<Item = &'static Paper> {
+    PAPERS.iter().filter(move |paper| paper.has_text() || of(reports, paper).next().is_some())
+}
+
+fn of<'a>(reports: &'a [Report], paper: &'static Paper) -> impl Iterator<Item = &'a Report> {
+    reports.iter().filter(move |report| paper_of(report.source()).number == paper.number)
+}
+
+/// Title, count and contents.
+fn head(reports: &[Report], how: &str) -> String {
+    let tally = Tally::of(reports);
+    let mut html = format!(
+        "<header>\n<p class=\"eyebrow\">umbel lab</p>\n<h1>The papers, put to the test</h1>\n\
+         <p class=\"lead\">Every table and figure of the papers that umbel stands on, made again: \
+         what the paper says, what its formula gives, what real filters do, and a verdict on every \
+         claim. Nothing is tuned; where a paper slips, the report says how.</p>\n\
+         <p class=\"tally\"><strong>{} claims:</strong> {tally}.</p>\n{}\
+         <p class=\"how\">{}</p>\n<nav>\n<h2>Contents</h2>\n<table class=\"contents\">\n",
+        tally.total(),
+        bar(tally),
+        escaped(how),
+    );
+    for paper in groups(reports) {
+        html.push_str(&format!(
+            "<tr class=\"group\"><th colspan=\"3\"><a href=\"#{}\">{}</a></th></tr>\n",
+            paper.anchor(),
+            escaped(paper.title)
+        ));
+        for report in of(reports, paper) {
+            html.push_str(&format!(
+                "<tr><td><a href=\"#{name}\">{name}</a></td><td>{}</td><td class=\"mini\">{}</td></tr>\n",
+                escaped(report.title()),
+                bar(Tally::of([report])),
+                name = report.name(),
+            ));
+        }
+    }
+    html.push_str("</table>\n</nav>\n</header>\n");
+    html
+}
+
+/// Verdicts as one strip: how many of each.
+fn bar(tally: Tally) -> String {
+    let part = |class: &str, word: &str, count: usize| match count {
+        0 => String::new(),
+        _ => format!(
+            "<span class=\"{class}\" style=\"flex:{count}\" title=\"{count} {word}\">{count}</span>"
+        ),
+    };
+    format!(
+        "<div class=\"bar\">{}{}{}</div>\n",
+        part("holds", "hold", tally.hold),
+        part("fails", "do not hold", tally.fail),
+        part("unverifiable", "cannot be verified", tally.unverifiable),
+    )
+}
+
+/// Claims that do not hold, all in one place.
+fn failures(reports: &[Report]) -> String {
+    let mut html = String::from(
+        "<section id=\"failures\">\n<h2>What does not hold</h2>\n\
+         <p>Claims that the formula or the simulation contradicts, with the reason.</p>\n<ul class=\"failures\">\n",
+    );
+    for report in reports {
+        let fails = |claim: &&Claim| claim.verdict() == Verdict::Fails;
+        for claim in report.claims().iter().filter(fails) {
+            html.push_str(&format!(
+                "<li><a href=\"#{name}\">{name}</a> {}{}</li>\n",
+                escaped(claim.claim()),
+                section::reason(claim),
+                name = report.name(),
+            ));
+        }
+    }
+    html.push_str("</ul>\n</section>\n");
+    html
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Plan, Silent, find};
+
+    fn reports() -> Vec<Report> {
+        let plan = Plan::reduced(1);
+        ["zhu-fig-2", "dbf-fig-8"]
+            .map(|name| find(name).expect("an experiment").run(&plan, &Silent))
+            .into()
+    }
+
+    #[test]
+    fn a_page_stands_alone_and_counts_its_claims() {
+        let reports = reports();
+        let html = page(&reports, "seed 1");
+        for outside in ["<script", "<link", "<img", "@import", "url("] {
+            assert!(!html.contains(outside), "{outside}");
+        }
+        // The only addresses are names of XML, never fetched, and links that a reader may follow.
+        assert_eq!(html.matches("src=").count(), 0);
+        let tally = Tally::of(&reports);
+        assert_eq!(tally.total(), reports.iter().map(|r| r.claims().len()).sum::<usize>());
+        assert!(html.contains(&format!("{} claims:</strong> {tally}.", tally.total())));
+        assert_eq!(html.matches("<tr class=\"claim ").count(), tally.total());
+        assert_eq!(html.matches("<svg ").count(), html.matches("</svg>").count());
+        assert_eq!(html, page(&reports, "seed 1"));
+    }
+
+    #[test]
+    fn every_experiment_finds_its_paper_and_its_header() {
+        for experiment in crate::EXPERIMENTS {
+            let paper = paper_of(experiment.source());
+            assert!(paper.number > 0, "{}: {}", experiment.name(), experiment.source());
+            assert!(!section::header_of(experiment.name()).is_empty(), "{}", experiment.name());
+        }
+    }
+}

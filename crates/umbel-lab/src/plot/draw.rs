@@ -1,0 +1,229 @@
+//! Panels as SVG markup.
+
+use std::fmt::Write as _;
+
+use super::scale::Scale;
+use super::style::COLOURS;
+use super::{Panel, Points, Series};
+
+impl Panel {
+    pub(super) fn draw(&self, svg: &mut String) {
+        let (x, y) = (self.x_scale(), self.y_scale());
+        put(
+            svg,
+            format_args!(
+                "<text x=\"{LEFT}\" y=\"{}\" font-weight=\"bold\">{}</text>",
+                TOP - 10.0,
+                escaped(&self.title)
+            ),
+        );
+        self.draw_axes(svg, &x, &y);
+        for series in &self.series {
+            series.draw(svg, &x, &y);
+        }
+        self.draw_legend(svg);
+    }
+
+    fn draw_axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
+        let (right, bottom) = (LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT);
+        for (value, label) in y.ticks() {
+            let at = y.at(value);
+            put(
+                svg,
+                format_args!(
+                    "<path d=\"M{LEFT} {at:.1}H{right}\" class=\"grid\"/>\
+                     <text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{label}</text>",
+                    LEFT - 6.0,
+                    at + 4.0
+                ),
+            );
+        }
+        for (value, label) in x.ticks() {
+            let at = x.at(value);
+            put(
+                svg,
+                format_args!(
+                    "<path d=\"M{at:.1} {bottom}v4\" class=\"axis\"/>\
+                     <text x=\"{at:.1}\" y=\"{}\" text-anchor=\"middle\">{label}</text>",
+                    bottom + 17.0
+                ),
+            );
+        }
+        put(
+            svg,
+            format_args!(
+                "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" class=\"axis\"/>\
+                 <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
+                 <text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                LEFT + PLOT_WIDTH / 2.0,
+                bottom + 34.0,
+                escaped(self.x),
+                TOP + PLOT_HEIGHT / 2.0,
+                escaped(self.y)
+            ),
+        );
+    }
+
+    pub(super) fn legend_lines(&self) -> usize {
+        self.series.len().div_ceil(LEGEND_ACROSS)
+    }
+
+    fn draw_legend(&self, svg: &mut String) {
+        for (i, series) in self.series.iter().enumerate() {
+            let x = LEFT + (i % LEGEND_ACROSS) as f64 * PLOT_WIDTH / LEGEND_ACROSS as f64;
+            let y = TOP + PLOT_HEIGHT + 52.0 + (i / LEGEND_ACROSS) as f64 * LEGEND_LINE;
+            let (colour, middle) = (series.colour(), y - 4.0);
+            let sign = match &series.points {
+                Points::Line(_) => {
+                    format!("<path d=\"M{x} {middle}h20\" class=\"s{colour}\" stroke-width=\"2\"/>")
+                }
+                Points::Dashed(_) => format!(
+                    "<path d=\"M{x} {middle}h20\" class=\"s{colour}\" stroke-width=\"2\" stroke-dasharray=\"5 3\"/>"
+                ),
+                Points::Dots(_) => dot(x + 10.0, middle, colour),
+                Points::Crosses(_) => cross(x + 10.0, middle, colour),
+                Points::Bars(_) => bar(x + 10.0, middle - 5.0, middle + 5.0, colour),
+                Points::Marks(_) => {
+                    format!("<path d=\"M{} {}v12\" class=\"s{colour}\"/>", x + 10.0, middle - 6.0)
+                }
+            };
+            put(
+                svg,
+                format_args!(
+                    "{sign}<text x=\"{}\" y=\"{y}\">{}</text>",
+                    x + 26.0,
+                    escaped(&series.name)
+                ),
+            );
+        }
+    }
+
+    fn x_scale(&self) -> Scale {
+        let values = self.series.iter().flat_map(|series| series.points.xs());
+        let ends = (LEFT, LEFT + PLOT_WIDTH);
+        if self.is_log_x { Scale::log(values, ends) } else { Scale::linear(values, ends, false) }
+    }
+
+    fn y_scale(&self) -> Scale {
+        let values = self.series.iter().flat_map(|series| series.points.ys());
+        let ends = (TOP + PLOT_HEIGHT, TOP);
+        if self.is_log { Scale::log(values, ends) } else { Scale::linear(values, ends, true) }
+    }
+}
+
+impl Series {
+    fn colour(&self) -> usize {
+        self.colour % COLOURS
+    }
+
+    fn draw(&self, svg: &mut String, x: &Scale, y: &Scale) {
+        let colour = self.colour();
+        let place = |(a, b): &(f64, f64)| y.shows(*b).then(|| (x.at(*a), y.at(*b)));
+        match &self.points {
+            Points::Line(points) => path(svg, points.iter().filter_map(place), colour, ""),
+            Points::Dashed(points) => {
+                let dashes = " stroke-dasharray=\"5 3\"";
+                path(svg, points.iter().filter_map(place), colour, dashes);
+            }
+            Points::Dots(points) => {
+                let dots = points.iter().filter_map(place).map(|(x, y)| dot(x, y, colour));
+                dots.for_each(|dot| put(svg, format_args!("{dot}")));
+            }
+            Points::Crosses(points) => {
+                let crosses = points.iter().filter_map(place).map(|(x, y)| cross(x, y, colour));
+                crosses.for_each(|cross| put(svg, format_args!("{cross}")));
+            }
+            Points::Bars(points) => {
+                for (a, low, high) in points.iter().filter(|(_, _, high)| y.shows(*high)) {
+                    let bar = bar(x.at(*a), y.at(*high), y.at(y.least(*low)), colour);
+                    put(svg, format_args!("{bar}"));
+                }
+            }
+            Points::Marks(moments) => {
+                for moment in moments {
+                    let at = x.at(*moment);
+                    put(
+                        svg,
+                        format_args!(
+                            "<path d=\"M{at:.1} {TOP}v{PLOT_HEIGHT}\" class=\"s{colour}\" opacity=\"0.5\"/>"
+                        ),
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl Points {
+    fn xs(&self) -> Vec<f64> {
+        match self {
+            Self::Line(points) | Self::Dashed(points) => points.iter().map(|p| p.0).collect(),
+            Self::Dots(points) | Self::Crosses(points) => points.iter().map(|p| p.0).collect(),
+            Self::Bars(points) => points.iter().map(|p| p.0).collect(),
+            Self::Marks(moments) => moments.clone(),
+        }
+    }
+
+    fn ys(&self) -> Vec<f64> {
+        match self {
+            Self::Line(points) | Self::Dashed(points) => points.iter().map(|p| p.1).collect(),
+            Self::Dots(points) | Self::Crosses(points) => points.iter().map(|p| p.1).collect(),
+            Self::Bars(points) => points.iter().flat_map(|p| [p.1, p.2]).collect(),
+            Self::Marks(_) => Vec::new(),
+        }
+    }
+}
+
+fn path(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: usize, dashes: &str) {
+    let mut steps = String::new();
+    for (x, y) in points {
+        let to = if steps.is_empty() { 'M' } else { 'L' };
+        _ = write!(steps, "{to}{x:.1} {y:.1}");
+    }
+    put(
+        svg,
+        format_args!(
+            "<path d=\"{steps}\" fill=\"none\" class=\"s{colour}\" stroke-width=\"1.6\"{dashes}/>"
+        ),
+    );
+}
+
+fn dot(x: f64, y: f64, colour: usize) -> String {
+    format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" class=\"f{colour}\"/>")
+}
+
+fn cross(x: f64, y: f64, colour: usize) -> String {
+    let (left, top) = (x - 4.0, y - 4.0);
+    format!(
+        "<path d=\"M{left:.1} {top:.1}l8 8m0 -8l-8 8\" class=\"s{colour}\" stroke-width=\"1.6\"/>"
+    )
+}
+
+fn bar(x: f64, top: f64, bottom: f64, colour: usize) -> String {
+    let left = x - 3.0;
+    format!(
+        "<path d=\"M{left:.1} {top:.1}h6m-3 0V{bottom:.1}m-3 0h6\" fill=\"none\" class=\"s{colour}\" opacity=\"0.6\"/>"
+    )
+}
+
+pub(super) fn put(svg: &mut String, markup: std::fmt::Arguments<'_>) {
+    // Writing into a string never fails.
+    _ = writeln!(svg, "{markup}");
+}
+
+pub(super) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// Panels side by side, at most.
+pub(super) const ACROSS: usize = 3;
+/// Of a panel, in pixels.
+pub(super) const WIDTH: f64 = 440.0;
+const LEFT: f64 = 66.0;
+pub(super) const TOP: f64 = 34.0;
+const PLOT_WIDTH: f64 = 350.0;
+pub(super) const PLOT_HEIGHT: f64 = 240.0;
+pub(super) const BOTTOM: f64 = 52.0;
+pub(super) const HEAD: f64 = 40.0;
+pub(super) const LEGEND_LINE: f64 = 17.0;
+const LEGEND_ACROSS: usize = 2;

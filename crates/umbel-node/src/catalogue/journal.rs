@@ -1,0 +1,310 @@
+//! Changes on their way to the store: seen at once, durable together.
+//!
+//! A change is seen by everybody as soon as it is put here. One thread takes all that has
+//! gathered, writes it as one batch (one sync, however many connections it came from), and
+//! then says up to which ticket everything is on disk. Whoever must not be told "done" before
+//! it is done waits for the ticket.
+//!
+//! Always true: changes reach the store in the order they were made. After a failure nothing
+//! more is written, and every wait ends with the reason.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
+use umbel_store::{Batch, Store};
+
+use super::layout;
+use super::{SetNumber, SetRecord};
+use crate::error::HostError;
+
+/// When a change is durable. Tickets are ordered: a later one covers all earlier ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Ticket(u64);
+
+impl Ticket {
+    /// Nothing to wait for.
+    pub const NONE: Self = Self(0);
+}
+
+/// Changes by record name; `None` deletes.
+type Changes = HashMap<Box<[u8]>, Option<Box<[u8]>>>;
+
+#[derive(Debug)]
+pub(crate) struct Journal {
+    store: Store,
+    state: Mutex<State>,
+    changed: Condvar,
+    done: watch::Sender<Done>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Changes that wait, and the ticket they will have.
+    waiting: Changes,
+    next: u64,
+    /// Changes that are being written.
+    writing: Arc<Changes>,
+    failed: Option<Arc<str>>,
+    closing: bool,
+}
+
+/// Up to which ticket everything is durable, and why no more will be.
+#[derive(Debug, Clone, Default)]
+struct Done {
+    ticket: u64,
+    failed: Option<Arc<str>>,
+}
+
+impl Journal {
+    /// A journal for a store, and the thread that writes it.
+    pub(crate) fn start(store: Store) -> std::io::Result<(Arc<Self>, JoinHandle<()>)> {
+        let state = State {
+            waiting: Changes::new(),
+            next: 1,
+            writing: Arc::default(),
+            failed: None,
+            closing: false,
+        };
+        let (done, _) = watch::channel(Done::default());
+        let journal =
+            Arc::new(Self { store, state: Mutex::new(state), changed: Condvar::new(), done });
+        let writer = Arc::clone(&journal);
+        let thread = std::thread::Builder::new().name("umbel-journal".into());
+        Ok((journal, thread.spawn(move || writer.write_until_closed())?))
+    }
+
+    /// Reads a record, as changed last.
+    pub(crate) fn get<T>(&self, name: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        {
+            let state = self.state.lock();
+            if let Some(change) = state.waiting.get(name).or_else(|| state.writing.get(name)) {
+                return change.as_deref().map(read);
+            }
+        }
+        match self.store.get(name) {
+            Ok(value) => value.as_deref().map(read),
+            Err(error) => {
+                self.fail(&error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Sets a record; whether there was one before.
+    pub(crate) fn put(&self, name: Box<[u8]>, value: &[u8]) -> bool {
+        let held = self.get(&name, |_| ()).is_some();
+        self.change(name, Some(value.into()));
+        held
+    }
+
+    /// Deletes a record.
+    pub(crate) fn delete(&self, name: Box<[u8]>) {
+        self.change(name, None);
+    }
+
+    fn change(&self, name: Box<[u8]>, value: Option<Box<[u8]>>) {
+        let mut state = self.state.lock();
+        let first = state.waiting.is_empty();
+        state.waiting.insert(name, value);
+        if first {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Covers every change made so far.
+    pub(crate) fn ticket(&self) -> Ticket {
+        let state = self.state.lock();
+        match (state.waiting.is_empty(), state.writing.is_empty()) {
+            (false, _) => Ticket(state.next),
+            (true, false) => Ticket(state.next - 1),
+            (true, true) => Ticket::NONE,
+        }
+    }
+
+    /// Why nothing can be written any more, if so.
+    pub(crate) fn check(&self) -> Result<(), HostError> {
+        match &self.state.lock().failed {
+            Some(reason) => Err(HostError::Catalogue(reason.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits until everything up to the ticket is durable.
+    pub(crate) async fn settled(&self, ticket: Ticket) -> Result<(), HostError> {
+        let mut done = self.done.subscribe();
+        let reached = done.wait_for(|done| done.ticket >= ticket.0 || done.failed.is_some()).await;
+        match reached {
+            Ok(done) if done.ticket >= ticket.0 => Ok(()),
+            Ok(done) => {
+                let reason = done.failed.as_deref().unwrap_or("unknown");
+                Err(HostError::Catalogue(reason.to_owned()))
+            }
+            Err(_) => Err(HostError::Stopping),
+        }
+    }
+
+    /// Shows the records that start with `prefix`, in order, as written last, until `show`
+    /// returns false. Waits for what is being written.
+    pub(crate) fn scan(&self, prefix: &[u8], show: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
+        self.scan_from(prefix, &[], show);
+    }
+
+    /// As [`Self::scan`], from the record whose name goes on with `from`.
+    pub(crate) fn scan_from(
+        &self,
+        prefix: &[u8],
+        from: &[u8],
+        show: &mut dyn FnMut(&[u8], &[u8]) -> bool,
+    ) {
+        self.flush();
+        let start = [prefix, from].concat();
+        let scanned = self.store.scan((Bound::Included(start.as_slice()), Bound::Unbounded));
+        let outcome = scanned.and_then(|records| {
+            for record in records {
+                let (key, value) = record?;
+                if !key.starts_with(prefix) || !show(&key, &value) {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        if let Err(error) = outcome {
+            self.fail(&error.to_string());
+        }
+    }
+
+    /// Writes records past the queue: for rewriting many. Empties `records`.
+    pub(crate) fn write_now<const N: usize>(&self, records: &mut Vec<(Box<[u8]>, [u8; N])>) {
+        let mut batch = Batch::new();
+        for (name, value) in records.drain(..) {
+            batch.put(&name, &value);
+        }
+        if let Err(error) = self.store.write(batch) {
+            self.fail(&error.to_string());
+        }
+    }
+
+    /// Waits until nothing waits to be written.
+    pub(crate) fn flush(&self) {
+        let mut state = self.state.lock();
+        while state.failed.is_none() && !(state.waiting.is_empty() && state.writing.is_empty()) {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Writes what waits, and ends the thread.
+    pub(crate) fn close(&self) {
+        self.state.lock().closing = true;
+        self.changed.notify_all();
+    }
+
+    fn fail(&self, reason: &str) {
+        tracing::error!(reason, "the catalogue failed: no more changes are taken");
+        let reason: Arc<str> = reason.into();
+        self.state.lock().failed.get_or_insert_with(|| Arc::clone(&reason));
+        self.done.send_modify(|done| {
+            done.failed.get_or_insert(reason);
+        });
+        self.changed.notify_all();
+    }
+
+    fn write_until_closed(&self) {
+        while let Some((ticket, changes)) = self.take() {
+            let mut batch = Batch::new();
+            for (name, value) in &*changes {
+                match value {
+                    Some(value) => batch.put(name, value),
+                    None => batch.delete(name),
+                };
+            }
+            let written = self.store.write(batch);
+            self.state.lock().writing = Arc::default();
+            match written {
+                Ok(_) => self.done.send_modify(|done| done.ticket = ticket),
+                Err(error) => return self.fail(&error.to_string()),
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    /// All that waits, once there is something; `None` when closed and written.
+    fn take(&self) -> Option<(u64, Arc<Changes>)> {
+        let mut state = self.state.lock();
+        while state.waiting.is_empty() {
+            if state.closing {
+                return None;
+            }
+            self.changed.wait(&mut state);
+        }
+        state.writing = Arc::new(std::mem::take(&mut state.waiting));
+        let ticket = state.next;
+        state.next += 1;
+        Some((ticket, Arc::clone(&state.writing)))
+    }
+
+    // ---- what a host remembers of itself
+
+    pub(crate) fn incarnation(&self) -> Option<u64> {
+        self.get(layout::INCARNATION, |value| value.try_into().ok().map(u64::from_le_bytes))?
+    }
+
+    pub(crate) fn set_incarnation(&self, incarnation: u64) {
+        self.put(layout::INCARNATION.into(), &incarnation.to_le_bytes());
+    }
+
+    /// The own sets, by name.
+    pub(crate) fn sets(&self) -> Result<Vec<(String, SetRecord)>, HostError> {
+        let (mut sets, mut damaged) = (Vec::new(), None);
+        self.scan(layout::SETS, &mut |name, value| {
+            let name = String::from_utf8_lossy(&name[layout::SETS.len()..]).into_owned();
+            match serde_json::from_slice(value) {
+                Ok(record) => sets.push((name, record)),
+                Err(error) => damaged = Some(format!("the record of set '{name}': {error}")),
+            }
+            true
+        });
+        self.check()?;
+        damaged.map_or(Ok(sets), |reason| Err(HostError::Catalogue(reason)))
+    }
+
+    pub(crate) fn put_set(&self, name: &str, record: &SetRecord) {
+        let json = serde_json::to_vec(record).expect("a record of numbers and text");
+        self.put(layout::set(name), &json);
+    }
+
+    /// Forgets a set: first that it is there, then its keys.
+    pub(crate) fn delete_set(&self, name: &str, number: SetNumber) {
+        self.delete(layout::set(name));
+        for prefix in [layout::keys(number), layout::lifetimes(number)] {
+            let mut names: Vec<Box<[u8]>> = Vec::new();
+            self.scan(&prefix, &mut |name, _| {
+                names.push(name.into());
+                true
+            });
+            names.into_iter().for_each(|name| self.delete(name));
+        }
+    }
+
+    pub(crate) fn lifetimes(&self, set: SetNumber) -> Vec<(Box<[u8]>, u64)> {
+        let (prefix, mut all) = (layout::lifetimes(set), Vec::new());
+        self.scan(&prefix, &mut |name, value| {
+            if let Ok(at) = value.try_into() {
+                all.push((name[prefix.len()..].into(), u64::from_le_bytes(at)));
+            }
+            true
+        });
+        all
+    }
+
+    pub(crate) fn set_lifetime(&self, set: SetNumber, key: &[u8], at: Option<u64>) {
+        let name = layout::lifetime(set, key);
+        match at {
+            Some(at) => self.change(name, Some(at.to_le_bytes().as_slice().into())),
+            None => self.delete(name),
+        }
+    }
+}

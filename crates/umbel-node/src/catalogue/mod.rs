@@ -1,0 +1,215 @@
+//! The exact keys of a host's own sets: in memory, in a folder, or in the embedder's hands.
+//!
+//! A [`HostCatalogue`] is a handle: the engine changes it, and questions read it from other
+//! threads at the same time.
+
+mod journal;
+mod layout;
+
+use std::fmt;
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+use umbel::catalogue::{Catalogue, MemoryCatalogue};
+use umbel::filter::ComponentId;
+
+pub(crate) use journal::Journal;
+pub use journal::Ticket;
+pub(crate) use layout::{SetNumber, SetRecord};
+
+/// A catalogue of the embedder's own.
+pub type OwnCatalogue = Box<dyn Catalogue + Send + Sync>;
+
+/// The exact keys of one own set.
+#[derive(Clone)]
+pub(crate) enum HostCatalogue {
+    Memory(Arc<RwLock<MemoryCatalogue>>),
+    Folder(FolderCatalogue),
+    Own(Arc<RwLock<OwnCatalogue>>),
+}
+
+impl fmt::Debug for HostCatalogue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory(_) => "Memory",
+            Self::Folder(_) => "Folder",
+            Self::Own(_) => "Own",
+        })
+    }
+}
+
+impl HostCatalogue {
+    /// Some keys of the set, and where to go on: keys in no particular order, each shown once
+    /// if nothing changes in between.
+    pub(crate) fn page(&self, cursor: &[u8], count: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+        match self {
+            Self::Folder(folder) => folder.page(cursor, count),
+            Self::Memory(keys) => {
+                let start = cursor.try_into().map_or(0, u64::from_le_bytes) as usize;
+                let keys = keys.read();
+                let page: Vec<_> = keys.range(start, count).map(<[u8]>::to_vec).collect();
+                let next = start + page.len();
+                let more = (next as u64) < keys.len();
+                (page, more.then(|| (next as u64).to_le_bytes().to_vec()))
+            }
+            Self::Own(keys) => {
+                let mut all = Vec::new();
+                keys.read().for_each(&mut |key, _| all.push(key.to_vec()));
+                (all, None)
+            }
+        }
+    }
+}
+
+impl Catalogue for HostCatalogue {
+    fn contains(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Memory(keys) => keys.read().contains(key),
+            Self::Folder(folder) => folder.contains(key),
+            Self::Own(keys) => keys.read().contains(key),
+        }
+    }
+
+    fn insert(&mut self, key: &[u8], component: ComponentId) {
+        match self {
+            Self::Memory(keys) => keys.write().insert(key, component),
+            Self::Folder(folder) => folder.insert(key, component),
+            Self::Own(keys) => keys.write().insert(key, component),
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
+        match self {
+            Self::Memory(keys) => keys.write().remove(key),
+            Self::Folder(folder) => folder.remove(key),
+            Self::Own(keys) => keys.write().remove(key),
+        }
+    }
+
+    fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId)) {
+        match self {
+            Self::Memory(keys) => keys.read().for_each(show),
+            Self::Folder(folder) => folder.for_each(show),
+            Self::Own(keys) => keys.read().for_each(show),
+        }
+    }
+
+    fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
+        match self {
+            Self::Memory(keys) => {
+                // In parts, so that no question waits for all of it.
+                let len = keys.read().len() as usize;
+                for start in (0..len).step_by(PART) {
+                    keys.write().reassign_range(start, PART, assign);
+                }
+            }
+            Self::Folder(folder) => folder.reassign(assign),
+            Self::Own(keys) => keys.write().reassign(assign),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Memory(keys) => keys.read().len(),
+            Self::Folder(folder) => folder.items,
+            Self::Own(keys) => keys.read().len(),
+        }
+    }
+}
+
+/// Keys that are reassigned under one lock, or in one batch.
+const PART: usize = 4096;
+
+/// One set's keys in the host's folder: the journal holds those of all sets.
+///
+/// A damaged file cannot be reported through the trait: the journal remembers the failure,
+/// refuses from then on, and the host asks it after every change.
+#[derive(Debug, Clone)]
+pub(crate) struct FolderCatalogue {
+    journal: Arc<Journal>,
+    set: SetNumber,
+    /// Kept by the handle that changes; others do not look at it.
+    items: u64,
+}
+
+impl FolderCatalogue {
+    /// The catalogue of a set that is new.
+    pub(crate) const fn empty(journal: Arc<Journal>, set: SetNumber) -> Self {
+        Self { journal, set, items: 0 }
+    }
+
+    /// The catalogue of a set that is there, after counting its keys.
+    pub(crate) fn open(journal: Arc<Journal>, set: SetNumber) -> Self {
+        let mut catalogue = Self { journal, set, items: 0 };
+        let mut items = 0;
+        catalogue.for_each(&mut |_, _| items += 1);
+        catalogue.items = items;
+        catalogue
+    }
+
+    fn insert(&mut self, key: &[u8], component: ComponentId) {
+        let held = self.journal.put(layout::key(self.set, key), &component.0.to_le_bytes());
+        self.items += u64::from(!held);
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
+        let name = layout::key(self.set, key);
+        let component = self.journal.get(&name, component)??;
+        self.journal.delete(name);
+        self.items -= 1;
+        Some(component)
+    }
+
+    fn contains(&self, key: &[u8]) -> bool {
+        self.journal.get(&layout::key(self.set, key), |_| ()).is_some()
+    }
+
+    fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId)) {
+        let prefix = layout::keys(self.set);
+        let mut shown = 0u64;
+        self.journal.scan(&prefix, &mut |key, value| {
+            if let Some(component) = component(value) {
+                show(&key[prefix.len()..], component);
+            }
+            shown += 1;
+            if shown.is_multiple_of(1_000_000) {
+                tracing::info!(keys = shown, of = self.items, "reading the catalogue");
+            }
+            true
+        });
+    }
+
+    fn page(&self, cursor: &[u8], count: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+        let prefix = layout::keys(self.set);
+        let (mut page, mut next) = (Vec::new(), None);
+        self.journal.scan_from(&prefix, cursor, &mut |key, _| {
+            let key = &key[prefix.len()..];
+            if page.len() == count {
+                next = Some(key.to_vec());
+                return false;
+            }
+            page.push(key.to_vec());
+            true
+        });
+        (page, next)
+    }
+
+    fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
+        let (journal, prefix) = (Arc::clone(&self.journal), layout::keys(self.set));
+        let mut moved = Vec::new();
+        journal.scan(&prefix, &mut |key, _| {
+            let component = assign(&key[prefix.len()..]);
+            moved.push((Box::<[u8]>::from(key), component.0.to_le_bytes()));
+            if moved.len() == 16 * PART {
+                journal.write_now(&mut moved);
+            }
+            true
+        });
+        journal.write_now(&mut moved);
+    }
+}
+
+/// What a key's record says; `None` if it is not ours to read.
+fn component(value: &[u8]) -> Option<ComponentId> {
+    value.try_into().ok().map(|bytes| ComponentId(u32::from_le_bytes(bytes)))
+}

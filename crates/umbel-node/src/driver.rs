@@ -1,0 +1,244 @@
+//! The one loop that drives a host: what happens goes into the engine, what the engine has to
+//! say goes to the network.
+//!
+//! It sleeps until the engine's next timeout, the next key expires, or something happens.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use umbel::replica::{Destination, Event, Name, Transmit};
+
+use crate::hello::Hello;
+use crate::host::{Inner, State};
+use crate::network::{Happening, Reply};
+use crate::question::Question;
+
+/// Happenings that are dealt with before anything is sent.
+const BURST: usize = 64;
+/// From one greeting to the next.
+const GREET_EVERY: Duration = Duration::from_secs(3);
+/// The same complaint is logged once in this time.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
+/// How long a host may take to answer a question of the protocol.
+const ANSWER: Duration = Duration::from_secs(5);
+
+pub(crate) struct Driver {
+    inner: Arc<Inner>,
+    next_greeting: Duration,
+    complaints: HashMap<String, Instant>,
+}
+
+impl Driver {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, next_greeting: Duration::ZERO, complaints: HashMap::new() }
+    }
+
+    /// Runs until the host stops.
+    pub(crate) fn run(mut self, happenings: &Receiver<Happening>) {
+        while !self.inner.stopping.load(Ordering::Acquire) {
+            let wait = self.sleep_until().saturating_sub(self.inner.now());
+            match happenings.recv_timeout(wait) {
+                Ok(first) => {
+                    self.handle(first);
+                    happenings.try_iter().take(BURST).for_each(|next| self.handle(next));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            self.tick();
+        }
+    }
+
+    /// When there is something to do although nothing happens. Whoever changes the state in
+    /// a way that cannot wait so long wakes us.
+    fn sleep_until(&self) -> Duration {
+        let mut state = self.inner.state.lock();
+        self.inner.woken.store(false, Ordering::Release);
+        let expiry = self.inner.expire(&mut state).unwrap_or(Duration::MAX);
+        let until = state.engine.poll_timeout().min(self.next_greeting).min(expiry);
+        state.sleeping_until = until;
+        until
+    }
+
+    fn handle(&mut self, happening: Happening) {
+        let now = self.inner.now();
+        match happening {
+            Happening::Said { from, bytes } => {
+                self.inner.state.lock().engine.handle_message(now, &from, &bytes);
+            }
+            Happening::Asked { from, bytes, reply } => self.answer(&from, &bytes, reply),
+            Happening::Greeted { bytes } => self.greeted(&bytes),
+            Happening::Alive { host, incarnation } => {
+                // Of one's own name: the token of a life that ended a moment ago, or another
+                // host; its greeting tells which.
+                if host != self.inner.settings.name {
+                    self.inner.state.lock().engine.handle_alive(now, &host, incarnation);
+                    self.next_greeting = now;
+                }
+            }
+            Happening::Gone { host, incarnation } => {
+                let mut state = self.inner.state.lock();
+                let life = state.engine.peers(now).find(|(name, _)| **name == host);
+                if life.is_some_and(|(_, peer)| peer.incarnation <= incarnation) {
+                    state.engine.handle_gone(now, &host);
+                }
+            }
+            Happening::Woken => {}
+        }
+    }
+
+    fn answer(&self, from: &Name, bytes: &[u8], reply: Reply) {
+        match Question::decode(bytes) {
+            Some(Question::Protocol(bytes)) => {
+                let mut state = self.inner.state.lock();
+                state.engine.handle_message(self.inner.now(), from, bytes);
+                let mut reply = Some(reply);
+                let transmits: Vec<Transmit> =
+                    std::iter::from_fn(|| state.engine.poll_transmit()).collect();
+                drop(state);
+                for Transmit { to, bytes } in transmits {
+                    match to {
+                        Destination::Reply(host) if host == *from => {
+                            if let Some(reply) = reply.take() {
+                                reply.send(bytes);
+                            }
+                        }
+                        to => self.transmit(to, bytes),
+                    }
+                }
+            }
+            Some(Question::Holds { set, keys }) => reply.send(self.inner.holds(set, &keys)),
+            Some(Question::Life { of }) => {
+                let state = self.inner.state.lock();
+                let mut peers = state.engine.peers(self.inner.now());
+                let life = peers.find(|(name, _)| **name == of).map(|(_, peer)| peer.incarnation);
+                reply.send(life.map_or(0, |life| life.0).to_le_bytes().to_vec());
+            }
+            None => tracing::debug!(%from, "a question that is not to be understood"),
+        }
+    }
+
+    fn greeted(&mut self, bytes: &[u8]) {
+        let Some(hello) = Hello::decode(bytes) else {
+            return self.complain("a host in reach says something that is no greeting".into());
+        };
+        let mut state = self.inner.state.lock();
+        if hello == state.hello {
+            return;
+        }
+        if hello.name == state.hello.name && hello.cluster == state.hello.cluster {
+            drop(state);
+            return self.name_taken();
+        }
+        if let Some(difference) = state.hello.differs_from(&hello) {
+            drop(state);
+            return self.complain(format!("host '{}' is refused: {difference}", hello.name));
+        }
+        if let Some(name) = Name::new(&hello.name) {
+            state.hellos.insert(name, hello);
+        }
+    }
+
+    fn name_taken(&mut self) {
+        self.inner.name_taken.fetch_add(1, Ordering::Relaxed);
+        let name = &self.inner.settings.name;
+        self.complain(format!(
+            "another host is called '{name}' too: give one of them another name"
+        ));
+    }
+
+    /// Lets time pass, sends what there is to send, and tells what there is to tell.
+    fn tick(&mut self) {
+        let now = self.inner.now();
+        let (transmits, events) = {
+            let mut state = self.inner.state.lock();
+            if now >= state.engine.poll_timeout() {
+                state.engine.handle_timeout(now);
+            }
+            let transmits: Vec<Transmit> =
+                std::iter::from_fn(|| state.engine.poll_transmit()).collect();
+            let events: Vec<Event> = std::iter::from_fn(|| state.engine.poll_event()).collect();
+            if !events.is_empty() {
+                self.inner.refresh_directory(&state);
+            }
+            self.look_whether_ready(&state, now);
+            (transmits, events)
+        };
+        for Transmit { to, bytes } in transmits {
+            self.transmit(to, bytes);
+        }
+        events.into_iter().for_each(|event| self.tell(event));
+        if now >= self.next_greeting {
+            self.next_greeting = now + GREET_EVERY;
+            let hello = self.inner.state.lock().hello.encode();
+            self.inner.network.greet(hello);
+        }
+    }
+
+    fn transmit(&self, to: Destination, bytes: Vec<u8>) {
+        match to {
+            Destination::All => self.inner.network.say(bytes),
+            Destination::Host(host) => {
+                let (network, inbox) = (Arc::clone(&self.inner.network), self.inner.inbox.clone());
+                let question = Question::Protocol(&bytes).encode();
+                self.inner.runtime.spawn(async move {
+                    if let Some(bytes) = network.ask(&host, question, ANSWER).await {
+                        inbox.put(Happening::Said { from: host, bytes });
+                    }
+                });
+            }
+            // Whoever asked is gone, or asks again.
+            Destination::Reply(_) => {}
+        }
+    }
+
+    fn look_whether_ready(&self, state: &State, now: Duration) {
+        let ready = &self.inner.ready;
+        if ready.load(Ordering::Acquire) {
+            return;
+        }
+        let (known, expected) = state.known_hosts(now);
+        let settings = &self.inner.settings;
+        // Links that are configured take a moment; then somebody should be there.
+        let complete = known == expected && (expected > 1 || settings.peers.is_empty());
+        if complete || now >= settings.timing.ready {
+            if !complete {
+                tracing::warn!(known, expected, "ready without the replicas of all hosts");
+            }
+            ready.store(true, Ordering::Release);
+        }
+    }
+
+    fn tell(&mut self, event: Event) {
+        match event {
+            Event::Up(host) => tracing::info!(%host, "host is up"),
+            Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
+            Event::Down(host) => {
+                tracing::info!(%host, "host is gone: its replicas answer no more");
+                self.inner.state.lock().hellos.remove(&host);
+            }
+            Event::Updated { set, home, epoch } => {
+                tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
+            }
+            Event::Reshaped(set) => tracing::info!(%set, "filter built again in another shape"),
+            Event::Refused { from, reason } => {
+                self.complain(format!("a message of host '{from}' is refused: {reason}"));
+            }
+            Event::NameTaken => self.name_taken(),
+            event => tracing::debug!(?event),
+        }
+    }
+
+    /// Logs, unless the same was logged a moment ago.
+    fn complain(&mut self, text: String) {
+        let now = Instant::now();
+        self.complaints.retain(|_, at| now.duration_since(*at) < COMPLAIN_EVERY);
+        if !self.complaints.contains_key(&text) {
+            tracing::warn!("{text}");
+            self.complaints.insert(text, now);
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! What can go wrong when a host is asked for something.
+
+use umbel::params::ParamError;
+use umbel::replica::Name;
+
+/// Why a host did not do what it was asked for. Nothing changed, unless it says otherwise.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A question about a set that nobody has.
+    #[error("no such set '{0}'")]
+    NoSuchSet(String),
+    /// Something that only this host's own sets can do.
+    #[error("this host has no set '{0}' of its own")]
+    NotOwn(String),
+    /// A text that cannot name a set.
+    #[error("a set's name has 1 to {} bytes of printable text without spaces", Name::LONGEST)]
+    SetName,
+    /// A key of no or too many bytes.
+    #[error("a key has 1 to {most} bytes, not {given}")]
+    KeyLength {
+        /// What it has.
+        given: usize,
+        /// What it may have.
+        most: usize,
+    },
+    /// More sets than the host may have.
+    #[error("this host has {0} sets already, as many as it may have")]
+    TooManySets(usize),
+    /// Numbers outside their ranges.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+    /// The catalogue cannot be written or read; what was asked for may be lost.
+    #[error("the catalogue failed: {0}")]
+    Catalogue(String),
+    /// The host stops.
+    #[error("the host is stopping")]
+    Stopping,
+}
+
+/// Why a host did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// What it was told is wrong.
+    #[error(transparent)]
+    Settings(#[from] crate::settings::SettingsError),
+    /// The catalogue cannot be opened.
+    #[error("cannot open the catalogue: {0}")]
+    Catalogue(String),
+    /// The network cannot be joined.
+    #[error("{0}")]
+    Network(String),
+    /// A port cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Where.
+        address: std::net::SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no runtime to run in.
+    #[error("a host runs in tokio's multi-thread runtime: start it in one")]
+    Runtime,
+    /// A set of the catalogue cannot be owned.
+    #[error(transparent)]
+    Host(#[from] HostError),
+}

@@ -1,0 +1,132 @@
+//! Who a host is, told to everybody in reach: how hosts learn each other's addresses, and why
+//! two of them do not understand each other.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use umbel::KeyHasher;
+use umbel::replica::{Incarnation, Name};
+
+/// The newest version of the messages between hosts that is spoken here; the one before it is
+/// understood too.
+const WIRE: u32 = 1;
+
+/// What a host says of itself. JSON, so that a newer host may say more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) name: String,
+    pub(crate) cluster: String,
+    pub(crate) incarnation: u64,
+    pub(crate) wire: u32,
+    /// Which hash, and what its key looks like from outside.
+    pub(crate) hash: String,
+    #[serde(default)]
+    pub(crate) advertise: Option<String>,
+    #[serde(default)]
+    pub(crate) resp: Option<String>,
+    #[serde(default)]
+    pub(crate) http: Option<String>,
+}
+
+impl Hello {
+    pub(crate) fn new(
+        name: &Name,
+        cluster: &Name,
+        incarnation: Incarnation,
+        hasher: &KeyHasher,
+    ) -> Self {
+        Self {
+            name: name.as_str().to_owned(),
+            cluster: cluster.as_str().to_owned(),
+            incarnation: incarnation.0,
+            wire: WIRE,
+            hash: format!("{} {:016x}", hasher.id(), hasher.fingerprint().get()),
+            advertise: None,
+            resp: None,
+            http: None,
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        serde_json::to_vec(self).expect("text and numbers")
+    }
+
+    /// What a host said; `None` if it is not to be understood.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let hello: Self = serde_json::from_slice(bytes).ok()?;
+        Name::new(&hello.name)?;
+        Some(hello)
+    }
+
+    /// Why this host and another one cannot work together, if so.
+    pub(crate) fn differs_from(&self, other: &Self) -> Option<Difference> {
+        if self.cluster != other.cluster {
+            return Some(Difference::Cluster(other.cluster.clone(), self.cluster.clone()));
+        }
+        if self.wire.abs_diff(other.wire) > 1 {
+            return Some(Difference::Wire(other.wire, self.wire));
+        }
+        (self.hash != other.hash).then(|| Difference::Hash(other.hash.clone(), self.hash.clone()))
+    }
+}
+
+/// What differs between two hosts: the other's, then ours.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Difference {
+    Cluster(String, String),
+    Wire(u32, u32),
+    Hash(String, String),
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(theirs, ours) => {
+                write!(f, "it is of cluster '{theirs}', this host of '{ours}'")
+            }
+            Self::Wire(theirs, ours) => write!(
+                f,
+                "it speaks version {theirs} of the messages, this host {ours}: upgrade the older"
+            ),
+            Self::Hash(theirs, ours) => write!(
+                f,
+                "its hash key differs ({theirs}, this host has {ours}): give both the same"
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use umbel::{HashId, Seed};
+
+    fn hello(cluster: &str, seed: u64) -> Hello {
+        let hasher = KeyHasher::secret(HashId::SipHash13, Seed::from_number(seed));
+        let name = Name::new("fern").unwrap();
+        Hello::new(&name, &Name::new(cluster).unwrap(), Incarnation(7), &hasher)
+    }
+
+    #[test]
+    fn says_what_differs() {
+        let own = hello("local", 1);
+        assert_eq!(own.differs_from(&own), None);
+        let other = own.differs_from(&hello("prod", 1)).unwrap();
+        assert_eq!(other.to_string(), "it is of cluster 'prod', this host of 'local'");
+        let hash = own.differs_from(&hello("local", 2)).unwrap().to_string();
+        assert!(hash.contains("hash key differs"), "{hash}");
+        let newer = Hello { wire: WIRE + 1, ..own.clone() };
+        assert_eq!(own.differs_from(&newer), None, "the version before is understood");
+        let far = Hello { wire: WIRE + 2, ..own.clone() };
+        assert!(own.differs_from(&far).unwrap().to_string().contains("upgrade the older"));
+    }
+
+    #[test]
+    fn survives_the_wire_and_strangers() {
+        let own = hello("local", 1);
+        assert_eq!(Hello::decode(&own.encode()), Some(own));
+        for bytes in [&b""[..], b"{}", b"\xff", b"{\"name\":\"\"}"] {
+            assert_eq!(Hello::decode(bytes), None);
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Questions that are answered by asking: what memory claims is confirmed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use umbel::replica::Name;
+
+use super::Host;
+use super::directory::Known;
+use crate::error::HostError;
+use crate::question::Question;
+
+/// How long candidates may take to answer, unless told otherwise.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Most keys, and most bytes of them, in one question.
+const KEYS: usize = 10_000;
+const BYTES: usize = 192 << 10;
+
+/// What candidates said of each key.
+#[derive(Debug, Clone, Default)]
+struct Verdict {
+    /// Hosts that hold it.
+    holders: Vec<Name>,
+    /// Whether a host that was named does not.
+    named_wrong_host: bool,
+    /// Whether a host that was named did not answer.
+    unanswered: bool,
+}
+
+impl Host {
+    /// The hosts that confirm that they hold a key, this one first. Those that do not answer
+    /// within the timeout are left out.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub async fn locate(
+        &self,
+        set: &str,
+        key: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<String>, HostError> {
+        let known = self.find(set)?;
+        let verdicts = self.confirm(&known, &[key], timeout.unwrap_or(PATIENCE)).await;
+        let mut hosts: Vec<String> = Vec::new();
+        if self.inner.holds(set, &[key]) == [1] {
+            hosts.push(self.name().as_str().to_owned());
+        }
+        let holders = verdicts.into_iter().flat_map(|verdict| verdict.holders);
+        hosts.extend(holders.map(|host| host.as_str().to_owned()));
+        Ok(hosts)
+    }
+
+    /// The keys that no host holds, in their order. A claim counts only when its host
+    /// confirms it, because a false "somebody has it" loses an upload; a host that does not
+    /// answer confirms nothing.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, HostError> {
+        let known = self.find(set)?;
+        let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+        let own = self.inner.holds(set, &borrowed);
+        let absent: Vec<&[u8]> =
+            borrowed.iter().zip(&own).filter(|(_, own)| **own == 0).map(|(key, _)| *key).collect();
+        let verdicts = self.confirm(&known, &absent, PATIENCE).await;
+        let missing = absent.iter().zip(verdicts).filter(|(_, verdict)| verdict.holders.is_empty());
+        Ok(missing.map(|(key, _)| key.to_vec()).collect())
+    }
+
+    /// Asks every candidate of every key, in one question each as far as they fit.
+    async fn confirm(&self, known: &Arc<Known>, keys: &[&[u8]], timeout: Duration) -> Vec<Verdict> {
+        let mut verdicts = vec![Verdict::default(); keys.len()];
+        let mut asked = Vec::new();
+        for (host, places) in self.candidates(known, keys) {
+            for part in parts(&places, keys) {
+                let set = known.name.as_str();
+                let named = part.iter().map(|place| keys[*place]).collect();
+                let bytes = Question::Holds { set, keys: named }.encode();
+                let network = Arc::clone(&self.inner.network);
+                let to = host.clone();
+                let answer = tokio::spawn(async move { network.ask(&to, bytes, timeout).await });
+                asked.push((host.clone(), part, answer));
+            }
+        }
+        for (host, places, answer) in asked {
+            let answer = answer.await.ok().flatten().filter(|answer| answer.len() == places.len());
+            for (index, place) in places.into_iter().enumerate() {
+                let verdict = &mut verdicts[place];
+                match answer.as_ref().map(|answer| answer[index]) {
+                    Some(1) => verdict.holders.push(host.clone()),
+                    Some(_) => verdict.named_wrong_host = true,
+                    None => verdict.unanswered = true,
+                }
+            }
+        }
+        for verdict in verdicts.iter().filter(|verdict| !verdict.unanswered) {
+            known.confirmed.count(verdict.named_wrong_host);
+        }
+        verdicts
+    }
+
+    /// For each host, the places of the keys that memory says it may hold.
+    fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
+        let hashes: Vec<_> = keys.iter().map(|key| self.inner.hasher.hash(key)).collect();
+        let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+        let mut places = 0..;
+        known.replicas.who(&hashes, &mut umbel::bank::BatchCandidates::new(), |hosts| {
+            let place = places.next().unwrap_or_default();
+            for host in hosts {
+                match candidates.get_mut(*host) {
+                    Some(places) => places.push(place),
+                    None => drop(candidates.insert((*host).clone(), vec![place])),
+                }
+            }
+        });
+        candidates
+    }
+}
+
+/// Cuts a list of places into questions that are not too long.
+fn parts(places: &[usize], keys: &[&[u8]]) -> Vec<Vec<usize>> {
+    let (mut parts, mut bytes) = (vec![Vec::new()], 0);
+    for place in places {
+        bytes += keys[*place].len() + 4;
+        let full = |part: &Vec<usize>| !part.is_empty() && (part.len() == KEYS || bytes > BYTES);
+        if parts.last().is_some_and(full) {
+            parts.push(Vec::new());
+            bytes = keys[*place].len() + 4;
+        }
+        parts.last_mut().expect("there is always a part").push(*place);
+    }
+    parts
+}

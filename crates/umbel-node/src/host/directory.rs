@@ -1,0 +1,82 @@
+//! Which sets are known, for questions that must not wait for the state's lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use umbel::replica::{Name, Replicas};
+
+use super::{Host, Inner, State};
+use crate::catalogue::HostCatalogue;
+use crate::error::HostError;
+use crate::huge_rows::HugeRows;
+
+/// A set that somebody has.
+#[derive(Debug)]
+pub(super) struct Known {
+    pub(super) name: Name,
+    pub(super) replicas: Arc<Replicas<HugeRows>>,
+    /// The own keys, if this host has the set too.
+    pub(super) own: Option<HostCatalogue>,
+    pub(super) confirmed: Arc<Confirmed>,
+}
+
+/// Lookups whose candidates were asked.
+#[derive(Debug, Default)]
+pub(super) struct Confirmed {
+    lookups: AtomicU64,
+    wrong: AtomicU64,
+}
+
+impl Confirmed {
+    /// One lookup more, and whether any of its candidates did not hold the key.
+    pub(super) fn count(&self, named_wrong_host: bool) {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        self.wrong.fetch_add(named_wrong_host.into(), Ordering::Relaxed);
+    }
+
+    /// Lookups, and the share of them that named a wrong host.
+    pub(super) fn rate(&self) -> (u64, Option<f64>) {
+        let lookups = self.lookups.load(Ordering::Relaxed);
+        let wrong = self.wrong.load(Ordering::Relaxed);
+        (lookups, (lookups > 0).then(|| wrong as f64 / lookups as f64))
+    }
+}
+
+impl Inner {
+    /// Brings the directory up to date with the engine.
+    pub(crate) fn refresh_directory(&self, state: &State) {
+        let old = self.directory.read();
+        let mut new = HashMap::new();
+        for name in state.engine.sets() {
+            let Some(replicas) = state.engine.shared_replicas(name) else { continue };
+            let own = state.engine.home(name).map(|home| home.catalogue().clone());
+            let before = old.get(name.as_str());
+            let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
+            let (name, replicas) = (name.clone(), Arc::clone(replicas));
+            let known = Known { name, replicas, own, confirmed };
+            new.insert(Box::from(known.name.as_str()), Arc::new(known));
+        }
+        drop(old);
+        *self.directory.write() = new;
+    }
+
+    pub(super) fn known(&self, set: &str) -> Option<Arc<Known>> {
+        self.directory.read().get(set).cloned()
+    }
+
+    /// Which of these keys this host holds: for hosts that ask.
+    pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
+        use umbel::catalogue::Catalogue as _;
+        let known = self.known(set);
+        let own = known.as_ref().and_then(|known| known.own.as_ref());
+        keys.iter().map(|key| own.is_some_and(|own| own.contains(key)).into()).collect()
+    }
+}
+
+impl Host {
+    /// A set that somebody is known to have.
+    pub(super) fn find(&self, set: &str) -> Result<Arc<Known>, HostError> {
+        self.inner.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
+    }
+}

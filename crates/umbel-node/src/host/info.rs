@@ -1,0 +1,188 @@
+//! What a host tells of itself, its sets and the other hosts.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::value::{Fields, Value};
+
+/// One set, as this host sees it. Rates that are not known are `None`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[non_exhaustive]
+pub struct SetInfo {
+    /// Its name.
+    pub set: String,
+    /// Whether this host has keys of its own in it, or has reserved it.
+    pub own: bool,
+    /// Keys that this host holds.
+    pub items: u64,
+    /// Keys that all hosts together say they hold; a key at several hosts counts each time.
+    pub items_everywhere: u64,
+    /// Hosts whose replicas are here.
+    pub replicas: u64,
+    /// Keys a component is planned for.
+    pub capacity: Option<u64>,
+    /// Components of the own filter.
+    pub components: Option<u64>,
+    /// Bits of a component.
+    pub bits: Option<u64>,
+    /// Positions a key has.
+    pub hashes: Option<u64>,
+    /// The policy in force.
+    pub policy: Option<String>,
+    /// Chance that one lookup names any wrong host: what was promised.
+    pub false_positive: Option<f64>,
+    /// Hosts that the promise is shared among.
+    pub expected_hosts: Option<u64>,
+    /// Seconds that keys live unless told otherwise.
+    pub lifetime: Option<f64>,
+    /// Keys that will expire.
+    pub expiring: u64,
+    /// The published copy's false positive rate, from its fill.
+    pub estimated_false_positive: Option<f64>,
+    /// The papers' false negative: own filter and published copy differ on a random key.
+    pub disagreement: Option<f64>,
+    /// Share of the own keys that the published copy denies.
+    pub miss: Option<f64>,
+    /// Removed keys that the published copy still claims, per own key.
+    pub ghost: Option<f64>,
+    /// Share of other hosts' named members that their replicas here denied.
+    pub measured_miss: Option<f64>,
+    /// Share of confirmed lookups that named a wrong host.
+    pub measured_false_positive: Option<f64>,
+    /// Lookups that were confirmed by asking.
+    pub lookups_confirmed: u64,
+    /// Updates published.
+    pub updates_sent: u64,
+    /// Their bytes, each counted once.
+    pub bytes_sent: u64,
+    /// What the same updates would have cost as whole filters.
+    pub full_broadcast_bytes: u64,
+    /// Images and changes of other hosts' filters that arrived.
+    pub updates_received: u64,
+    /// Bytes of messages about this set that arrived.
+    pub bytes_received: u64,
+    /// How often the own filter was built again into another shape.
+    pub rebuilds: u64,
+    /// Bytes that the replicas take here.
+    pub replica_bytes: u64,
+}
+
+/// A host of the cluster, as this host sees it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct HostInfo {
+    /// Its name.
+    pub name: String,
+    /// `self`, `up`, or `suspected`: it disappeared, and its replicas still answer.
+    pub state: &'static str,
+    /// Its life.
+    pub incarnation: u64,
+    /// Where its objects are fetched.
+    pub advertise: Option<String>,
+    /// Where its Redis clients connect.
+    pub resp: Option<String>,
+    /// Where it serves HTTP.
+    pub http: Option<String>,
+    /// Its sets that are known here.
+    pub sets: Vec<String>,
+    /// The update of each of them that answers here.
+    pub epochs: Vec<u64>,
+    /// Seconds since the last update of any of them arrived.
+    pub age: Option<f64>,
+    /// Whether everything it has announced has arrived.
+    pub current: bool,
+}
+
+/// A host's own state.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its name.
+    pub name: String,
+    /// Its cluster.
+    pub cluster: String,
+    /// The program's version.
+    pub version: &'static str,
+    /// This life.
+    pub incarnation: u64,
+    /// Seconds since it started.
+    pub uptime: f64,
+    /// Whether answers are complete.
+    pub ready: bool,
+    /// Hosts whose sets are known, this one included.
+    pub hosts_known: u64,
+    /// Hosts that are there, this one included.
+    pub hosts_expected: u64,
+    /// Sets that are known.
+    pub sets: u64,
+    /// Whether a folder keeps the catalogue.
+    pub durable: bool,
+    /// Messages that arrived.
+    pub messages: u64,
+    /// Messages that were refused.
+    pub refused: u64,
+    /// Updates that did not follow on what was here.
+    pub gaps: u64,
+    /// Images that were not what their home announced.
+    pub mismatches: u64,
+    /// Updates published.
+    pub updates_sent: u64,
+    /// Their bytes.
+    pub update_bytes_sent: u64,
+    /// Pages sent to hosts that asked for them, in bytes.
+    pub page_bytes_sent: u64,
+    /// Happenings that came faster than they could be dealt with.
+    pub dropped: u64,
+    /// How often another host lived under this host's name.
+    pub name_taken: u64,
+}
+
+/// Whether a host's answers are complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// The replicas of all hosts that are there have arrived, or the deadline has passed.
+    Ready,
+    /// Some are on their way.
+    Waiting {
+        /// Hosts whose sets are known, this one included.
+        known: u64,
+        /// Hosts that are there, this one included.
+        expected: u64,
+    },
+}
+
+pub(super) fn seconds(time: Duration) -> f64 {
+    // Microseconds are enough, and read better.
+    (time.as_secs_f64() * 1e6).round() / 1e6
+}
+
+macro_rules! fields {
+    ($self:ident: $($field:ident),+ $(,)?) => {
+        vec![$((stringify!($field), Value::from($self.$field.clone()))),+]
+    };
+}
+
+impl SetInfo {
+    /// The same, as named facts.
+    #[must_use]
+    pub fn fields(&self) -> Fields {
+        fields!(self: set, own, items, items_everywhere, replicas, capacity, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes)
+    }
+}
+
+impl HostInfo {
+    /// The same, as named facts.
+    #[must_use]
+    pub fn fields(&self) -> Fields {
+        fields!(self: name, state, incarnation, advertise, resp, http, sets, epochs, age, current)
+    }
+}
+
+impl Status {
+    /// The same, as named facts.
+    #[must_use]
+    pub fn fields(&self) -> Fields {
+        fields!(self: name, cluster, version, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken)
+    }
+}

@@ -1,0 +1,230 @@
+//! Own keys, exact; and who else may hold one, from memory.
+
+use std::cell::RefCell;
+use std::time::Duration;
+
+use umbel::KeyHash;
+use umbel::bank::BatchCandidates;
+use umbel::catalogue::Catalogue as _;
+use umbel::replica::Name;
+
+use super::{Host, State, wall_clock_ms};
+use crate::catalogue::Ticket;
+use crate::error::HostError;
+
+/// How long a key is held unless it is removed or added again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lifetime {
+    /// As long as the set's keys are by default: for ever unless it was reserved otherwise.
+    #[default]
+    Default,
+    /// For this long from now.
+    For(Duration),
+}
+
+/// Buffers that questions of one thread use again and again.
+#[derive(Debug, Default)]
+struct Scratch {
+    hashes: Vec<KeyHash>,
+    found: BatchCandidates,
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
+}
+
+impl Host {
+    /// Adds keys to an own set, which is made if it is not there. For each key, whether it is
+    /// new is appended to `answers`; a key that was held already gets its lifetime anew. The
+    /// keys may be called safe once [`Host::settled`] has returned for the ticket.
+    ///
+    /// # Errors
+    /// If a key or the set's name is too long, or the catalogue has failed; nothing changes
+    /// then.
+    pub fn add(
+        &self,
+        set: &str,
+        keys: &[&[u8]],
+        lifetime: Lifetime,
+        answers: &mut Vec<bool>,
+    ) -> Result<Ticket, HostError> {
+        check_keys(keys)?;
+        let name = self.own_name(set)?;
+        let mut state = self.inner.state.lock();
+        self.inner.check()?;
+        let name = match name {
+            Some(name) if state.own.contains_key(&name) => name,
+            _ => self.create(&mut state, set)?,
+        };
+        let now = self.inner.now();
+        state.engine.add_many(now, &name, keys, |is_new| answers.push(is_new));
+        self.set_lifetimes(&mut state, &name, keys, lifetime);
+        self.inner.wake_if_urgent(&state, &name);
+        self.inner.check()?;
+        Ok(self.inner.ticket())
+    }
+
+    /// Removes keys from an own set; for each key, whether it was held is appended.
+    ///
+    /// # Errors
+    /// If nobody has the set, or the catalogue has failed.
+    pub fn remove(
+        &self,
+        set: &str,
+        keys: &[&[u8]],
+        answers: &mut Vec<bool>,
+    ) -> Result<Ticket, HostError> {
+        check_keys(keys)?;
+        let known = self.find(set)?;
+        let mut state = self.inner.state.lock();
+        self.inner.check()?;
+        let now = self.inner.now();
+        let told = |was_held| answers.push(was_held);
+        if !state.engine.remove_many(now, &known.name, keys, told) {
+            // Others have the set; of this host's keys there are none.
+            answers.extend(keys.iter().map(|_| false));
+            return Ok(Ticket::NONE);
+        }
+        self.forget_lifetimes(&mut state, &known.name, keys);
+        self.inner.wake_if_urgent(&state, &known.name);
+        self.inner.check()?;
+        Ok(self.inner.ticket())
+    }
+
+    /// Whether this host holds each key: exact.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
+        let known = self.find(set)?;
+        let own = known.own.as_ref();
+        answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
+        Ok(())
+    }
+
+    /// Shows, for each key in turn, the names of the hosts that may hold it: this host first
+    /// if it does, then the others in the order of their names. From memory.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub fn who(
+        &self,
+        set: &str,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(&[&str]),
+    ) -> Result<(), HostError> {
+        let known = self.find(set)?;
+        SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
+            hashes.clear();
+            hashes.extend(keys.iter().map(|key| self.inner.hasher.hash(key)));
+            let mut keys = keys.iter();
+            known.replicas.who(hashes, found, |hosts| {
+                let key = keys.next().copied().unwrap_or_default();
+                let own = known.own.as_ref().is_some_and(|own| own.contains(key));
+                let own = own.then(|| self.name().as_str());
+                show(own, hosts, each);
+            });
+        });
+        Ok(())
+    }
+
+    /// Some keys of an own set: a page of about `count`, and the cursor of the next page.
+    /// Start with an empty cursor.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub fn keys(
+        &self,
+        set: &str,
+        cursor: &[u8],
+        count: usize,
+    ) -> Result<(Vec<Vec<u8>>, Option<Vec<u8>>), HostError> {
+        let known = self.find(set)?;
+        let page = known.own.as_ref().map(|own| own.page(cursor, count));
+        Ok(page.unwrap_or_default())
+    }
+
+    /// The set's name, if it is in the directory already: saves making one.
+    fn own_name(&self, set: &str) -> Result<Option<Name>, HostError> {
+        match self.inner.known(set) {
+            Some(known) => Ok(Some(known.name.clone())),
+            None => Name::new(set).map(|_| None).ok_or(HostError::SetName),
+        }
+    }
+
+    fn set_lifetimes(&self, state: &mut State, set: &Name, keys: &[&[u8]], lifetime: Lifetime) {
+        let Some(own) = state.own.get_mut(set) else { return };
+        let lifetime = match lifetime {
+            Lifetime::Default => own.lifetime,
+            Lifetime::For(time) => Some(time),
+        };
+        let at = lifetime.map(|time| {
+            let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            wall_clock_ms().saturating_add(time)
+        });
+        if at.is_none() && own.lifetimes.len() == 0 {
+            return;
+        }
+        for key in keys {
+            if own.lifetimes.set(key, at)
+                && let Some(journal) = &self.inner.journal
+            {
+                journal.set_lifetime(own.number, key, at);
+            }
+        }
+    }
+
+    fn forget_lifetimes(&self, state: &mut State, set: &Name, keys: &[&[u8]]) {
+        let Some(own) = state.own.get_mut(set) else { return };
+        for key in keys {
+            if own.lifetimes.set(key, None)
+                && let Some(journal) = &self.inner.journal
+            {
+                journal.set_lifetime(own.number, key, None);
+            }
+        }
+    }
+}
+
+impl super::Inner {
+    /// Removes keys whose time has come, a bounded number at a time; when the next one's
+    /// comes.
+    pub(crate) fn expire(&self, state: &mut State) -> Option<Duration> {
+        let (now, wall) = (self.now(), wall_clock_ms());
+        let State { engine, own, .. } = state;
+        for (name, set) in own.iter_mut() {
+            let keys = set.lifetimes.expired(wall, EXPIRED_AT_ONCE);
+            if keys.is_empty() {
+                continue;
+            }
+            engine.remove_many(now, name, &keys, |_| ());
+            if let Some(journal) = &self.journal {
+                keys.iter().for_each(|key| journal.set_lifetime(set.number, key, None));
+            }
+        }
+        let next = own.values().filter_map(|set| set.lifetimes.next()).min()?;
+        Some(now + Duration::from_millis(next.saturating_sub(wall_clock_ms())))
+    }
+}
+
+/// Keys that expire before others get a turn.
+const EXPIRED_AT_ONCE: usize = 4096;
+
+/// Shows the names of one key's hosts; few names need no memory of their own.
+fn show(own: Option<&str>, hosts: &[&Name], each: &mut dyn FnMut(&[&str])) {
+    let names = own.into_iter().chain(hosts.iter().map(|host| host.as_str()));
+    let mut few = [""; 16];
+    if hosts.len() < few.len() {
+        let count = few.iter_mut().zip(names).map(|(place, name)| *place = name).count();
+        each(&few[..count]);
+    } else {
+        each(&names.collect::<Vec<_>>());
+    }
+}
+
+fn check_keys(keys: &[&[u8]]) -> Result<(), HostError> {
+    match keys.iter().find(|key| key.is_empty() || key.len() > Host::MAX_KEY) {
+        Some(key) => Err(HostError::KeyLength { given: key.len(), most: Host::MAX_KEY }),
+        None => Ok(()),
+    }
+}

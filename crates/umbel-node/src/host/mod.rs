@@ -1,0 +1,231 @@
+//! A running host, as its users hold it.
+//!
+//! ```text
+//! add, remove   any thread ─► State (engine, lifetimes) ─► Journal ─► disk
+//! who           any thread ─► Directory ─► Replicas (shared bank)      no lock of the state
+//! messages      network ─► Inbox ─► Driver ─► State ─► network
+//! ```
+//!
+//! Always true: a question from memory never waits for the state's lock, which the driver may
+//! hold while it decodes an update; a change is told to others and to the disk in the order
+//! it was made.
+
+mod ask;
+mod directory;
+mod info;
+mod keys;
+mod sets;
+mod single;
+mod start;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::{Mutex, RwLock};
+use umbel::KeyHasher;
+use umbel::replica::{Engine, Incarnation, Name};
+
+use crate::catalogue::{HostCatalogue, Journal, SetNumber, Ticket};
+use crate::error::HostError;
+use crate::hello::Hello;
+use crate::huge_rows::HugeRows;
+use crate::lifetimes::Lifetimes;
+use crate::network::{Happening, Inbox, Network};
+use crate::settings::Settings;
+use directory::Known;
+pub use info::{HostInfo, Readiness, SetInfo, Status};
+pub use keys::Lifetime;
+pub use sets::Reserve;
+pub use start::Builder;
+
+/// A running host. Clones are handles to the same one; it runs until [`Host::stop`].
+#[derive(Debug, Clone)]
+pub struct Host {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) hasher: KeyHasher,
+    started: Instant,
+    pub(crate) state: Mutex<State>,
+    directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
+    pub(crate) network: Arc<dyn Network>,
+    pub(crate) runtime: tokio::runtime::Handle,
+    pub(crate) inbox: Inbox,
+    /// Whether the driver has been told that there is something to do.
+    pub(crate) woken: AtomicBool,
+    journal: Option<Arc<Journal>>,
+    pub(crate) stopping: AtomicBool,
+    pub(crate) ready: AtomicBool,
+    pub(crate) name_taken: AtomicU64,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+    /// Told when the host stops, so that its ports close.
+    stopped: tokio::sync::watch::Sender<bool>,
+    addresses: Mutex<Addresses>,
+}
+
+/// Where a host can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Addresses {
+    /// Where Redis clients connect.
+    pub resp: Option<std::net::SocketAddr>,
+    /// Where HTTP is served.
+    pub http: Option<std::net::SocketAddr>,
+    /// Where other hosts connect.
+    pub listen: Option<std::net::SocketAddr>,
+}
+
+/// What the driver and changes share.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) engine: Engine<HostCatalogue, HugeRows>,
+    pub(crate) own: BTreeMap<Name, OwnSet>,
+    next_number: u32,
+    /// What other hosts say of themselves.
+    pub(crate) hellos: HashMap<Name, Hello>,
+    pub(crate) hello: Hello,
+    /// Until when the driver sleeps.
+    pub(crate) sleeping_until: Duration,
+}
+
+/// What a host knows of a set of its own, beyond the protocol.
+#[derive(Debug)]
+pub(crate) struct OwnSet {
+    pub(crate) number: SetNumber,
+    lifetime: Option<Duration>,
+    pub(crate) lifetimes: Lifetimes,
+}
+
+impl Host {
+    /// The longest key, in bytes.
+    pub const MAX_KEY: usize = 32 << 10;
+
+    /// A host to be started; see [`Builder`].
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &Name {
+        &self.inner.settings.name
+    }
+
+    /// Where it can be reached.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses {
+        *self.inner.addresses.lock()
+    }
+
+    /// Waits until everything up to the ticket is durable.
+    ///
+    /// # Errors
+    /// If the catalogue could not be written: the changes may be lost.
+    pub async fn settled(&self, ticket: Ticket) -> Result<(), HostError> {
+        match &self.inner.journal {
+            Some(journal) if ticket > Ticket::NONE => journal.settled(ticket).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether answers are complete.
+    #[must_use]
+    pub fn readiness(&self) -> Readiness {
+        if self.inner.ready.load(Ordering::Acquire) {
+            return Readiness::Ready;
+        }
+        let (known, expected) = self.inner.state.lock().known_hosts(self.inner.now());
+        Readiness::Waiting { known, expected }
+    }
+
+    /// Waits until the host is told to stop.
+    pub async fn stopped(&self) {
+        let mut stopped = self.inner.stopped.subscribe();
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    }
+
+    /// Leaves the cluster, finishes writes and closes the ports. What takes longer than the
+    /// configured deadline is cut off; nothing that was acknowledged is lost by that.
+    pub async fn stop(&self) {
+        if self.inner.stopping.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let deadline = self.inner.settings.timing.stop;
+        let closing = async {
+            self.inner.network.close().await;
+            self.inner.stopped.send_replace(true);
+            self.inner.inbox.put(Happening::Woken);
+            if let Some(journal) = &self.inner.journal {
+                journal.close();
+            }
+            let threads = std::mem::take(&mut *self.inner.threads.lock());
+            let joined = tokio::task::spawn_blocking(move || {
+                threads.into_iter().for_each(|thread| drop(thread.join()));
+            });
+            let _ = joined.await;
+        };
+        if tokio::time::timeout(deadline, closing).await.is_err() {
+            tracing::warn!("not everything was closed within {deadline:?}");
+        }
+    }
+}
+
+impl Inner {
+    /// Time since the host started: what the engine calls now.
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Makes the driver look at the state, unless it will soon anyway.
+    pub(crate) fn wake_if_urgent(&self, state: &State, set: &Name) {
+        let expiry = state.own.get(set).and_then(|own| own.lifetimes.next());
+        let expires_first = expiry.is_some_and(|at| {
+            self.now() + Duration::from_millis(at.saturating_sub(wall_clock_ms()))
+                < state.sleeping_until
+        });
+        if (expires_first || state.engine.is_urgent(set, state.sleeping_until))
+            && !self.woken.swap(true, Ordering::AcqRel)
+        {
+            self.inbox.put(Happening::Woken);
+        }
+    }
+
+    /// Whether changes are taken.
+    fn check(&self) -> Result<(), HostError> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err(HostError::Stopping);
+        }
+        self.journal.as_ref().map_or(Ok(()), |journal| journal.check())
+    }
+
+    /// Covers every change made so far.
+    fn ticket(&self) -> Ticket {
+        self.journal.as_ref().map_or(Ticket::NONE, |journal| journal.ticket())
+    }
+}
+
+impl State {
+    /// Hosts whose sets are all here, and hosts that are there; this one counts as both.
+    pub(crate) fn known_hosts(&self, now: Duration) -> (u64, u64) {
+        let (mut known, mut expected) = (1, 1);
+        for (_, peer) in self.engine.peers(now) {
+            expected += 1;
+            known += u64::from(peer.is_known);
+        }
+        (known, expected)
+    }
+}
+
+/// Milliseconds since 1970.
+pub(crate) fn wall_clock_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

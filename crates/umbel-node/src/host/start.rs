@@ -1,0 +1,366 @@
+//! How a host comes to life.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use umbel::replica::{Config, Engine, Incarnation, Intervals};
+use umbel_store::{Options, Store};
+
+use super::{Addresses, Host, Inner, State, wall_clock_ms};
+use crate::catalogue::{Journal, OwnCatalogue};
+use crate::driver::Driver;
+use crate::error::StartError;
+use crate::hello::Hello;
+use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
+use crate::question::Question;
+use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
+
+/// How long others may take to tell which life of this host they have heard of.
+const HEARD: Duration = Duration::from_millis(500);
+
+/// A host that is to be started.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use umbel_node::{Host, LocalNetwork};
+///
+/// let network = LocalNetwork::new();
+/// let fern = Host::builder().name("fern").local(&network).start().await?;
+/// let lily = Host::builder().name("lily").local(&network).start().await?;
+///
+/// fern.add_key("images", b"cat.png").await?;
+/// fern.publish("images")?;
+/// while lily.who_has("images", b"cat.png").unwrap_or_default() != ["fern"] {
+///     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+/// }
+/// fern.stop().await;
+/// lily.stop().await;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use]
+pub struct Builder {
+    layer: Result<Layer, SettingsError>,
+    settings: Option<Settings>,
+    ports: bool,
+    local: Option<LocalNetwork>,
+    foreign: Vec<(String, Foreign)>,
+}
+
+/// A catalogue that cannot be shown.
+struct Foreign(OwnCatalogue);
+
+impl std::fmt::Debug for Foreign {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OwnCatalogue")
+    }
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        let layer = Ok(Layer::flags());
+        Self { layer, settings: None, ports: false, local: None, foreign: Vec::new() }
+    }
+
+    /// Unlike that of every other host of the cluster.
+    pub fn name(self, name: &str) -> Self {
+        self.set("name", [name])
+    }
+
+    /// The cluster's name; `local` unless told otherwise.
+    pub fn cluster(self, name: &str) -> Self {
+        self.set("cluster", [name])
+    }
+
+    /// Keeps the catalogue in this folder; without it, in memory.
+    pub fn data(self, folder: &Path) -> Self {
+        self.set("data", [folder.to_string_lossy()])
+    }
+
+    /// Where other hosts connect; with port 0 the system chooses one.
+    pub fn listen(self, address: SocketAddr) -> Self {
+        self.set("listen", [address.to_string()])
+    }
+
+    /// Where other hosts listen: all of them that are known.
+    pub fn peers<T: ToString>(self, endpoints: &[T]) -> Self {
+        self.set("peers", endpoints.iter().map(ToString::to_string))
+    }
+
+    /// Where this host's objects are fetched: others are told.
+    pub fn advertise(self, url: &str) -> Self {
+        self.set("advertise", [url])
+    }
+
+    /// Any other setting, by its name in the configuration file.
+    pub fn set<T: Into<String>>(mut self, key: &str, values: impl IntoIterator<Item = T>) -> Self {
+        let values: Vec<String> = values.into_iter().map(Into::into).collect();
+        self.layer = self.layer.and_then(|mut layer| {
+            layer.set(key, values)?;
+            Ok(layer)
+        });
+        self
+    }
+
+    /// A whole configuration, ports included, instead of single settings.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = Some(settings);
+        self.ports = true;
+        self
+    }
+
+    /// Opens the ports for Redis clients and HTTP, which a host inside another program does
+    /// not need.
+    pub const fn with_ports(mut self) -> Self {
+        self.ports = true;
+        self
+    }
+
+    /// Joins a network of hosts in this process, instead of zenoh.
+    pub fn local(mut self, network: &LocalNetwork) -> Self {
+        self.local = Some(network.clone());
+        self
+    }
+
+    /// A set whose keys the caller's own catalogue holds: no second copy is kept. Its keys
+    /// are in the filter from the start; later changes go through the host.
+    pub fn own_catalogue(mut self, set: &str, catalogue: OwnCatalogue) -> Self {
+        self.foreign.push((set.to_owned(), Foreign(catalogue)));
+        self
+    }
+
+    /// Starts the host: reads the catalogue, joins the network, opens the ports.
+    ///
+    /// # Errors
+    /// If a setting is wrong, the catalogue cannot be read, a port is taken, or the runtime
+    /// has one thread only.
+    pub async fn start(self) -> Result<Host, StartError> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(|_| StartError::Runtime)?;
+        let settings = match self.settings {
+            Some(settings) => settings,
+            None => embedded(self.layer?, self.ports)?,
+        };
+        let journal = open_journal(&settings).await?;
+        let (inbox, happenings) = Inbox::new();
+        let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
+        let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
+        if let Some((journal, _)) = &journal {
+            journal.set_incarnation(joined.incarnation.0);
+        }
+        let host = assemble(settings, journal, joined, inbox, runtime);
+        own_sets(&host, self.foreign).await?;
+        drive(&host, happenings)?;
+        #[cfg(any(feature = "resp", feature = "http"))]
+        if self.ports {
+            host.open_ports()?;
+        }
+        Ok(host)
+    }
+}
+
+/// Settings of a host inside another program.
+fn embedded(layer: Layer, ports: bool) -> Result<Settings, SettingsError> {
+    let mut layer = layer;
+    if !layer.has("data") {
+        layer.set("memory", ["true"])?;
+    }
+    let mut settings = Draft::new().with(layer)?.settings()?;
+    if !ports {
+        settings.resp = None;
+        settings.http = None;
+    }
+    Ok(settings)
+}
+
+type Running = (Arc<Journal>, std::thread::JoinHandle<()>);
+
+async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError> {
+    let Storage::Folder(folder) = &settings.storage else { return Ok(None) };
+    let path = folder.join("catalogue");
+    let durability = settings.durability;
+    let opened = tokio::task::spawn_blocking(move || {
+        std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
+        let store = Store::open(&path, Options::new().durability(durability))
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        Journal::start(store).map_err(|error| error.to_string())
+    });
+    let opened = opened.await.map_err(|error| StartError::Catalogue(error.to_string()))?;
+    opened.map(Some).map_err(StartError::Catalogue)
+}
+
+/// A host's place in a network, and the life it has there.
+struct Joined {
+    network: Arc<dyn Network>,
+    incarnation: Incarnation,
+    listen: Option<SocketAddr>,
+}
+
+/// Joins the network, in a life above every one of this name that anybody remembers.
+async fn join(
+    settings: &Settings,
+    local: Option<&LocalNetwork>,
+    stored: Option<u64>,
+    inbox: &Inbox,
+) -> Result<Joined, StartError> {
+    let mut heard = None;
+    loop {
+        let incarnation = Incarnation::next(stored.map(Incarnation), wall_clock_ms(), heard);
+        let joined = join_as(settings, local, incarnation, inbox).await?;
+        let question = Question::Life { of: settings.name.clone() }.encode();
+        let answers = joined.network.ask_all(question, HEARD).await;
+        let lives = answers.iter().filter_map(|answer| answer.as_slice().try_into().ok());
+        let highest = lives.map(u64::from_le_bytes).max().unwrap_or(0);
+        if highest <= incarnation.0 {
+            return Ok(joined);
+        }
+        tracing::info!(highest, "others have heard of a later life of this host");
+        joined.network.close().await;
+        heard = Some(Incarnation(highest));
+    }
+}
+
+async fn join_as(
+    settings: &Settings,
+    local: Option<&LocalNetwork>,
+    incarnation: Incarnation,
+    inbox: &Inbox,
+) -> Result<Joined, StartError> {
+    let (cluster, name) = (settings.cluster.clone(), settings.name.clone());
+    let me = Member { cluster, name, incarnation };
+    if let Some(local) = local {
+        let network: Arc<dyn Network> = Arc::new(local.join(me, inbox.clone()));
+        return Ok(Joined { network, incarnation, listen: None });
+    }
+    #[cfg(feature = "zenoh")]
+    {
+        use crate::network::{Endpoints, ZenohNetwork};
+        let connect = settings.peers.iter().map(ToString::to_string).collect();
+        let endpoints = Endpoints { listen: settings.listen, connect };
+        let network = ZenohNetwork::join(&endpoints, me, inbox)
+            .await
+            .map_err(|error| StartError::Network(error.to_string()))?;
+        let listen = Some(network.local_addr());
+        Ok(Joined { network: Arc::new(network), incarnation, listen })
+    }
+    #[cfg(not(feature = "zenoh"))]
+    {
+        // Alone: nobody else can be reached without a network.
+        let network: Arc<dyn Network> = Arc::new(LocalNetwork::new().join(me, inbox.clone()));
+        Ok(Joined { network, incarnation, listen: None })
+    }
+}
+
+fn assemble(
+    settings: Settings,
+    journal: Option<Running>,
+    joined: Joined,
+    inbox: Inbox,
+    runtime: tokio::runtime::Handle,
+) -> Host {
+    let hasher = settings.hasher();
+    let incarnation = joined.incarnation;
+    let mut config = Config::new(settings.name.clone(), incarnation, hasher);
+    config.intervals = Intervals::default();
+    config.announce_every = settings.timing.announce;
+    config.grace = settings.timing.grace;
+    config.silence = settings.timing.silence;
+    config.max_bits = settings.limits.filter_bits;
+    config.bank_bytes = settings.limits.bank_bytes;
+    config.seed = incarnation.0;
+    let mut hello = Hello::new(&settings.name, &settings.cluster, incarnation, &hasher);
+    hello.advertise.clone_from(&settings.advertise);
+    let state = State {
+        engine: Engine::with_rows(config),
+        own: std::collections::BTreeMap::new(),
+        next_number: 1,
+        hellos: std::collections::HashMap::new(),
+        hello,
+        sleeping_until: Duration::ZERO,
+    };
+    let (journal, threads) = match journal {
+        Some((journal, thread)) => (Some(journal), vec![thread]),
+        None => (None, Vec::new()),
+    };
+    let addresses = Addresses { listen: joined.listen, ..Addresses::default() };
+    Host {
+        inner: Arc::new(Inner {
+            settings,
+            incarnation,
+            hasher,
+            started: Instant::now(),
+            state: Mutex::new(state),
+            directory: RwLock::default(),
+            network: joined.network,
+            runtime,
+            inbox,
+            woken: AtomicBool::new(false),
+            journal,
+            stopping: AtomicBool::new(false),
+            ready: AtomicBool::new(false),
+            name_taken: AtomicU64::new(0),
+            threads: Mutex::new(threads),
+            stopped: tokio::sync::watch::channel(false).0,
+            addresses: Mutex::new(addresses),
+        }),
+    }
+}
+
+/// Builds the filters of the sets that are there already.
+async fn own_sets(host: &Host, foreign: Vec<(String, Foreign)>) -> Result<(), StartError> {
+    let owner = host.clone();
+    let owned = tokio::task::spawn_blocking(move || {
+        owner.own_stored()?;
+        foreign.into_iter().try_for_each(|(set, Foreign(keys))| owner.own_foreign(&set, keys))
+    });
+    Ok(owned.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
+}
+
+fn drive(host: &Host, happenings: Receiver<Happening>) -> Result<(), StartError> {
+    let driver = Driver::new(Arc::clone(&host.inner));
+    let thread = std::thread::Builder::new().name("umbel-driver".into());
+    let thread = thread
+        .spawn(move || driver.run(&happenings))
+        .map_err(|error| StartError::Network(format!("cannot start a thread: {error}")))?;
+    host.inner.threads.lock().push(thread);
+    Ok(())
+}
+
+#[cfg(any(feature = "resp", feature = "http"))]
+impl Host {
+    /// Opens the ports that the settings name.
+    fn open_ports(&self) -> Result<(), StartError> {
+        let settings = &self.inner.settings;
+        let mut addresses = *self.inner.addresses.lock();
+        #[cfg(feature = "resp")]
+        if let Some(address) = settings.resp {
+            let limits = crate::resp::Limits {
+                connections: settings.limits.connections,
+                ..crate::resp::Limits::default()
+            };
+            let server = crate::resp::Server::bind(address, self.clone(), limits)
+                .map_err(|source| StartError::Listen { address, source })?;
+            addresses.resp = Some(server.local_addr());
+            let host = self.clone();
+            self.inner.runtime.spawn(server.run(async move { host.stopped().await }));
+        }
+        #[cfg(feature = "http")]
+        if let Some(address) = settings.http {
+            let listener = std::net::TcpListener::bind(address)
+                .map_err(|source| StartError::Listen { address, source })?;
+            addresses.http = listener.local_addr().ok();
+            self.inner.runtime.spawn(crate::http::serve(listener, self.clone()));
+        }
+        *self.inner.addresses.lock() = addresses;
+        let mut state = self.inner.state.lock();
+        state.hello.resp = addresses.resp.map(|address| address.to_string());
+        state.hello.http = addresses.http.map(|address| address.to_string());
+        Ok(())
+    }
+}

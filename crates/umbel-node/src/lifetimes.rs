@@ -1,0 +1,72 @@
+//! When keys expire: those of one set that do not stay for ever.
+//!
+//! Times are milliseconds since 1970, so that they mean the same after a restart.
+
+use std::collections::{BTreeSet, HashMap};
+
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes {
+    ends: HashMap<Box<[u8]>, u64>,
+    order: BTreeSet<(u64, Box<[u8]>)>,
+}
+
+impl Lifetimes {
+    /// Lets a key live until `at`, or for ever; whether that changes anything.
+    pub(crate) fn set(&mut self, key: &[u8], at: Option<u64>) -> bool {
+        let before = match at {
+            Some(at) => self.ends.insert(key.into(), at),
+            None => self.ends.remove(key),
+        };
+        if before == at {
+            return false;
+        }
+        if let Some(before) = before {
+            self.order.remove(&(before, key.into()));
+        }
+        if let Some(at) = at {
+            self.order.insert((at, key.into()));
+        }
+        true
+    }
+
+    /// When the next key expires.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.order.first().map(|(at, _)| *at)
+    }
+
+    /// Keys that have expired by `now`, at most `most`; they are forgotten here.
+    pub(crate) fn expired(&mut self, now: u64, most: usize) -> Vec<Box<[u8]>> {
+        let mut keys = Vec::new();
+        while keys.len() < most && self.next().is_some_and(|at| at <= now) {
+            if let Some((_, key)) = self.order.pop_first() {
+                self.ends.remove(&key);
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    /// Keys that do not stay for ever.
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_expire_in_order_and_once() {
+        let mut lifetimes = Lifetimes::default();
+        assert!(lifetimes.set(b"b", Some(20)) && lifetimes.set(b"a", Some(10)));
+        assert!(lifetimes.set(b"c", Some(30)) && !lifetimes.set(b"c", Some(30)));
+        assert_eq!(lifetimes.next(), Some(10));
+        assert!(lifetimes.set(b"a", Some(25)), "seen again: lives longer");
+        assert!(lifetimes.set(b"c", None), "for ever now");
+        assert_eq!(lifetimes.expired(9, 10), Vec::<Box<[u8]>>::new());
+        assert_eq!(lifetimes.expired(30, 1), [Box::from(*b"b")]);
+        assert_eq!(lifetimes.expired(30, 10), [Box::from(*b"a")]);
+        assert_eq!((lifetimes.next(), lifetimes.len()), (None, 0));
+    }
+}

@@ -1,0 +1,152 @@
+//! How hosts reach each other: what a host needs of a network, and what it hears from one.
+//!
+//! Three ways of speaking: to everybody (`say`: updates and announcements), to strangers too
+//! (`greet`: who I am, so that a host of another cluster can be told apart), and to one host
+//! that answers (`ask`: pages, confirmations). All may be lost; the protocol repairs that.
+//!
+//! Promised to a network: its callbacks only hand over to a bounded [`Inbox`], so it is never
+//! kept waiting. Promised by a network: messages come from whom they say they come from.
+
+mod local;
+#[cfg(feature = "zenoh")]
+mod zenoh;
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use umbel::replica::{Incarnation, Name};
+
+pub use local::LocalNetwork;
+#[cfg(feature = "zenoh")]
+pub use zenoh::{Endpoints, ZenohNetwork};
+
+/// A future in a box: what a trait object can return.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What carries a host's messages.
+pub trait Network: fmt::Debug + Send + Sync + 'static {
+    /// Sends to every host of the cluster. Never waits: what cannot be sent now is lost.
+    fn say(&self, bytes: Vec<u8>);
+
+    /// Sends to every host in reach, whatever its cluster. Never waits.
+    fn greet(&self, bytes: Vec<u8>);
+
+    /// Asks one host; `None` if no answer came in time.
+    fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>>;
+
+    /// Asks every host in reach, and gathers the answers that come in time.
+    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>>;
+
+    /// Leaves: others see it at once.
+    fn close(&self) -> Boxed<'_, ()>;
+}
+
+/// Who joins a network.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// The cluster's name.
+    pub cluster: Name,
+    /// The host's own name.
+    pub name: Name,
+    /// This life of it.
+    pub incarnation: Incarnation,
+}
+
+/// Something that a host reacts to.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Happening {
+    /// A host of the cluster said something to everybody, or answered.
+    Said {
+        /// Who.
+        from: Name,
+        /// What.
+        bytes: Vec<u8>,
+    },
+    /// A host, perhaps of another cluster, said who it is.
+    Greeted {
+        /// What it said.
+        bytes: Vec<u8>,
+    },
+    /// A host of the cluster asked something.
+    Asked {
+        /// Who.
+        from: Name,
+        /// What.
+        bytes: Vec<u8>,
+        /// Where the answer goes.
+        reply: Reply,
+    },
+    /// A host of the cluster is there, in this life of it.
+    Alive {
+        /// Who.
+        host: Name,
+        /// Its life.
+        incarnation: Incarnation,
+    },
+    /// A life of a host is over, or out of reach.
+    Gone {
+        /// Who.
+        host: Name,
+        /// The life that ended.
+        incarnation: Incarnation,
+    },
+    /// There is something to send, or a timeout has changed.
+    Woken,
+}
+
+/// Where the answer to a question goes; dropped, the asker hears nothing.
+pub struct Reply(Box<dyn FnOnce(Vec<u8>) + Send>);
+
+impl Reply {
+    /// An answer that goes where `send` takes it.
+    pub fn new(send: impl FnOnce(Vec<u8>) + Send + 'static) -> Self {
+        Self(Box::new(send))
+    }
+
+    /// Answers.
+    pub fn send(self, bytes: Vec<u8>) {
+        (self.0)(bytes);
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reply")
+    }
+}
+
+/// Happenings that wait for the driver: more are dropped and counted.
+const WAITING: usize = 8192;
+
+/// Where a network hands over what happens. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Inbox {
+    sender: SyncSender<Happening>,
+    dropped: Arc<AtomicU64>,
+}
+
+impl Inbox {
+    pub(crate) fn new() -> (Self, Receiver<Happening>) {
+        let (sender, receiver) = sync_channel(WAITING);
+        (Self { sender, dropped: Arc::default() }, receiver)
+    }
+
+    /// Hands over; when the host cannot keep up, it is loss like any other, and counted.
+    pub fn put(&self, happening: Happening) {
+        if let Err(TrySendError::Full(_)) = self.sender.try_send(happening) {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Happenings that found no room.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,276 @@
+//! zenoh carries messages between hosts: peers that are linked directly, or through routers.
+//!
+//! ```text
+//! umbel/<cluster>/<host>/say                 updates, announcements     (published)
+//! umbel/<cluster>/<host>/ask/<from>          pages, confirmations       (asked)
+//! umbel/<cluster>/<host>/alive/<incarnation> that life of the host      (liveliness)
+//! umbel-hello/<host>                         who I am, to any cluster   (published)
+//! ```
+//!
+//! Learnt by measuring: everything under `CongestionControl::Drop`, since one stopped receiver
+//! under `Block` stalls everyone for seconds; answers at low priority, since a hung asker
+//! stalls updates at an equal one; all known endpoints configured, since links learnt by
+//! gossip are not repaired after a cut; the incarnation in the liveliness token, since without
+//! it a quick restart is invisible.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use umbel::replica::{Incarnation, Name};
+use zenoh::handlers::FifoChannel;
+use zenoh::key_expr::KeyExpr;
+use zenoh::qos::{CongestionControl, Priority};
+use zenoh::query::{ConsolidationMode, Query, QueryTarget};
+use zenoh::sample::{Locality, Sample, SampleKind};
+use zenoh::{Config, Session, Wait};
+
+use super::{Boxed, Happening, Inbox, Member, Network, Reply};
+
+/// Where a host listens, and where others do.
+#[derive(Debug, Clone)]
+pub struct Endpoints {
+    /// Where this host listens; with port 0 the system chooses one.
+    pub listen: SocketAddr,
+    /// Where others listen, as zenoh writes it: `tcp/cache-2:7447`.
+    pub connect: Vec<String>,
+}
+
+/// A host's place in a zenoh network.
+#[derive(Debug)]
+pub struct ZenohNetwork {
+    session: Session,
+    me: Member,
+    listen: SocketAddr,
+    say: KeyExpr<'static>,
+    hello: KeyExpr<'static>,
+}
+
+/// Why a zenoh network could not be joined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The runtime has one thread only.
+    #[error("zenoh needs tokio's multi-thread runtime: start the host in one")]
+    Runtime,
+    /// No port could be had.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// zenoh refused.
+    #[error("cannot join the network: {0}")]
+    Zenoh(String),
+}
+
+impl From<zenoh::Error> for JoinError {
+    fn from(error: zenoh::Error) -> Self {
+        Self::Zenoh(error.to_string())
+    }
+}
+
+impl ZenohNetwork {
+    /// Opens the links, and from then on hands over what happens.
+    ///
+    /// # Errors
+    /// If the runtime has one thread only, or the address cannot be listened on.
+    pub async fn join(endpoints: &Endpoints, me: Member, inbox: &Inbox) -> Result<Self, JoinError> {
+        let flavor = tokio::runtime::Handle::current().runtime_flavor();
+        if flavor == tokio::runtime::RuntimeFlavor::CurrentThread {
+            return Err(JoinError::Runtime);
+        }
+        let (session, listen) = open(endpoints).await?;
+        let Member { cluster, name, incarnation } = &me;
+        let say = KeyExpr::try_from(format!("umbel/{cluster}/{name}/say"))?;
+        let hello = KeyExpr::try_from(format!("umbel-hello/{name}"))?;
+        hear_sayings(&session, cluster, inbox).await?;
+        hear_greetings(&session, inbox).await?;
+        answer(&session, &me, inbox).await?;
+        watch(&session, &me, inbox).await?;
+        let token = format!("umbel/{cluster}/{name}/alive/{}", incarnation.0);
+        let token = session.liveliness().declare_token(token).await?;
+        // It lives as long as the session.
+        std::mem::forget(token);
+        Ok(Self { session, me, listen, say, hello })
+    }
+
+    /// Where this host listens.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.listen
+    }
+
+    fn publish(&self, key: &KeyExpr<'static>, bytes: Vec<u8>) {
+        let sent = self
+            .session
+            .put(key, bytes)
+            .congestion_control(CongestionControl::Drop)
+            .allowed_destination(Locality::Remote)
+            .wait();
+        if let Err(error) = sent {
+            tracing::debug!(%error, "nothing was sent");
+        }
+    }
+
+    async fn get(&self, key: String, bytes: Vec<u8>, timeout: Duration) -> Vec<Vec<u8>> {
+        let replies = self
+            .session
+            .get(key)
+            .payload(bytes)
+            .timeout(timeout)
+            .target(QueryTarget::All)
+            .consolidation(ConsolidationMode::None)
+            .congestion_control(CongestionControl::Drop)
+            .priority(Priority::DataLow)
+            .allowed_destination(Locality::Remote)
+            .with(FifoChannel::new(1024))
+            .await;
+        let mut answers = Vec::new();
+        if let Ok(replies) = replies {
+            while let Ok(reply) = replies.recv_async().await {
+                if let Ok(sample) = reply.result() {
+                    answers.push(sample.payload().to_bytes().into_owned());
+                }
+            }
+        }
+        answers
+    }
+}
+
+/// Opens a session. Where the system chooses the port it is chosen here, because zenoh does
+/// not tell; somebody else may take it in between, so it is tried a few times.
+async fn open(endpoints: &Endpoints) -> Result<(Session, SocketAddr), JoinError> {
+    let mut tries = if endpoints.listen.port() == 0 { 5 } else { 1 };
+    loop {
+        let listen = free_port(endpoints.listen)?;
+        match zenoh::open(config(listen, &endpoints.connect)?).await {
+            Ok(session) => return Ok((session, listen)),
+            Err(error) if tries == 1 => return Err(error.into()),
+            Err(_) => tries -= 1,
+        }
+    }
+}
+
+fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
+    let probe = TcpListener::bind(listen).and_then(|probe| probe.local_addr());
+    probe.map_err(|error| JoinError::Listen(listen, error))
+}
+
+fn config(listen: SocketAddr, connect: &[String]) -> Result<Config, JoinError> {
+    let quoted: Vec<String> = connect.iter().map(|endpoint| format!("{endpoint:?}")).collect();
+    let mut config = Config::default();
+    for (key, value) in [
+        ("mode", String::from("\"peer\"")),
+        ("listen/endpoints", format!("[\"tcp/{listen}\"]")),
+        ("connect/endpoints", format!("[{}]", quoted.join(","))),
+        ("connect/timeout_ms", String::from("0")),
+        ("connect/exit_on_failure", String::from("false")),
+        ("connect/retry", String::from("{period_init_ms: 100, period_max_ms: 2000}")),
+        ("scouting/multicast/enabled", String::from("false")),
+        ("scouting/gossip/enabled", String::from("true")),
+        ("scouting/delay", String::from("50")),
+        ("transport/link/tx/lease", String::from("3000")),
+    ] {
+        config.insert_json5(key, &value)?;
+    }
+    Ok(config)
+}
+
+async fn hear_sayings(session: &Session, cluster: &Name, inbox: &Inbox) -> zenoh::Result<()> {
+    let inbox = inbox.clone();
+    let callback = move |sample: Sample| {
+        if let Some(from) = part(sample.key_expr(), 2) {
+            let bytes = sample.payload().to_bytes().into_owned();
+            inbox.put(Happening::Said { from, bytes });
+        }
+    };
+    let key = format!("umbel/{cluster}/*/say");
+    session
+        .declare_subscriber(key)
+        .callback(callback)
+        .allowed_origin(Locality::Remote)
+        .background()
+        .await
+}
+
+async fn hear_greetings(session: &Session, inbox: &Inbox) -> zenoh::Result<()> {
+    let inbox = inbox.clone();
+    let callback = move |sample: Sample| {
+        inbox.put(Happening::Greeted { bytes: sample.payload().to_bytes().into_owned() });
+    };
+    let subscriber = session.declare_subscriber("umbel-hello/*").callback(callback);
+    subscriber.allowed_origin(Locality::Remote).background().await
+}
+
+async fn answer(session: &Session, me: &Member, inbox: &Inbox) -> zenoh::Result<()> {
+    let inbox = inbox.clone();
+    let callback = move |query: Query| {
+        let Some(from) = part(query.key_expr(), 4) else { return };
+        let bytes = query.payload().map(|bytes| bytes.to_bytes().into_owned());
+        let reply = Reply::new(move |bytes| {
+            // Under the question's priority and congestion control.
+            if let Err(error) = query.reply(query.key_expr(), bytes).wait() {
+                tracing::debug!(%error, "an answer was not sent");
+            }
+        });
+        inbox.put(Happening::Asked { from, bytes: bytes.unwrap_or_default(), reply });
+    };
+    let key = format!("umbel/{}/{}/ask/*", me.cluster, me.name);
+    session
+        .declare_queryable(key)
+        .callback(callback)
+        .allowed_origin(Locality::Remote)
+        .background()
+        .await
+}
+
+async fn watch(session: &Session, me: &Member, inbox: &Inbox) -> zenoh::Result<()> {
+    let (inbox, me_too) = (inbox.clone(), me.clone());
+    let callback = move |sample: Sample| {
+        let key = sample.key_expr();
+        let life = key.as_str().rsplit('/').next().and_then(|life| life.parse().ok());
+        let (Some(host), Some(life)) = (part(key, 2), life) else { return };
+        let incarnation = Incarnation(life);
+        if (&host, incarnation) == (&me_too.name, me_too.incarnation) {
+            return;
+        }
+        inbox.put(match sample.kind() {
+            SampleKind::Put => Happening::Alive { host, incarnation },
+            SampleKind::Delete => Happening::Gone { host, incarnation },
+        });
+    };
+    let key = format!("umbel/{}/*/alive/*", me.cluster);
+    let tokens = session.liveliness().declare_subscriber(key).history(true);
+    tokens.callback(callback).background().await
+}
+
+/// The name at this place of a key.
+fn part(key: &KeyExpr<'_>, place: usize) -> Option<Name> {
+    key.as_str().split('/').nth(place).and_then(Name::new)
+}
+
+impl Network for ZenohNetwork {
+    fn say(&self, bytes: Vec<u8>) {
+        self.publish(&self.say, bytes);
+    }
+
+    fn greet(&self, bytes: Vec<u8>) {
+        self.publish(&self.hello, bytes);
+    }
+
+    fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>> {
+        let key = format!("umbel/{}/{host}/ask/{}", self.me.cluster, self.me.name);
+        Box::pin(async move { self.get(key, bytes, timeout).await.pop() })
+    }
+
+    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
+        let key = format!("umbel/{}/*/ask/{}", self.me.cluster, self.me.name);
+        Box::pin(self.get(key, bytes, timeout))
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            if let Err(error) = self.session.close().await {
+                tracing::debug!(%error, "the network did not close well");
+            }
+        })
+    }
+}

@@ -1,0 +1,409 @@
+//! Sets of keys with named attributes, asked by any of them.
+//!
+//! One dynamic filter an attribute holds its values; one more holds combinations, so that
+//! `colour = red` of one key and `wheels = 2` of another are not taken for a red bicycle: a
+//! question that names several attributes is claimed only if their values were seen
+//! *together*. (Papers: the multi-dimension dynamic Bloom filters of Guo and others, which
+//! paper 4 names in section 3.5.2.)
+//!
+//! ```text
+//! insert(red, 2)   colour: {red}   wheels: {2}   combinations: {colour = red, wheels = 2}
+//! ```
+//!
+//! Always true: a question that some key answers is never answered [`Answer::No`], nor
+//! [`Answer::Apart`] where its combination is checked. Values repeat, so components are plain and
+//! a value that is claimed already is not added again: filters grow with distinct values.
+//!
+//! Not here: removal, since a filter cannot know whether another key shares the value. Build
+//! it again from the keys. The rates by formula are in [`crate::model::attributes`].
+
+use std::fmt;
+
+use super::{DynamicFilter, StandardFilter};
+use crate::key_hash::KeyHasher;
+use crate::params::{ParamError, Rate};
+use crate::scheme::Scheme;
+use crate::{design, model};
+
+/// Which combinations of values are remembered, and so can be told from invented ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Combinations {
+    /// Of all attributes: one a key. Questions that name some but not all of several
+    /// attributes are answered by the values alone ([`Answer::Apart`]).
+    Whole,
+    /// Of every two or more attributes: `2^d - d - 1` a key, for up to six attributes.
+    Every,
+}
+
+/// What is known of the keys that have the values asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// No key has them: certain.
+    No,
+    /// Each value belongs to some key; whether to one and the same is not known.
+    Apart,
+    /// A key has them all, unless it is a false positive.
+    Yes,
+}
+
+/// Why a filter was not made, a key not added, a question not answered. Nothing changed.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttributeError {
+    /// More attributes than combinations can be kept of, or none.
+    #[error("there are 1 to {most} attributes, not {given}")]
+    Attributes {
+        /// How many were given.
+        given: usize,
+        /// How many there can be.
+        most: usize,
+    },
+    /// An attribute is named twice, in the set or in a question.
+    #[error("the attribute {0:?} is named twice")]
+    Twice(String),
+    /// The set has no such attribute.
+    #[error("there is no attribute {0:?}")]
+    Unknown(String),
+    /// A key has one value for each attribute.
+    #[error("a key has {wanted} values, one an attribute, not {given}")]
+    Values {
+        /// How many were given.
+        given: usize,
+        /// How many attributes there are.
+        wanted: usize,
+    },
+    /// A question about no attribute.
+    #[error("a question names at least one attribute")]
+    Nothing,
+    /// A number outside its range, or no memory.
+    #[error(transparent)]
+    Param(#[from] ParamError),
+}
+
+/// A filter of keys that have a value for each of several named attributes.
+///
+/// ```
+/// use umbel::filter::{Answer, AttributeFilter, Combinations};
+///
+/// let names = ["kind", "colour", "wheels"];
+/// let mut set = AttributeFilter::for_target(&names, Combinations::Every, 1000, 0.001)?;
+/// set.insert(&["car", "red", "4"])?;
+/// set.insert(&["bicycle", "blue", "2"])?;
+///
+/// assert_eq!(set.ask(&[("colour", "red")])?, Answer::Yes);
+/// assert_eq!(set.ask(&[("wheels", "4"), ("colour", "red")])?, Answer::Yes);
+/// // There are red things and things with two wheels, but no red one with two.
+/// assert_eq!(set.ask(&[("wheels", "2"), ("colour", "red")])?, Answer::No);
+/// # Ok::<(), umbel::filter::AttributeError>(())
+/// ```
+#[derive(Clone)]
+pub struct AttributeFilter {
+    names: Vec<String>,
+    checked: Combinations,
+    values: Vec<DynamicFilter<StandardFilter>>,
+    combinations: DynamicFilter<StandardFilter>,
+    keys: u64,
+}
+
+impl AttributeFilter {
+    /// Most attributes of a set whose every combination is kept.
+    pub const MAX_OF_EVERY: usize = 6;
+    /// Most attributes of a set whose whole combinations are kept.
+    pub const MAX_OF_WHOLE: usize = 64;
+
+    /// A filter for `items` keys in each component, of which a question that no key answers
+    /// is claimed with at most `rate`: also one whose values all exist, in other keys.
+    ///
+    /// # Errors
+    /// If names are missing, repeated or too many, or a number is outside its range.
+    pub fn for_target(
+        names: &[&str],
+        checked: Combinations,
+        items: u64,
+        rate: f64,
+    ) -> Result<Self, AttributeError> {
+        Self::with_hasher(names, checked, (items, rate), KeyHasher::default())
+    }
+
+    /// The same with a hasher of the caller's.
+    ///
+    /// # Errors
+    /// As [`Self::for_target`].
+    pub fn with_hasher(
+        names: &[&str],
+        checked: Combinations,
+        (items, rate): (u64, f64),
+        hasher: KeyHasher,
+    ) -> Result<Self, AttributeError> {
+        check_names(names, checked)?;
+        let filter = |items: u64| -> Result<_, ParamError> {
+            let most = DynamicFilter::MAX_COMPONENTS;
+            let shape = design::dynamic_component(items, Rate::new(rate)?, most)?;
+            DynamicFilter::new(Scheme::new(shape, hasher), items, most)
+        };
+        let values = names.iter().map(|_| filter(items)).collect::<Result<_, _>>()?;
+        let a_key = masks(names.len(), checked).count().max(1) as u64;
+        Ok(Self {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            checked,
+            values,
+            combinations: filter(items.saturating_mul(a_key))?,
+            keys: 0,
+        })
+    }
+
+    /// Adds a key: a value for each attribute, in the order of the names.
+    ///
+    /// # Errors
+    /// If there are more or fewer values than attributes.
+    ///
+    /// # Panics
+    /// If the hasher is locked, or there is no memory for another component.
+    pub fn insert<V: AsRef<[u8]>>(&mut self, values: &[V]) -> Result<(), AttributeError> {
+        let (given, wanted) = (values.len(), self.names.len());
+        if given != wanted {
+            return Err(AttributeError::Values { given, wanted });
+        }
+        for (filter, value) in self.values.iter_mut().zip(values) {
+            filter.insert_if_absent(value);
+        }
+        for mask in masks(wanted, self.checked) {
+            let asked = (0..wanted).filter(|i| mask >> i & 1 == 1).map(|i| (i, values[i].as_ref()));
+            self.combinations.insert_if_absent(combination(asked));
+        }
+        self.keys += 1;
+        Ok(())
+    }
+
+    /// Whether some key has all these values.
+    ///
+    /// # Errors
+    /// If no attribute is named, one is unknown, or one is named twice.
+    ///
+    /// # Panics
+    /// If the hasher is locked.
+    pub fn ask<V: AsRef<[u8]>>(&self, question: &[(&str, V)]) -> Result<Answer, AttributeError> {
+        let mut asked = Vec::with_capacity(question.len());
+        for (name, value) in question {
+            asked.push((self.index_of(name)?, value.as_ref()));
+        }
+        asked.sort_unstable_by_key(|(attribute, _)| *attribute);
+        if let Some(pair) = asked.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(AttributeError::Twice(self.names[pair[0].0].clone()));
+        }
+        if asked.is_empty() {
+            return Err(AttributeError::Nothing);
+        }
+        if !asked.iter().all(|(attribute, value)| self.values[*attribute].contains(value)) {
+            return Ok(Answer::No);
+        }
+        if asked.len() == 1 {
+            return Ok(Answer::Yes);
+        }
+        if !self.is_checked(asked.len()) {
+            return Ok(Answer::Apart);
+        }
+        let together = self.combinations.contains(combination(asked.into_iter()));
+        Ok(if together { Answer::Yes } else { Answer::No })
+    }
+
+    /// The chance that a question is claimed which no key answers, from the fills as they
+    /// are: `unknown` attributes have a value that no key has, the other `known` ones a value
+    /// of some key. See [`model::attributes::false_positive`].
+    ///
+    /// # Errors
+    /// If an attribute is unknown to the set, or none is named.
+    pub fn false_positive(&self, unknown: &[&str], known: &[&str]) -> Result<f64, AttributeError> {
+        let rates =
+            unknown.iter().map(|name| Ok(self.values[self.index_of(name)?].false_positive()));
+        let rates = rates.collect::<Result<Vec<f64>, AttributeError>>()?;
+        for name in known {
+            self.index_of(name)?;
+        }
+        let asked = unknown.len() + known.len();
+        if asked == 0 {
+            return Err(AttributeError::Nothing);
+        }
+        let is_checked = asked > 1 && self.is_checked(asked);
+        let combination = is_checked.then(|| self.combinations.false_positive());
+        Ok(model::attributes::false_positive(&rates, combination))
+    }
+
+    /// The attributes.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(String::as_str)
+    }
+
+    /// Keys added, repeats included.
+    #[must_use]
+    pub const fn keys(&self) -> u64 {
+        self.keys
+    }
+
+    /// Bits of all filters together.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        let all = self.values.iter().chain([&self.combinations]);
+        all.map(|filter| filter.components().len() as u64 * filter.scheme().shape().bits()).sum()
+    }
+
+    fn is_checked(&self, asked: usize) -> bool {
+        self.checked == Combinations::Every || asked == self.names.len()
+    }
+
+    fn index_of(&self, name: &str) -> Result<usize, AttributeError> {
+        let found = self.names.iter().position(|known| known == name);
+        found.ok_or_else(|| AttributeError::Unknown(name.to_owned()))
+    }
+}
+
+impl fmt::Debug for AttributeFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AttributeFilter({:?}, {:?}, {} keys)", self.names, self.checked, self.keys)
+    }
+}
+
+fn check_names(names: &[&str], checked: Combinations) -> Result<(), AttributeError> {
+    let most = match checked {
+        Combinations::Whole => AttributeFilter::MAX_OF_WHOLE,
+        Combinations::Every => AttributeFilter::MAX_OF_EVERY,
+    };
+    if names.is_empty() || names.len() > most {
+        return Err(AttributeError::Attributes { given: names.len(), most });
+    }
+    let repeated = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
+    repeated.map_or(Ok(()), |(_, name)| Err(AttributeError::Twice((*name).to_owned())))
+}
+
+/// The combinations that are kept of a key, as bits of the attributes.
+fn masks(attributes: usize, checked: Combinations) -> impl Iterator<Item = u64> {
+    let all = u64::MAX >> (64 - attributes);
+    let first = match checked {
+        Combinations::Whole => all,
+        Combinations::Every => 1,
+    };
+    (first..=all).filter(|mask| mask.count_ones() > 1)
+}
+
+/// The bytes of a combination: attribute, length and value, so that no two are alike.
+fn combination<'a>(asked: impl Iterator<Item = (usize, &'a [u8])>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (attribute, value) in asked {
+        bytes.push(attribute as u8);
+        bytes.extend_from_slice(&(value.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(value);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const NAMES: [&str; 3] = ["a", "b", "c"];
+
+    fn set(checked: Combinations) -> AttributeFilter {
+        AttributeFilter::for_target(&NAMES, checked, 500, 0.001).unwrap()
+    }
+
+    #[test]
+    fn whole_combinations_do_not_tell_parts_of_them() {
+        let mut set = set(Combinations::Whole);
+        set.insert(&["1", "2", "3"]).unwrap();
+        set.insert(&["4", "5", "6"]).unwrap();
+        assert_eq!(set.ask(&[("a", "1"), ("b", "5")]), Ok(Answer::Apart));
+        assert_eq!(set.ask(&[("a", "1"), ("b", "5"), ("c", "3")]), Ok(Answer::No));
+        assert_eq!(set.ask(&[("c", "6"), ("a", "4"), ("b", "5")]), Ok(Answer::Yes));
+        assert_eq!(set.ask(&[("a", "7")]), Ok(Answer::No));
+    }
+
+    #[test]
+    fn values_are_not_mixed_up_with_their_neighbours() {
+        let mut set = set(Combinations::Every);
+        set.insert(&["ab", "c", ""]).unwrap();
+        set.insert(&["a", "bc", ""]).unwrap();
+        assert_eq!(set.ask(&[("a", "ab"), ("b", "bc")]), Ok(Answer::No));
+        assert_eq!(set.ask(&[("a", "c")]), Ok(Answer::No));
+        assert_eq!(set.ask(&[("c", "")]), Ok(Answer::Yes));
+    }
+
+    #[test]
+    fn repeats_do_not_fill_components() {
+        let mut set = set(Combinations::Every);
+        for i in 0..5000 {
+            set.insert(&["same", "same", &format!("{}", i % 7)]).unwrap();
+        }
+        assert_eq!(set.keys(), 5000);
+        assert!(set.values.iter().all(|filter| filter.components().len() == 1));
+        assert_eq!(set.values[0].items(), 1);
+    }
+
+    #[test]
+    fn bad_names_and_questions_are_refused() {
+        let made = |names: &[&str], checked| AttributeFilter::for_target(names, checked, 10, 0.01);
+        let seven = ["1", "2", "3", "4", "5", "6", "7"];
+        assert!(matches!(made(&[], Combinations::Whole), Err(AttributeError::Attributes { .. })));
+        assert!(matches!(
+            made(&seven, Combinations::Every),
+            Err(AttributeError::Attributes { .. })
+        ));
+        assert!(made(&seven, Combinations::Whole).is_ok());
+        assert!(made(&["one"], Combinations::Every).is_ok());
+        let many: Vec<String> = (0..65).map(|i| i.to_string()).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        assert!(made(&many, Combinations::Whole).is_err());
+        assert!(made(&many[..64], Combinations::Whole).is_ok());
+        assert_eq!(
+            made(&["x", "x"], Combinations::Whole).err(),
+            Some(AttributeError::Twice("x".into()))
+        );
+        assert!(AttributeFilter::for_target(&NAMES, Combinations::Every, 0, 0.01).is_err());
+        assert!(AttributeFilter::for_target(&NAMES, Combinations::Every, 10, 1.0).is_err());
+        let mut set = set(Combinations::Every);
+        assert!(matches!(set.insert(&["1"]), Err(AttributeError::Values { given: 1, wanted: 3 })));
+        assert_eq!(set.keys(), 0);
+        assert_eq!(set.ask(&[("d", "1")]), Err(AttributeError::Unknown("d".into())));
+        assert_eq!(set.ask(&[("a", "1"), ("a", "2")]), Err(AttributeError::Twice("a".into())));
+        assert_eq!(set.ask::<&str>(&[]), Err(AttributeError::Nothing));
+        assert_eq!(set.false_positive(&[], &[]), Err(AttributeError::Nothing));
+    }
+
+    #[test]
+    fn rates_are_those_of_the_fills() {
+        let mut set = set(Combinations::Every);
+        for i in 0..500_u64 {
+            set.insert(&[i.to_le_bytes(), (i / 5).to_le_bytes(), (i / 50).to_le_bytes()]).unwrap();
+        }
+        let invented = set.false_positive(&[], &["a", "b"]).unwrap();
+        assert!(invented > 0.0 && invented < 0.001, "{invented}");
+        let stranger = set.false_positive(&["a", "b"], &[]).unwrap();
+        let (a, b) = (set.values[0].false_positive(), set.values[1].false_positive());
+        assert!((stranger / (a * b * invented) - 1.0).abs() < 1e-12);
+        assert_eq!(set.false_positive(&["b"], &[]), Ok(b));
+    }
+
+    proptest! {
+        #![proptest_config(crate::model::seeded())]
+
+        #[test]
+        fn every_question_that_a_key_answers_is_claimed(
+            keys in prop::collection::vec([0_u8..5, 0_u8..5, 0_u8..5], 1..40), mask in 1_usize..8,
+        ) {
+            for checked in [Combinations::Every, Combinations::Whole] {
+                let mut set = set(checked);
+                for key in &keys {
+                    set.insert(&key.map(|value| [value])).unwrap();
+                }
+                for key in &keys {
+                    let asked = (0..3).filter(|i| mask >> i & 1 == 1);
+                    let question: Vec<_> = asked.map(|i| (NAMES[i], [key[i]])).collect();
+                    let unchecked = checked == Combinations::Whole && question.len() == 2;
+                    let wanted = if unchecked { Answer::Apart } else { Answer::Yes };
+                    prop_assert_eq!(set.ask(&question), Ok(wanted));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! The dynamic filter: a list of equal components that grows and shrinks with its set.
+//!
+//! Keys go to the first component with room; when none has room, a component is added.
+//! Removals make room again, and [`DynamicFilter::shrink`] merges components that fit into
+//! one. A key is held when any component claims it, asked all at once through [`Slices`].
+//!
+//! Always true: a key that was added and not removed is claimed. A component's id means
+//! the same keys for ever: after a merge the old id leads to the merged component.
+//!
+//! What paper 4 leaves open: when several components claim a key, which one holds it?
+//! [`DynamicFilter::remove`] then keeps the key (never a false negative, but a residue);
+//! callers who remember the id that `insert` returned use [`DynamicFilter::remove_from`]
+//! and leave no residue.
+//!
+//! Unlike algorithm 3 of the paper, `remove` does not merge: at the brim, one key going in
+//! and out would merge and split on every turn. Merging is asked for, when it suits.
+//!
+//! Not here: rebuilding into a larger shape once [`DynamicFilter::is_past_plan`]; that
+//! takes the keys, which a filter does not have.
+
+mod ask;
+mod insert;
+mod merge;
+mod remove;
+
+pub use merge::Merge;
+pub use remove::Removal;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::slices::Slices;
+use super::{Component, CountingFilter};
+use crate::bits::BitVector;
+use crate::design;
+use crate::params::{ParamError, Rate, Shape};
+use crate::scheme::Scheme;
+
+/// Names a component of a dynamic filter for as long as the filter lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ComponentId(pub u32);
+
+/// A filter that grows by components of equal shape, and shrinks by merging them.
+///
+/// ```
+/// use umbel::DynamicFilter;
+///
+/// let mut filter = DynamicFilter::for_target(1_000, 0.01)?;
+/// let component = filter.insert("apple");
+/// for n in 0..5_000 {
+///     filter.insert(format!("key {n}"));
+/// }
+/// assert_eq!(filter.components().len(), 6);
+/// assert!(filter.remove_from(component, "apple"));
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
+#[derive(Clone, PartialEq)]
+pub struct DynamicFilter<C: Component = CountingFilter> {
+    scheme: Scheme,
+    capacity: u64,
+    max_components: u32,
+    components: Vec<(ComponentId, C)>,
+    /// Ids of merged components → ids of living ones.
+    aliases: BTreeMap<ComponentId, ComponentId>,
+    next_id: u32,
+    /// Kept only from [`SLICE_AT`] components on.
+    slices: Option<Slices>,
+    /// Index of the first component with room; their number if all are full.
+    room: usize,
+}
+
+/// From this many components on, slices are kept and asked: below, one plain probe of
+/// three bits is cheaper than `k` rows.
+const SLICE_AT: usize = 2;
+
+impl DynamicFilter {
+    /// Largest number of components planned for, unless told otherwise.
+    pub const MAX_COMPONENTS: u32 = 8;
+
+    /// A filter whose components hold `capacity` keys each, and whose false positive rate
+    /// stays below `rate` up to [`Self::MAX_COMPONENTS`] components.
+    ///
+    /// # Errors
+    /// If `capacity` is zero, `rate` is not between 0 and 1, or there is no memory.
+    pub fn for_target(capacity: u64, rate: f64) -> Result<Self, ParamError> {
+        Self::planned(capacity, rate, Self::MAX_COMPONENTS)
+    }
+}
+
+impl<C: Component> DynamicFilter<C> {
+    /// A filter whose components hold `capacity` keys each, and whose false positive rate
+    /// stays below `rate` up to `max_components` components: each is designed for
+    /// `1 - (1 - rate)^(1/max_components)`.
+    ///
+    /// # Errors
+    /// If a number is outside its range, or there is no memory.
+    pub fn planned(capacity: u64, rate: f64, max_components: u32) -> Result<Self, ParamError> {
+        let shape = design::dynamic_component(capacity, Rate::new(rate)?, max_components)?;
+        Self::new(shape.into(), capacity, max_components)
+    }
+
+    /// A filter of components of exactly this shape, for `capacity` keys each.
+    ///
+    /// # Errors
+    /// If `capacity` is zero, or there is no memory.
+    pub fn with_shape(shape: Shape, capacity: u64) -> Result<Self, ParamError> {
+        Self::new(shape.into(), capacity, DynamicFilter::MAX_COMPONENTS)
+    }
+
+    /// A filter of components of this scheme, for `capacity` keys each, planned for at most
+    /// `max_components` of them.
+    ///
+    /// # Errors
+    /// If `capacity` or `max_components` is zero, or there is no memory.
+    pub fn new(scheme: Scheme, capacity: u64, max_components: u32) -> Result<Self, ParamError> {
+        if capacity == 0 {
+            return Err(ParamError::Items(capacity));
+        }
+        if max_components == 0 || max_components > 1 << 16 {
+            return Err(ParamError::Components(max_components.into()));
+        }
+        let first = (ComponentId(0), C::empty(scheme)?);
+        Ok(Self {
+            scheme,
+            capacity,
+            max_components,
+            components: vec![first],
+            aliases: BTreeMap::new(),
+            next_id: 1,
+            slices: None,
+            room: 0,
+        })
+    }
+
+    /// A filter of parts that were decoded and checked: capacity, planned components and
+    /// next id; components in the order of their ids; aliases that lead to the living.
+    pub(crate) fn from_parts(
+        scheme: Scheme,
+        (capacity, max_components, next_id): (u64, u32, u32),
+        components: Vec<(ComponentId, C)>,
+        aliases: BTreeMap<ComponentId, ComponentId>,
+    ) -> Self {
+        let mut filter = Self {
+            scheme,
+            capacity,
+            max_components,
+            components,
+            aliases,
+            next_id,
+            slices: None,
+            room: 0,
+        };
+        filter.rebuild_slices();
+        filter.find_room(0);
+        filter
+    }
+
+    /// The id under which the keys of this component are held now.
+    pub(crate) fn living(&self, id: ComponentId) -> ComponentId {
+        self.aliases.get(&id).copied().unwrap_or(id)
+    }
+
+    /// Whether there are more components than planned, so that the promised rate no longer
+    /// holds: rebuild from the keys into a larger shape.
+    #[must_use]
+    pub fn is_past_plan(&self) -> bool {
+        self.components.len() > self.max_components as usize
+    }
+
+    /// The components with their ids, oldest first.
+    #[must_use]
+    pub fn components(&self) -> &[(ComponentId, C)] {
+        &self.components
+    }
+
+    /// The component of this id, unless it was merged away.
+    pub(crate) fn component(&self, id: ComponentId) -> Option<&C> {
+        let index = self.components.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        Some(&self.components[index].1)
+    }
+
+    /// Ids of merged components, and the ids of the living ones that have their keys.
+    pub(crate) const fn aliases(&self) -> &BTreeMap<ComponentId, ComponentId> {
+        &self.aliases
+    }
+
+    /// Keys that one component is planned for.
+    #[must_use]
+    pub const fn capacity(&self) -> u64 {
+        self.capacity
+    }
+
+    /// Components planned for.
+    #[must_use]
+    pub const fn max_components(&self) -> u32 {
+        self.max_components
+    }
+
+    /// The id that the next component will have.
+    #[must_use]
+    pub const fn next_id(&self) -> u32 {
+        self.next_id
+    }
+
+    /// Keys held, all components together.
+    #[must_use]
+    pub fn items(&self) -> u64 {
+        let items = self.components.iter().map(|(_, component)| component.items());
+        items.fold(0, u64::saturating_add)
+    }
+
+    /// Counters that stick at their largest value, all components together.
+    #[must_use]
+    pub fn stuck_counters(&self) -> u64 {
+        self.components.iter().map(|(_, component)| component.stuck_counters()).sum()
+    }
+
+    /// The chance that a random key is claimed, from the fills as they are:
+    /// `1 - Π (1 - fill^k)`.
+    #[must_use]
+    pub fn false_positive(&self) -> f64 {
+        let k = self.scheme.shape().hashes() as i32;
+        let fills = self.components.iter().map(|(_, component)| component.bits().fill());
+        -fills.map(|fill| (-fill.powi(k)).ln_1p()).sum::<f64>().exp_m1()
+    }
+
+    /// Shape of a component, and hasher.
+    #[must_use]
+    pub const fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
+    /// Gives a locked filter its seed.
+    ///
+    /// # Errors
+    /// If it is not the seed the filter was made with; nothing changes then.
+    pub fn unlock(&mut self, seed: crate::Seed) -> Result<(), crate::key_hash::WrongSeed> {
+        self.scheme.hasher_mut().unlock(seed)?;
+        for (_, component) in &mut self.components {
+            *component.scheme_mut() = self.scheme;
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory that the filter takes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let components = self.components.iter().map(|(_, component)| component.memory_bytes());
+        let slices = self.slices.as_ref().map_or(0, Slices::memory_bytes);
+        size_of::<Self>() + components.sum::<usize>() + slices
+    }
+
+    /// Bytes of memory that the filter takes at most once so many more keys were added:
+    /// what to ask before an insert that must not fail for want of memory.
+    #[must_use]
+    pub fn memory_bytes_with(&self, more: u64) -> u64 {
+        let free = |c: &C| self.capacity.saturating_sub(c.items());
+        let room = self.components.iter().map(|(_, c)| free(c)).fold(0, u64::saturating_add);
+        let added = more.saturating_sub(room).div_ceil(self.capacity);
+        if added == 0 {
+            return self.memory_bytes() as u64;
+        }
+        let components = added.saturating_add(self.components.len() as u64);
+        let each = self.components.iter().map(|(_, c)| c.memory_bytes() as u64).max().unwrap_or(0);
+        let slices = Slices::memory_bytes_of(components, self.scheme.shape().bits());
+        (size_of::<Self>() as u64)
+            .saturating_add(components.saturating_mul(each))
+            .saturating_add(slices)
+    }
+
+    /// Recounts everything that is kept up, the slow way.
+    ///
+    /// # Panics
+    /// If a promise of this type is broken: a bug in this crate.
+    pub fn validate(&self) {
+        let ids: Vec<_> = self.components.iter().map(|(id, _)| *id).collect();
+        assert!(ids.is_sorted_by(|a, b| a < b), "ids are distinct and ascending");
+        assert!(ids.iter().all(|id| id.0 < self.next_id), "ids are never given twice");
+        assert!(self.aliases.values().all(|id| ids.contains(id)), "aliases lead to the living");
+        let has_room = |(_, component): &(_, C)| component.items() < self.capacity;
+        let room = self.components.iter().position(has_room).unwrap_or(ids.len());
+        assert_eq!(self.room, room, "the first component with room is known");
+        if let Some(slices) = &self.slices {
+            assert_eq!(*slices, Slices::of(self.plain_bits()), "slices are kept up");
+        }
+    }
+
+    fn plain_bits(&self) -> impl Iterator<Item = &BitVector> {
+        self.components.iter().map(|(_, component)| component.bits())
+    }
+
+    /// Adds an empty component, in the order of ids; returns its index.
+    fn add_component(&mut self, id: ComponentId) -> usize {
+        let component = C::empty(self.scheme).expect("memory for another component");
+        let index = self.components.partition_point(|(other, _)| *other < id);
+        self.components.insert(index, (id, component));
+        self.next_id = self.next_id.max(id.0.checked_add(1).expect("fewer than 2^32 components"));
+        match &mut self.slices {
+            Some(slices) if index + 1 == self.components.len() => {
+                slices.add(index, self.components[index].1.bits());
+            }
+            _ => self.rebuild_slices(),
+        }
+        self.room = self.room.min(index);
+        index
+    }
+
+    /// Looks for the first component with room; all before `from` are known to be full.
+    fn find_room(&mut self, from: usize) {
+        let has_room = |(_, component): &(_, C)| component.items() < self.capacity;
+        let found = self.components[from..].iter().position(has_room);
+        self.room = found.map_or(self.components.len(), |after| from + after);
+    }
+
+    /// Keys were added to the component at `index`, which may be full now.
+    fn was_filled(&mut self, index: usize) {
+        if index == self.room {
+            self.find_room(index);
+        }
+    }
+
+    fn rebuild_slices(&mut self) {
+        let pays = self.components.len() >= SLICE_AT;
+        self.slices = pays.then(|| Slices::of(self.plain_bits()));
+    }
+
+    /// Where the component of this id, or the one it was merged into, stands.
+    fn index_of(&self, id: ComponentId) -> Option<usize> {
+        let id = self.living(id);
+        self.components.binary_search_by_key(&id, |(id, _)| *id).ok()
+    }
+}
+
+impl<C: Component> fmt::Debug for DynamicFilter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (components, items) = (self.components.len(), self.items());
+        write!(f, "DynamicFilter({:?}, {components} components, {items} items)", self.scheme)
+    }
+}

@@ -1,0 +1,99 @@
+//! What a host may want to know of routing, and what it counts.
+
+use crate::replica::{Incarnation, Name};
+
+/// Names a query: who asked, in which life, and its number there.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QueryId {
+    /// The host that asked.
+    pub host: Name,
+    /// Its life.
+    pub incarnation: Incarnation,
+    /// Counts its queries.
+    pub number: u64,
+}
+
+/// What became of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Located {
+    /// Which query.
+    pub query: QueryId,
+    /// Hosts that hold the object, each once, with the hops to them; none: not found within the
+    /// limits of hops and walk.
+    pub holders: Vec<(Name, u32)>,
+    /// Whether every host that was asked has answered in time.
+    pub is_complete: bool,
+}
+
+/// Something that happened in routing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Event {
+    /// A neighbour was heard of, for the first time or again.
+    Up(Name),
+    /// A neighbour is gone or silent; nothing is routed over its link.
+    Down(Name),
+    /// Another home is reachable.
+    Reached(Name),
+    /// A home is reachable no more.
+    Lost(Name),
+    /// A query's first holder: more may follow until it is [`Event::Located`].
+    Found {
+        /// Which query.
+        query: QueryId,
+        /// Who holds the object.
+        holder: Name,
+        /// How far that is.
+        hops: u32,
+    },
+    /// A query is done.
+    Located(Located),
+    /// The overlay agreed on another plan.
+    Replanned {
+        /// Keys of a home, on average.
+        items: u64,
+        /// Filters of an entry.
+        filters: u64,
+    },
+    /// A message was refused; nothing changed.
+    Refused {
+        /// Who sent it.
+        from: Name,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Another host lives under this host's name.
+    NameTaken,
+}
+
+/// What was counted since the host started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Messages that arrived.
+    pub messages: u64,
+    /// Messages that were refused: malformed, of another set or cluster, from no neighbour.
+    pub refused: u64,
+    /// Filters that an entry had no room for.
+    pub refused_filters: u64,
+    /// Updates that did not follow on what was here.
+    pub gaps: u64,
+    /// Filters sent to neighbours, whole or as changes.
+    pub adverts_sent: u64,
+    /// Bytes of these, and of distances and withdrawals.
+    pub advert_bytes_sent: u64,
+    /// Lists sent because a neighbour's table and what came of it differed.
+    pub repairs_sent: u64,
+    /// Queries sent on over links that claim the key.
+    pub claimed_forwards: u64,
+    /// Of these, answered without a holder: mostly noise of the filters.
+    pub wrong_forwards: u64,
+    /// Steps of walks sent on.
+    pub walk_forwards: u64,
+    /// Queries that came again: by another way, or repeated.
+    pub repeated_queries: u64,
+    /// Queries that were given up because answers did not come.
+    pub expired_queries: u64,
+    /// Messages, events and queries dropped for want of room.
+    pub dropped: u64,
+}

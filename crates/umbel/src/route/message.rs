@@ -1,0 +1,421 @@
+//! Messages between neighbours, as bytes.
+//!
+//! ```text
+//! message = version 1, kind byte, name of the set, body, crc32c of all before
+//! advert (16) home, life, epoch, base epoch + 1 or 0 for nothing, hops, scheme, checksum,
+//!             items, links, filters, part, parts, the part's bytes
+//! reach  (17) home, life, epoch, hops or 0 for no longer
+//! hello  (18) life, sum of what was told, plan: number, by whom, kind, depth, items, filters, rate
+//! have   (19) homes: each name, life, epoch, hops
+//! query  (20) id: host, life, number; hops, limit, walk, patience in ms, key
+//! reply  (21) id, 0 more to come | 1 done | 2 done but somebody did not answer, walk,
+//!             holders: each name, hops
+//! ```
+//!
+//! Names, schemes and numbers are written as in the replica protocol. Always true: any bytes
+//! decode to a message or an error; names, lists and keys are bounded before they are believed.
+
+use super::event::QueryId;
+use super::plan::{EntryKind, Plan};
+use super::table::Filters;
+use crate::codec::{DecodeError, Reader, put_varint};
+use crate::filter::ComponentId;
+use crate::replica::image::{Image, ImageComponent};
+use crate::replica::message::{bounded, epoch, name, put_name, put_scheme, scheme};
+use crate::replica::{Epoch, Incarnation, Name};
+use crate::scheme::Scheme;
+
+/// Any message.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Message {
+    Advert(Advert),
+    Reach(Reach),
+    Hello(Hello),
+    Have(Vec<Told>),
+    Query(Query),
+    Reply(Reply),
+}
+
+/// One state of a home's filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Version {
+    pub(crate) incarnation: Incarnation,
+    pub(crate) epoch: Epoch,
+}
+
+/// What a home says of itself, so that everybody can measure the overlay.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Facts {
+    /// Keys that it holds.
+    pub(crate) items: u64,
+    /// Its links.
+    pub(crate) links: u64,
+    /// Filters that were offered to it, over all links together.
+    pub(crate) filters: u64,
+}
+
+/// A home's filter, or a part of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Advert {
+    pub(crate) home: Name,
+    pub(crate) version: Version,
+    /// What the bytes are a change of; `None` for nothing at all.
+    pub(crate) base: Option<Epoch>,
+    pub(crate) hops: u8,
+    pub(crate) scheme: Scheme,
+    /// Of the filter that results.
+    pub(crate) checksum: u64,
+    pub(crate) facts: Facts,
+    pub(crate) part: u32,
+    pub(crate) parts: u32,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// How far a home is whose filter the receiver has.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reach {
+    pub(crate) home: Name,
+    pub(crate) version: Version,
+    /// `None`: reachable no longer.
+    pub(crate) hops: Option<u8>,
+}
+
+/// Sent to every neighbour every few seconds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Hello {
+    pub(crate) incarnation: Incarnation,
+    /// Of all that the neighbour was told.
+    pub(crate) sum: u64,
+    pub(crate) plan: Numbered,
+}
+
+/// A plan, and which of several.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Numbered {
+    pub(crate) number: u64,
+    pub(crate) by: Name,
+    pub(crate) plan: Plan,
+}
+
+/// What a neighbour was told of a home.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) home: Name,
+    pub(crate) version: Version,
+    pub(crate) hops: u8,
+}
+
+/// Who holds a key?
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Query {
+    pub(crate) id: QueryId,
+    pub(crate) hops: u8,
+    pub(crate) limit: u8,
+    pub(crate) walk: u32,
+    /// How long the sender waits for the answer.
+    pub(crate) patience_ms: u32,
+    pub(crate) key: Vec<u8>,
+}
+
+/// What came of a query.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reply {
+    pub(crate) id: QueryId,
+    /// Whether this is the last of it.
+    pub(crate) done: bool,
+    /// Whether everybody who was asked has answered.
+    pub(crate) is_complete: bool,
+    /// Steps of the walk that were not spent.
+    pub(crate) walk: u32,
+    pub(crate) holders: Vec<(Name, u32)>,
+}
+
+const VERSION: u8 = 1;
+const ADVERT: u8 = 16;
+const REACH: u8 = 17;
+const HELLO: u8 = 18;
+const HAVE: u8 = 19;
+const QUERY: u8 = 20;
+const REPLY: u8 = 21;
+
+const MORE: u8 = 0;
+const DONE: u8 = 1;
+const GIVEN_UP: u8 = 2;
+
+/// Bounds of lists, keys, parts.
+pub(crate) const MOST_HOMES: usize = 1 << 20;
+pub(crate) const MOST_HOLDERS: usize = 1024;
+pub(crate) const LONGEST_KEY: usize = 64 << 10;
+pub(crate) const MOST_PARTS: u32 = 1 << 16;
+/// Longest part of an advert.
+pub(crate) const LONGEST_PART: usize = 128 << 10;
+
+/// The set that a message is about, without a look at the rest: a host has a router for each.
+#[must_use]
+pub fn set_of(message: &[u8]) -> Option<Name> {
+    let mut reader = Reader::new(message);
+    let [version, kind] = reader.array().ok()?;
+    let known = version == VERSION && (ADVERT..=REPLY).contains(&kind);
+    name(&mut reader).ok().filter(|_| known)
+}
+
+impl Message {
+    pub(crate) fn encode(&self, set: &Name) -> Vec<u8> {
+        let kind = match self {
+            Self::Advert(_) => ADVERT,
+            Self::Reach(_) => REACH,
+            Self::Hello(_) => HELLO,
+            Self::Have(_) => HAVE,
+            Self::Query(_) => QUERY,
+            Self::Reply(_) => REPLY,
+        };
+        let mut out = vec![VERSION, kind];
+        put_name(&mut out, set);
+        match self {
+            Self::Advert(advert) => advert.write(&mut out),
+            Self::Reach(reach) => reach.write(&mut out),
+            Self::Hello(hello) => hello.write(&mut out),
+            Self::Have(homes) => write_have(homes, &mut out),
+            Self::Query(query) => query.write(&mut out),
+            Self::Reply(reply) => reply.write(&mut out),
+        }
+        let checksum = crc32c::crc32c(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// The set that a message is about, and the message.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<(Name, Self), DecodeError> {
+        let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
+        let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
+        if stored != found {
+            return Err(DecodeError::Checksum { stored, found });
+        }
+        let mut reader = Reader::new(sealed);
+        match reader.byte()? {
+            VERSION => {}
+            version => return Err(DecodeError::Version(version)),
+        }
+        let kind = reader.byte()?;
+        let set = name(&mut reader)?;
+        let message = match kind {
+            ADVERT => Self::Advert(Advert::read(&mut reader)?),
+            REACH => Self::Reach(Reach::read(&mut reader)?),
+            HELLO => Self::Hello(Hello::read(&mut reader)?),
+            HAVE => Self::Have(read_have(&mut reader)?),
+            QUERY => Self::Query(Query::read(&mut reader)?),
+            REPLY => Self::Reply(Reply::read(&mut reader)?),
+            _ => return Err(DecodeError::Malformed("unknown kind of message")),
+        };
+        reader.end()?;
+        Ok((set, message))
+    }
+}
+
+impl Version {
+    fn write(self, out: &mut Vec<u8>) {
+        put_varint(out, self.incarnation.0);
+        put_varint(out, self.epoch.0);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { incarnation: Incarnation(reader.varint()?), epoch: epoch(reader)? })
+    }
+}
+
+impl Advert {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_name(out, &self.home);
+        self.version.write(out);
+        put_varint(out, self.base.map_or(0, |base| base.0 + 1));
+        out.push(self.hops);
+        put_scheme(out, &self.scheme);
+        out.extend_from_slice(&self.checksum.to_le_bytes());
+        for number in [self.facts.items, self.facts.links, self.facts.filters] {
+            put_varint(out, number);
+        }
+        put_varint(out, self.part.into());
+        put_varint(out, self.parts.into());
+        out.extend_from_slice(&self.bytes);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (home, version) = (name(reader)?, Version::read(reader)?);
+        let base = reader.varint()?.checked_sub(1).map(Epoch);
+        let (hops, scheme, checksum) = (distance(reader)?, scheme(reader)?, reader.u64()?);
+        let facts =
+            Facts { items: reader.varint()?, links: reader.varint()?, filters: reader.varint()? };
+        let (part, parts) = (reader.varint32()?, reader.varint32()?);
+        if part >= parts || parts > MOST_PARTS {
+            return Err(DecodeError::Malformed("a part is out of range"));
+        }
+        let bytes = reader.take_all().to_vec();
+        Ok(Self { home, version, base, hops, scheme, checksum, facts, part, parts, bytes })
+    }
+}
+
+impl Reach {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_name(out, &self.home);
+        self.version.write(out);
+        out.push(self.hops.unwrap_or(0));
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (home, version) = (name(reader)?, Version::read(reader)?);
+        Ok(Self { home, version, hops: Some(reader.byte()?).filter(|hops| *hops > 0) })
+    }
+}
+
+impl Hello {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_varint(out, self.incarnation.0);
+        out.extend_from_slice(&self.sum.to_le_bytes());
+        let Numbered { number, by, plan } = &self.plan;
+        put_varint(out, *number);
+        put_name(out, by);
+        out.extend([plan.kind.code(), plan.depth]);
+        put_varint(out, plan.items);
+        put_varint(out, plan.filters);
+        out.extend_from_slice(&plan.false_positive.to_bits().to_le_bytes());
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (incarnation, sum) = (Incarnation(reader.varint()?), reader.u64()?);
+        let (number, by) = (reader.varint()?, name(reader)?);
+        let [kind, depth] = reader.array()?;
+        let kind = EntryKind::from_code(kind);
+        let plan = Plan {
+            kind: kind.ok_or(DecodeError::Malformed("unknown kind of entry"))?,
+            depth,
+            items: reader.varint()?,
+            filters: reader.varint()?,
+            false_positive: f64::from_bits(reader.u64()?),
+        };
+        plan.shape()?;
+        Ok(Self { incarnation, sum, plan: Numbered { number, by, plan } })
+    }
+}
+
+impl Told {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        put_name(out, &self.home);
+        self.version.write(out);
+        out.push(self.hops);
+    }
+}
+
+fn write_have(homes: &[Told], out: &mut Vec<u8>) {
+    put_varint(out, homes.len() as u64);
+    homes.iter().for_each(|told| told.write(out));
+}
+
+fn read_have(reader: &mut Reader<'_>) -> Result<Vec<Told>, DecodeError> {
+    let mut homes = Vec::new();
+    for _ in 0..bounded(reader, MOST_HOMES as u64)? {
+        let (home, version) = (name(reader)?, Version::read(reader)?);
+        homes.push(Told { home, version, hops: distance(reader)? });
+    }
+    Ok(homes)
+}
+
+impl Query {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_id(out, &self.id);
+        out.extend([self.hops, self.limit]);
+        put_varint(out, self.walk.into());
+        put_varint(out, self.patience_ms.into());
+        out.extend_from_slice(&self.key);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let id = id(reader)?;
+        let [hops, limit] = reader.array()?;
+        let (walk, patience_ms) = (reader.varint32()?, reader.varint32()?);
+        let key = reader.take_all().to_vec();
+        if key.len() > LONGEST_KEY {
+            return Err(DecodeError::Malformed("a key is too long"));
+        }
+        Ok(Self { id, hops, limit, walk, patience_ms, key })
+    }
+}
+
+impl Reply {
+    fn write(&self, out: &mut Vec<u8>) {
+        put_id(out, &self.id);
+        out.push(match (self.done, self.is_complete) {
+            (false, _) => MORE,
+            (true, true) => DONE,
+            (true, false) => GIVEN_UP,
+        });
+        put_varint(out, self.walk.into());
+        put_varint(out, self.holders.len() as u64);
+        for (holder, hops) in &self.holders {
+            put_name(out, holder);
+            put_varint(out, (*hops).into());
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let id = id(reader)?;
+        let (done, is_complete) = match reader.byte()? {
+            MORE => (false, true),
+            DONE => (true, true),
+            GIVEN_UP => (true, false),
+            _ => return Err(DecodeError::Malformed("a reply is the last or not")),
+        };
+        let walk = reader.varint32()?;
+        let mut holders = Vec::new();
+        for _ in 0..bounded(reader, MOST_HOLDERS as u64)? {
+            holders.push((name(reader)?, reader.varint32()?));
+        }
+        Ok(Self { id, done, is_complete, walk, holders })
+    }
+}
+
+fn put_id(out: &mut Vec<u8>, id: &QueryId) {
+    put_name(out, &id.host);
+    put_varint(out, id.incarnation.0);
+    put_varint(out, id.number);
+}
+
+fn id(reader: &mut Reader<'_>) -> Result<QueryId, DecodeError> {
+    let (host, incarnation) = (name(reader)?, Incarnation(reader.varint()?));
+    Ok(QueryId { host, incarnation, number: reader.varint()? })
+}
+
+fn distance(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
+    match reader.byte()? {
+        0 => Err(DecodeError::Malformed("a home is at least a hop away")),
+        hops => Ok(hops),
+    }
+}
+
+/// Bytes of the message that carries a filter whole from its home: what simulations count.
+#[must_use]
+pub fn advert_bytes(set: &Name, home: &Name, filters: &Filters<'_>) -> usize {
+    let components = filters.components.iter().zip(0..);
+    let components =
+        components.map(|(bits, id)| ImageComponent::new(ComponentId(id), (*bits).clone()));
+    let image = Image::new(*filters.scheme, components.collect());
+    let advert = Advert {
+        home: home.clone(),
+        version: Version { incarnation: Incarnation(1), epoch: Epoch(1) },
+        base: None,
+        hops: 1,
+        scheme: *filters.scheme,
+        checksum: image.checksum(),
+        facts: Facts::default(),
+        part: 0,
+        parts: 1,
+        bytes: super::router::coded(&image),
+    };
+    Message::Advert(advert).encode(set).len()
+}
+
+/// Bytes of the message that tells a distance without a filter.
+#[must_use]
+pub fn reach_bytes(set: &Name, home: &Name) -> usize {
+    let version = Version { incarnation: Incarnation(1), epoch: Epoch(1) };
+    Message::Reach(Reach { home: home.clone(), version, hops: Some(1) }).encode(set).len()
+}

@@ -1,0 +1,311 @@
+//! What is learnt from neighbours: links that come and go, filters, distances, repairs.
+
+use std::time::Duration;
+
+use super::{Known, Published, Router, Store, changed, coded, decoded};
+use crate::catalogue::Catalogue;
+use crate::codec::DecodeError;
+use crate::replica::Name;
+use crate::replica::image::Image;
+use crate::route::event::Event;
+use crate::route::heard::{Link, Said, sum_of};
+use crate::route::message::{Advert, Hello, MOST_HOMES, Message, Reach, Told};
+use crate::route::plan::EntryKind;
+use crate::route::table::{Filters, HomeId, LinkId};
+use crate::scheme::Scheme;
+
+/// A neighbour is sent a list of what it said at most this often.
+const REPAIR_EVERY: Duration = Duration::from_secs(1);
+/// Hellos whose sum differs before a list is sent: one may just have overtaken an advert.
+const PATIENCE: u32 = 2;
+
+impl<C: Catalogue> Router<C> {
+    /// A neighbour is there: it is told everything within range.
+    pub(super) fn connect(&mut self, now: Duration, neighbour: &Name) {
+        if self.links.contains_key(neighbour) {
+            return;
+        }
+        self.next_id = self.next_id.wrapping_add(1);
+        let id = LinkId(self.next_id);
+        self.links.insert(neighbour.clone(), Link::new(now, id));
+        self.link_names.insert(id, neighbour.clone());
+        self.news.insert(self.config.name.clone());
+        self.news.extend(self.homes.keys().cloned());
+        self.event(Event::Up(neighbour.clone()));
+    }
+
+    /// A neighbour is gone: nothing goes over its link, and queries do not wait for it.
+    pub(super) fn disconnect(&mut self, now: Duration, neighbour: &Name) {
+        let Some(link) = self.links.remove(neighbour) else { return };
+        self.link_names.remove(&link.id);
+        self.table.remove_link(link.id);
+        for home in link.heard.keys() {
+            self.moved(home);
+        }
+        self.event(Event::Down(neighbour.clone()));
+        self.unanswered(now, link.id);
+    }
+
+    pub(super) fn handle_advert(&mut self, now: Duration, from: &Name, advert: Advert) {
+        if let Err(reason) = self.accepts(&advert.scheme, advert.hops) {
+            return self.refuse(from, reason);
+        }
+        if advert.home == self.config.name {
+            return self.handle_own_name(from, &advert.home, advert.version.incarnation);
+        }
+        let most_bytes = (self.config.max_bits / 4) as usize + (1 << 20);
+        let Some(link) = self.links.get_mut(from) else { return };
+        let Some(advert) = link.parts.take(advert, most_bytes) else { return };
+        let here = self.homes.get(&advert.home).map(|known| known.published.version);
+        if here < Some(advert.version) {
+            match self.read(&advert) {
+                Ok(Some(image)) => self.store(&advert, &image),
+                Ok(None) => {
+                    self.counters.gaps += 1;
+                    return self.repair(now, from);
+                }
+                Err(error) => {
+                    self.refuse(from, error.to_string());
+                    return self.repair(now, from);
+                }
+            }
+        }
+        let said = Said { version: advert.version, hops: advert.hops };
+        self.said(from, &advert.home, said);
+    }
+
+    pub(super) fn handle_reach(&mut self, now: Duration, from: &Name, reach: &Reach) {
+        if reach.home == self.config.name {
+            return self.handle_own_name(from, &reach.home, reach.version.incarnation);
+        }
+        let Some(hops) = reach.hops else { return self.unsaid(from, &reach.home) };
+        if hops > self.plan.plan.depth {
+            return self.refuse(from, String::from("it is about a home beyond the range"));
+        }
+        let said = Said { version: reach.version, hops };
+        let here = self.homes.get(&reach.home).map(|known| known.published.version);
+        let refused =
+            self.links.get(from).is_some_and(|link| link.refused.contains_key(&reach.home));
+        if here >= Some(reach.version) {
+            self.said(from, &reach.home, said);
+        } else if refused {
+            // Still no room, and no bits to try it with.
+            if let Some(link) = self.links.get_mut(from) {
+                link.heard.insert(reach.home.clone(), said);
+            }
+        } else {
+            self.counters.gaps += 1;
+            self.repair(now, from);
+        }
+    }
+
+    pub(super) fn handle_hello(&mut self, now: Duration, from: &Name, hello: &Hello) {
+        self.adopt(now, &hello.plan);
+        let Some(link) = self.links.get_mut(from) else { return };
+        let before = link.incarnation.replace(hello.incarnation);
+        if before.is_some_and(|before| before != hello.incarnation) {
+            // Another life: it knows nothing of what the last one was told.
+            self.disconnect(now, from);
+            self.connect(now, from);
+            return self.handle_hello(now, from, hello);
+        }
+        link.differing = if sum_of(&link.heard) == hello.sum { 0 } else { link.differing + 1 };
+        if link.differing >= PATIENCE {
+            self.repair(now, from);
+        }
+    }
+
+    /// A neighbour lists what it has of what it was told: all else is told again.
+    pub(super) fn handle_have(&mut self, from: &Name, homes: Vec<Told>) {
+        let Some(link) = self.links.get_mut(from) else { return };
+        let said =
+            homes.into_iter().map(|Told { home, version, hops }| (home, Said { version, hops }));
+        let before = std::mem::replace(&mut link.told, said.collect());
+        self.news.extend(before.into_keys());
+        self.news.extend(link.told.keys().cloned());
+        self.news.extend(self.homes.keys().cloned());
+        self.news.insert(self.config.name.clone());
+    }
+
+    /// Lists for a neighbour what is here of what it said, so that it says the rest again.
+    fn repair(&mut self, now: Duration, neighbour: &Name) {
+        let Some(link) = self.links.get_mut(neighbour) else { return };
+        if link.repaired_at.is_some_and(|before| now < before + REPAIR_EVERY) {
+            return;
+        }
+        link.repaired_at = Some(now);
+        link.differing = 0;
+        // Of homes that were admitted, the version that is here; of those refused, the one that was.
+        for (home, said) in &mut link.heard {
+            if let Some(known) = self.homes.get(home).filter(|_| !link.refused.contains_key(home)) {
+                said.version = known.published.version;
+            }
+        }
+        let told = |(home, said): (&Name, &Said)| Told {
+            home: home.clone(),
+            version: said.version,
+            hops: said.hops,
+        };
+        let homes: Vec<Told> = link.heard.iter().map(told).take(MOST_HOMES).collect();
+        self.counters.repairs_sent += 1;
+        self.send(neighbour, &Message::Have(homes));
+    }
+
+    /// Somebody speaks of this host's own name: an echo, or another host of that name.
+    fn handle_own_name(&mut self, from: &Name, home: &Name, life: crate::replica::Incarnation) {
+        if life > self.config.incarnation {
+            self.event(Event::NameTaken);
+        }
+        self.unsaid(from, home);
+    }
+
+    /// The filter that an advert leads to; `None` if what it changes is not here.
+    fn read(&self, advert: &Advert) -> Result<Option<Image>, DecodeError> {
+        let most = (self.config.max_bits / advert.scheme.shape().bits()) as usize;
+        let image = match advert.base {
+            None => decoded(&advert.scheme, &advert.bytes, most)?,
+            Some(base) => {
+                let Some(known) = self.homes.get(&advert.home) else { return Ok(None) };
+                let here = &known.published;
+                let life = advert.version.incarnation;
+                if (here.version.incarnation, here.version.epoch) != (life, base)
+                    || here.scheme != advert.scheme
+                {
+                    return Ok(None);
+                }
+                changed(&here.image(), &advert.bytes, most)?
+            }
+        };
+        match image.checksum() {
+            found if found == advert.checksum => Ok(Some(image)),
+            found => Err(DecodeError::WrongResult { stored: advert.checksum, found }),
+        }
+    }
+
+    /// Keeps a home's newer filter, and lets the links that admit it have it.
+    fn store(&mut self, advert: &Advert, image: &Image) {
+        let published = Published {
+            version: advert.version,
+            scheme: self.own_scheme(&advert.scheme),
+            checksum: advert.checksum,
+            coded: coded(image),
+            delta: advert.base.map(|base| (base, advert.bytes.clone())),
+            facts: advert.facts,
+        };
+        let Some(known) = self.homes.get_mut(&advert.home) else {
+            self.next_id = self.next_id.wrapping_add(1);
+            let id = HomeId(self.next_id);
+            self.home_names.insert(id, advert.home.clone());
+            let known = Known { id, published, is_reached: false };
+            self.homes.insert(advert.home.clone(), known);
+            return;
+        };
+        let id = known.id;
+        let before = std::mem::replace(&mut known.published, published);
+        let grown = before.scheme == known.published.scheme && grown(&before.image(), image);
+        let scheme = known.published.scheme;
+        let store = Store { homes: &self.homes, names: &self.home_names };
+        let refused = self.table.update(id, &filters(&scheme, image), grown, &store);
+        let components = image.components().len() as u64;
+        for link in refused {
+            self.counters.refused_filters += 1;
+            let link = self.link_names.get(&link).and_then(|name| self.links.get_mut(name));
+            if let Some(link) = link {
+                link.refused.insert(advert.home.clone(), components);
+            }
+        }
+        self.news.insert(advert.home.clone());
+    }
+
+    /// A neighbour said how far a home is, whose filter is here.
+    fn said(&mut self, from: &Name, home: &Name, said: Said) {
+        let (Some(link), Some(known)) = (self.links.get_mut(from), self.homes.get(home)) else {
+            return;
+        };
+        if link.heard.len() >= MOST_HOMES && !link.heard.contains_key(home) {
+            self.counters.dropped += 1;
+            return self.moved(home);
+        }
+        link.heard.insert(home.clone(), said);
+        let (image, scheme, id) = (known.published.image(), known.published.scheme, known.id);
+        let moves = self.table.distance(link.id, id).is_some_and(|hops| hops != said.hops);
+        if moves && self.plan.plan.kind == EntryKind::Attenuated {
+            let store = Store { homes: &self.homes, names: &self.home_names };
+            self.table.withdraw(link.id, id, &store);
+        }
+        match self.table.offer(link.id, id, said.hops, &filters(&scheme, &image)) {
+            Ok(()) => {
+                link.refused.remove(home);
+                let known = self.homes.get_mut(home).filter(|known| !known.is_reached);
+                if let Some(known) = known {
+                    known.is_reached = true;
+                    self.event(Event::Reached(home.clone()));
+                }
+            }
+            Err(_) => {
+                link.refused.insert(home.clone(), image.components().len() as u64);
+                self.counters.refused_filters += 1;
+            }
+        }
+        self.moved(home);
+    }
+
+    /// A neighbour no longer has a way to a home: there may be room for another one.
+    fn unsaid(&mut self, from: &Name, home: &Name) {
+        let Some(link) = self.links.get_mut(from) else { return };
+        link.heard.remove(home);
+        link.refused.remove(home);
+        if let Some(known) = self.homes.get(home) {
+            let store = Store { homes: &self.homes, names: &self.home_names };
+            self.table.withdraw(link.id, known.id, &store);
+            // Forgotten, so that sums differ and the neighbour offers them again.
+            for refused in std::mem::take(&mut link.refused).into_keys() {
+                link.heard.remove(&refused);
+            }
+        }
+        self.moved(home);
+    }
+
+    /// Links to a home came or went; without any, it is forgotten.
+    fn moved(&mut self, home: &Name) {
+        let Some(known) = self.homes.get(home) else { return };
+        if self.table.via(known.id).is_empty() {
+            let is_reached = known.is_reached;
+            self.home_names.remove(&known.id);
+            self.homes.remove(home);
+            if is_reached {
+                self.event(Event::Lost(home.clone()));
+            }
+        }
+        self.news.insert(home.clone());
+    }
+
+    /// Whether a filter of this scheme, from this far, may be held here.
+    fn accepts(&self, scheme: &Scheme, hops: u8) -> Result<(), String> {
+        self.own_scheme(scheme).check(scheme).map_err(|mismatch| mismatch.to_string())?;
+        let (bits, most) = (scheme.shape().bits(), self.config.max_bits);
+        if bits > most {
+            return Err(format!("its filter has {bits} bits, and {most} are accepted"));
+        }
+        if hops > self.plan.plan.depth {
+            return Err(String::from("it is about a home beyond the range"));
+        }
+        Ok(())
+    }
+
+    /// The scheme of this shape with the overlay's hasher, which knows its seed.
+    const fn own_scheme(&self, scheme: &Scheme) -> Scheme {
+        Scheme::new(*scheme.shape(), self.config.hasher)
+    }
+}
+
+fn filters<'a>(scheme: &'a Scheme, image: &'a Image) -> Filters<'a> {
+    Filters { scheme, components: image.components().iter().map(|part| &part.bits).collect() }
+}
+
+/// Whether the newer of two images has all bits of the older.
+fn grown(old: &Image, new: &Image) -> bool {
+    old.components().iter().all(|before| {
+        new.component(before.id).is_some_and(|after| before.bits.is_subset_of(&after.bits))
+    })
+}

@@ -1,0 +1,450 @@
+//! A host's share of routing: its own filter, its links, the queries that pass.
+//!
+//! Call order as for the replica engine: any `handle_*`, `add`, `remove` or `locate`, then
+//! `poll_transmit` and `poll_event` until both return `None`, then sleep until `poll_timeout` or
+//! the next happening, and `handle_timeout`. `now` is the time since any fixed moment and never
+//! goes back. The driver says which links there are: `handle_link_up`, `handle_link_down`.
+//!
+//! Distances are those of a distance-vector protocol whose infinity is the plan's depth: a home
+//! is advertised one hop farther than its nearest link has it, over all other links. So every
+//! filter travels `d` hops, each version once over a link, and what is withdrawn is gone
+//! everywhere after at most `d` rounds.
+//!
+//! Always true: same inputs, same outputs, bit for bit; a home is told of only while some link
+//! admits it; queries end, whatever is lost, when their time is over; queues and lists are
+//! bounded, and what does not fit is dropped and counted.
+//!
+//! Not here: sockets and clocks; which links to have.
+
+mod adverts;
+mod config;
+mod learning;
+mod queries;
+mod replan;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+pub use config::Config;
+use queries::Passing;
+pub use replan::Survey;
+
+use super::event::{Counters, Event, QueryId};
+use super::heard::Link;
+use super::message::{Facts, Hello, Message, Numbered, Version};
+use super::table::{HomeId, LinkId, Stored, Table};
+use crate::bits::BitVector;
+use crate::catalogue::Catalogue;
+use crate::codec::{DecodeError, Reader};
+use crate::params::ParamError;
+use crate::replica::image::Image;
+use crate::replica::paged::{MOST_COMPONENTS, Target, decode_changes, encode_changes};
+use crate::replica::{Epoch, Home, Name, Policy};
+use crate::scheme::Scheme;
+
+/// A message that is to be sent over a link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Transmit {
+    /// The neighbour.
+    pub to: Name,
+    /// The message.
+    pub bytes: Vec<u8>,
+}
+
+/// A home's filter as it was last published.
+#[derive(Debug, Clone)]
+struct Published {
+    version: Version,
+    scheme: Scheme,
+    checksum: u64,
+    /// The whole filter, coded as a change from nothing.
+    coded: Vec<u8>,
+    /// What led here from the epoch before.
+    delta: Option<(Epoch, Vec<u8>)>,
+    facts: Facts,
+}
+
+impl Published {
+    /// The filter as bits.
+    fn image(&self) -> Image {
+        decoded(&self.scheme, &self.coded, usize::MAX).expect("what is stored was decoded before")
+    }
+}
+
+/// Another home that some link admits.
+#[derive(Debug)]
+struct Known {
+    id: HomeId,
+    published: Published,
+    /// Whether a link was ever admitted from it, so that its loss is news.
+    is_reached: bool,
+}
+
+/// The filters of known homes, by their ids.
+struct Store<'a> {
+    homes: &'a BTreeMap<Name, Known>,
+    names: &'a BTreeMap<HomeId, Name>,
+}
+
+impl Stored for Store<'_> {
+    fn load(&self, home: HomeId) -> Option<(Scheme, Vec<BitVector>)> {
+        let known = self.homes.get(self.names.get(&home)?)?;
+        let image = known.published.image();
+        let bits = image.components().iter().map(|component| component.bits.clone());
+        Some((known.published.scheme, bits.collect()))
+    }
+}
+
+/// Messages and events that wait to be polled; more are dropped and counted.
+const QUEUE: usize = 65_536;
+
+/// A host's share of routing one set.
+#[derive(Debug)]
+pub struct Router<C> {
+    config: Config,
+    plan: Numbered,
+    own: Home<C>,
+    /// What was published of the own set.
+    published: Option<Published>,
+    /// Neighbours that the driver says there are.
+    neighbours: BTreeSet<Name>,
+    /// Those that are heard of.
+    links: BTreeMap<Name, Link>,
+    link_names: BTreeMap<LinkId, Name>,
+    homes: BTreeMap<Name, Known>,
+    home_names: BTreeMap<HomeId, Name>,
+    table: Table,
+    /// Homes of which neighbours may have to be told something new.
+    news: BTreeSet<Name>,
+    passing: BTreeMap<QueryId, Passing>,
+    timers: BTreeSet<(Duration, QueryId)>,
+    next_id: u32,
+    next_query: u64,
+    next_hello: Duration,
+    /// Hellos in a row at which measure and plan were apart.
+    drifting: u32,
+    random: u64,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    counters: Counters,
+}
+
+impl<C: Catalogue> Router<C> {
+    /// A host that has no links yet and publishes what its catalogue holds.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory.
+    pub fn new(now: Duration, config: Config, catalogue: C) -> Result<Self, ParamError> {
+        let (plan, hasher) = (config.plan, config.hasher);
+        let (policy, intervals) = (config.policy, config.intervals);
+        let own =
+            Home::of_shape(hasher, plan.shape()?, plan.capacity(), policy, intervals, catalogue)?;
+        let mut router = Self {
+            plan: Numbered { number: 0, by: config.name.clone(), plan },
+            own,
+            published: None,
+            neighbours: BTreeSet::new(),
+            links: BTreeMap::new(),
+            link_names: BTreeMap::new(),
+            homes: BTreeMap::new(),
+            home_names: BTreeMap::new(),
+            table: Table::new(&plan, hasher),
+            news: BTreeSet::new(),
+            passing: BTreeMap::new(),
+            timers: BTreeSet::new(),
+            next_id: 0,
+            next_query: 0,
+            next_hello: now,
+            drifting: 0,
+            random: config.seed,
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::default(),
+            config,
+        };
+        router.publish(now);
+        Ok(router)
+    }
+
+    // ---- the own set
+
+    /// Adds a key; whether it is new.
+    pub fn add(&mut self, now: Duration, key: &[u8]) -> bool {
+        let new = self.own.add(now, key);
+        self.publish_if_due(now);
+        new
+    }
+
+    /// Adds many keys at once, so that they make one update at most; how many are new.
+    pub fn add_many<K: AsRef<[u8]>>(&mut self, now: Duration, keys: &[K]) -> u64 {
+        let new = keys.iter().filter(|key| self.own.add(now, key.as_ref())).count();
+        self.publish_if_due(now);
+        new as u64
+    }
+
+    /// Removes a key; whether it was held.
+    pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
+        let held = self.own.remove(now, key);
+        self.publish_if_due(now);
+        held
+    }
+
+    /// Publishes everything now, clears included.
+    pub fn publish(&mut self, now: Duration) {
+        let publication = self.own.publish(now);
+        self.published(publication);
+        self.tell_news();
+    }
+
+    /// Another policy, from now on.
+    pub fn set_policy(&mut self, now: Duration, policy: Policy) {
+        self.own.set_policy(policy);
+        self.publish_if_due(now);
+    }
+
+    /// The own set.
+    #[must_use]
+    pub const fn home(&self) -> &Home<C> {
+        &self.own
+    }
+
+    // ---- questions
+
+    /// The neighbours whose links are up.
+    pub fn neighbours(&self) -> impl Iterator<Item = &Name> {
+        self.links.keys()
+    }
+
+    /// The homes within range, each with its nearest neighbour and distance.
+    pub fn homes(&self) -> impl Iterator<Item = (&Name, &Name, u8)> {
+        self.homes.iter().filter_map(|(home, known)| {
+            let (link, hops) = self.nearest(known.id)?;
+            Some((home, self.link_names.get(&link)?, hops))
+        })
+    }
+
+    /// The neighbours whose links claim a key, nearest first.
+    #[must_use]
+    pub fn claiming(&self, key: &[u8]) -> Vec<&Name> {
+        let found = self.table.matches(self.config.hasher.hash(key));
+        found.iter().filter_map(|found| self.link_names.get(&found.link)).collect()
+    }
+
+    /// Filters that a neighbour's link holds, and the chance that it claims a stranger.
+    #[must_use]
+    pub fn entry(&self, neighbour: &Name) -> Option<(u64, f64)> {
+        let link = self.links.get(neighbour)?.id;
+        Some((self.table.filters(link), self.table.false_positive(link)))
+    }
+
+    /// The plan in force.
+    #[must_use]
+    pub const fn plan(&self) -> &super::Plan {
+        &self.plan.plan
+    }
+
+    /// What happened so far, in numbers.
+    #[must_use]
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The host's own name and life.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Bytes that table, kept filters and lists take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let kept = self.homes.values().map(|known| {
+            let delta = known.published.delta.as_ref().map_or(0, |(_, bytes)| bytes.len());
+            (size_of::<(Name, Known)>() + known.published.coded.len() + delta) as u64
+        });
+        self.table.memory_bytes() + kept.sum::<u64>()
+    }
+
+    /// Queries that are under way here, and those remembered because they were.
+    #[must_use]
+    pub fn queries(&self) -> usize {
+        self.passing.len()
+    }
+
+    // ---- what happened
+
+    /// There is a link to this neighbour.
+    pub fn handle_link_up(&mut self, now: Duration, neighbour: &Name) {
+        if neighbour == &self.config.name {
+            return;
+        }
+        self.neighbours.insert(neighbour.clone());
+        self.connect(now, neighbour);
+        self.hello(neighbour);
+        self.tell_news();
+    }
+
+    /// The link to this neighbour is gone.
+    pub fn handle_link_down(&mut self, now: Duration, neighbour: &Name) {
+        self.neighbours.remove(neighbour);
+        self.disconnect(now, neighbour);
+        self.tell_news();
+    }
+
+    /// A message arrived. Whatever it holds, nothing worse than a count comes of it.
+    pub fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
+        self.counters.messages += 1;
+        if !self.neighbours.contains(from) {
+            return self.refuse(from, String::from("it comes from no neighbour"));
+        }
+        let message = match Message::decode(bytes) {
+            Ok((set, message)) if set == self.config.set => message,
+            Ok((set, _)) => return self.refuse(from, format!("it is about the set {set}")),
+            Err(error) => return self.refuse(from, error.to_string()),
+        };
+        self.connect(now, from);
+        if let Some(link) = self.links.get_mut(from) {
+            link.heard_at = now;
+        }
+        match message {
+            Message::Advert(advert) => self.handle_advert(now, from, advert),
+            Message::Reach(reach) => self.handle_reach(now, from, &reach),
+            Message::Hello(hello) => self.handle_hello(now, from, &hello),
+            Message::Have(homes) => self.handle_have(from, homes),
+            Message::Query(query) => self.handle_query(now, from, query),
+            Message::Reply(reply) => self.handle_reply(now, from, reply),
+        }
+        self.tell_news();
+    }
+
+    /// Time has passed.
+    pub fn handle_timeout(&mut self, now: Duration) {
+        self.publish_if_due(now);
+        let silent =
+            self.links.iter().filter(|(_, link)| now >= link.heard_at + self.config.silence);
+        let silent: Vec<Name> = silent.map(|(name, _)| name.clone()).collect();
+        silent.iter().for_each(|neighbour| self.disconnect(now, neighbour));
+        if now >= self.next_hello {
+            self.next_hello = now + self.config.hello_every;
+            self.replan_if_drifting(now);
+            let all: Vec<Name> = self.neighbours.iter().cloned().collect();
+            all.iter().for_each(|neighbour| self.hello(neighbour));
+        }
+        self.expire_queries(now);
+        self.tell_news();
+    }
+
+    // ---- what to do
+
+    /// The next message to send.
+    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    /// The next thing that somebody may want to know.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// When to call [`Self::handle_timeout`], if nothing happens before.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Duration {
+        let query = self.timers.first().map(|(when, _)| *when);
+        let silent = self.links.values().map(|link| link.heard_at + self.config.silence).min();
+        [query, silent, self.own.next_timeout()]
+            .into_iter()
+            .flatten()
+            .fold(self.next_hello, Duration::min)
+    }
+
+    /// Checks the table, and that what is known and what is admitted are the same homes.
+    ///
+    /// # Panics
+    /// If a promise is broken: a bug in this crate.
+    pub fn validate(&self) {
+        self.table.validate();
+        for (home, known) in &self.homes {
+            assert!(!self.table.via(known.id).is_empty(), "{home} is admitted from some link");
+            assert_eq!(self.home_names.get(&known.id), Some(home));
+            assert_eq!(known.published.image().checksum(), known.published.checksum);
+        }
+        assert_eq!(self.homes.len(), self.home_names.len());
+        assert_eq!(self.links.len(), self.link_names.len());
+        for (id, passing) in &self.passing {
+            assert!(self.timers.contains(&(passing.timer, id.clone())), "a query has a timer");
+        }
+        assert_eq!(self.timers.len(), self.passing.len());
+    }
+
+    // ---- helpers
+
+    fn send(&mut self, to: &Name, message: &Message) -> usize {
+        let bytes = message.encode(&self.config.set);
+        let sent = bytes.len();
+        if self.transmits.len() >= QUEUE {
+            self.counters.dropped += 1;
+        } else {
+            self.transmits.push_back(Transmit { to: to.clone(), bytes });
+        }
+        sent
+    }
+
+    fn hello(&mut self, neighbour: &Name) {
+        let sum = self.links.get(neighbour).map_or(0, |link| super::heard::sum_of(&link.told));
+        let (incarnation, plan) = (self.config.incarnation, self.plan.clone());
+        self.send(neighbour, &Message::Hello(Hello { incarnation, sum, plan }));
+    }
+
+    fn refuse(&mut self, from: &Name, reason: String) {
+        self.counters.refused += 1;
+        self.event(Event::Refused { from: from.clone(), reason });
+    }
+
+    fn event(&mut self, event: Event) {
+        if self.events.len() >= QUEUE {
+            self.counters.dropped += 1;
+        } else {
+            self.events.push_back(event);
+        }
+    }
+
+    const fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.random;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+/// A whole filter, coded as a change from nothing.
+pub(super) fn coded(image: &Image) -> Vec<u8> {
+    let nothing = Image::new(*image.scheme(), Vec::new());
+    let target = |component: &crate::replica::image::ImageComponent| Target {
+        id: component.id,
+        bits: component.bits.clone(),
+        added: Vec::new(),
+    };
+    let targets: Vec<Target> = image.components().iter().map(target).collect();
+    let mut out = Vec::new();
+    encode_changes(&mut out, &nothing, &targets, &[]);
+    out
+}
+
+/// Reads what [`coded`] wrote, or any change from nothing.
+fn decoded(scheme: &Scheme, bytes: &[u8], most: usize) -> Result<Image, DecodeError> {
+    changed(&Image::new(*scheme, Vec::new()), bytes, most)
+}
+
+/// The image that a change leads to.
+fn changed(base: &Image, bytes: &[u8], most: usize) -> Result<Image, DecodeError> {
+    let mut reader = Reader::new(bytes);
+    let changes = decode_changes(&mut reader, base, most.min(MOST_COMPONENTS))?;
+    reader.end()?;
+    let mut image = base.clone();
+    image.apply(&changes);
+    if image.components().len() > most {
+        return Err(DecodeError::Malformed("more components than are accepted"));
+    }
+    Ok(image)
+}

@@ -1,0 +1,294 @@
+//! Queries: asked here, passing through, answered.
+//!
+//! A query is sent on, waited for, sent again if its answer does not come, and given up when its
+//! time is over; each host gives those behind it a little less time than it has itself. A host
+//! that knows a query answers a second arrival at once, with nothing, so that no query goes
+//! twice through a host; the same query from the same neighbour is a repetition, and gets the
+//! same answer.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::Router;
+use crate::catalogue::Catalogue;
+use crate::replica::Name;
+use crate::route::event::{Event, Located, QueryId};
+use crate::route::message::{LONGEST_KEY, MOST_HOLDERS, Message, Query, Reply};
+use crate::route::table::LinkId;
+use crate::route::visit::{Asked, Forward, Visit};
+
+/// A query at this host.
+#[derive(Debug)]
+pub(super) struct Passing {
+    visit: Visit,
+    key: Vec<u8>,
+    /// The neighbour that asked; `None` if it was asked here.
+    from: Option<Name>,
+    holders: BTreeMap<Name, u32>,
+    /// What was sent on, to send it again.
+    sent: Vec<Forward>,
+    tries: u32,
+    deadline: Duration,
+    /// When something is to be done although nothing happens.
+    pub(super) timer: Duration,
+    /// Whether everybody has answered so far.
+    is_complete: bool,
+    /// The last answer, once there is one.
+    answer: Option<Reply>,
+}
+
+/// Queries that are remembered at once; more are answered with nothing.
+const MOST_QUERIES: usize = 65_536;
+/// What a host keeps of a query's time for itself, if there is plenty.
+const ALLOWANCE: Duration = Duration::from_millis(50);
+
+impl<C: Catalogue> Router<C> {
+    /// Asks who holds a key, as far as `hops` from any filter that claims it (at most the plan's
+    /// depth makes sense; `None` for that). What comes of it is an [`Event::Located`], and an
+    /// [`Event::Found`] before it for every holder.
+    ///
+    /// A key longer than 64 KiB is held by nobody.
+    pub fn locate(&mut self, now: Duration, key: &[u8], hops: Option<u8>) -> QueryId {
+        self.next_query += 1;
+        let (host, incarnation) = (self.config.name.clone(), self.config.incarnation);
+        let id = QueryId { host, incarnation, number: self.next_query };
+        let hops = hops.unwrap_or(self.plan.plan.depth);
+        let asked = Asked { from: None, hops, limit: hops, walk: self.config.walk };
+        if self.own.contains(key) {
+            let (query, holder) = (id.clone(), self.config.name.clone());
+            self.event(Event::Found { query: query.clone(), holder: holder.clone(), hops: 0 });
+            self.event(Event::Located(Located {
+                query,
+                holders: vec![(holder, 0)],
+                is_complete: true,
+            }));
+        } else if key.len() > LONGEST_KEY || self.passing.len() >= MOST_QUERIES {
+            let is_complete = key.len() > LONGEST_KEY;
+            self.event(Event::Located(Located {
+                query: id.clone(),
+                holders: Vec::new(),
+                is_complete,
+            }));
+        } else {
+            let deadline = now + self.config.patience;
+            self.pass(now, &id, asked, None, key.to_vec(), deadline);
+        }
+        id
+    }
+
+    pub(super) fn handle_query(&mut self, now: Duration, from: &Name, query: Query) {
+        let Some(link) = self.links.get(from).map(|link| link.id) else { return };
+        let Query { id, hops, limit, walk, patience_ms, key } = query;
+        if let Some(passing) = self.passing.get(&id) {
+            self.counters.repeated_queries += 1;
+            let is_repetition = passing.from.as_ref() == Some(from);
+            return match (&passing.answer, is_repetition) {
+                (Some(answer), true) => drop(self.send(from, &Message::Reply(answer.clone()))),
+                (None, true) => {}
+                (_, false) => self.reply(from, id, walk, Vec::new()),
+            };
+        }
+        if self.own.contains(&key) {
+            return self.reply(from, id, walk, vec![(self.config.name.clone(), 0)]);
+        }
+        if self.passing.len() >= MOST_QUERIES || id.host == self.config.name {
+            self.counters.dropped += u64::from(id.host != self.config.name);
+            return self.reply(from, id, walk, Vec::new());
+        }
+        let asked = Asked { from: Some(link), hops, limit, walk };
+        let patience = Duration::from_millis(patience_ms.into()).min(self.config.patience);
+        self.pass(now, &id, asked, Some(from.clone()), key, now + patience);
+    }
+
+    fn reply(&mut self, to: &Name, id: QueryId, walk: u32, holders: Vec<(Name, u32)>) {
+        let reply = Reply { id, done: true, is_complete: true, walk, holders };
+        self.send(to, &Message::Reply(reply));
+    }
+
+    /// Begins to look for a key that is not held here.
+    fn pass(
+        &mut self,
+        now: Duration,
+        id: &QueryId,
+        asked: Asked,
+        from: Option<Name>,
+        key: Vec<u8>,
+        deadline: Duration,
+    ) {
+        let matches = self.table.matches(self.config.hasher.hash(&key));
+        let passing = Passing {
+            visit: Visit::new(asked, &matches, self.plan.plan.kind),
+            key,
+            from,
+            holders: BTreeMap::new(),
+            sent: Vec::new(),
+            tries: 0,
+            deadline,
+            timer: deadline,
+            is_complete: true,
+            answer: None,
+        };
+        self.timers.insert((deadline, id.clone()));
+        self.passing.insert(id.clone(), passing);
+        self.advance(now, id);
+    }
+
+    /// Sends on what is to be sent on; answers if there is nothing more to do.
+    fn advance(&mut self, now: Duration, id: &QueryId) {
+        let links: Vec<LinkId> = self.links.values().map(|link| link.id).collect();
+        let random = self.random();
+        let Some(passing) = self.passing.get_mut(id).filter(|passing| passing.answer.is_none())
+        else {
+            return;
+        };
+        let forwards =
+            passing.visit.forward(&links, |below| (random % below.max(1) as u64) as usize);
+        if forwards.is_empty() {
+            if passing.visit.is_idle() {
+                self.finish(now, id);
+            }
+            return;
+        }
+        let claimed = forwards.iter().filter(|forward| forward.claimed).count() as u64;
+        self.counters.claimed_forwards += claimed;
+        self.counters.walk_forwards += forwards.len() as u64 - claimed;
+        (passing.sent, passing.tries) = (forwards, 0);
+        self.send_on(now, id);
+    }
+
+    /// Sends a query to all whose answers it waits for, and sets the time to do so again.
+    fn send_on(&mut self, now: Duration, id: &QueryId) {
+        let Some(passing) = self.passing.get_mut(id) else { return };
+        let left = passing.deadline.saturating_sub(now);
+        let patience = left - ALLOWANCE.min(left / 8);
+        let mut queries = Vec::new();
+        for forward in &passing.sent {
+            let waiting = passing.visit.waiting().contains(&forward.link);
+            if let (true, Some(to)) = (waiting, self.link_names.get(&forward.link)) {
+                let query = Query {
+                    id: id.clone(),
+                    hops: forward.hops,
+                    limit: passing.visit.asked().limit,
+                    walk: forward.walk,
+                    patience_ms: patience.as_millis() as u32,
+                    key: passing.key.clone(),
+                };
+                queries.push((to.clone(), Message::Query(query)));
+            }
+        }
+        let again = now + self.config.retry * (1 << passing.tries.min(6));
+        passing.tries += 1;
+        let timer = again.min(passing.deadline);
+        self.set_timer(id, timer);
+        for (to, query) in &queries {
+            self.send(to, query);
+        }
+    }
+
+    pub(super) fn handle_reply(&mut self, now: Duration, from: &Name, reply: Reply) {
+        let Some(link) = self.links.get(from).map(|link| link.id) else { return };
+        let Reply { id, done, is_complete, walk, holders } = reply;
+        let Some(passing) = self.passing.get_mut(&id) else { return };
+        if passing.answer.is_some() || !passing.visit.waiting().contains(&link) {
+            return;
+        }
+        let found = !holders.is_empty();
+        let mut new = Vec::new();
+        for (holder, hops) in holders {
+            let hops = hops.saturating_add(1);
+            if passing.holders.len() < MOST_HOLDERS && !passing.holders.contains_key(&holder) {
+                passing.holders.insert(holder.clone(), hops);
+                new.push((holder, hops));
+            }
+        }
+        if !passing.holders.is_empty() {
+            passing.visit.found();
+        }
+        if done {
+            let claimed = |sent: &Forward| sent.link == link && sent.claimed;
+            let wrong = !found && passing.sent.iter().any(claimed);
+            self.counters.wrong_forwards += u64::from(wrong);
+            passing.visit.answered(link, walk, found);
+            passing.is_complete &= is_complete;
+        }
+        let (to, is_idle) = (passing.from.clone(), passing.visit.is_idle());
+        match to {
+            None => {
+                for (holder, hops) in new {
+                    self.event(Event::Found { query: id.clone(), holder, hops });
+                }
+            }
+            // At the end everything is told at once.
+            Some(to) if !new.is_empty() && !is_idle => {
+                let (id, is_complete) = (id.clone(), true);
+                let more = Reply { id, done: false, is_complete, walk: 0, holders: new };
+                self.send(&to, &Message::Reply(more));
+            }
+            Some(_) => {}
+        }
+        self.advance(now, &id);
+    }
+
+    /// A link is gone: nobody waits for what was sent over it, or answers to it.
+    pub(super) fn unanswered(&mut self, now: Duration, link: LinkId) {
+        let ids: Vec<QueryId> = self.passing.keys().cloned().collect();
+        for id in ids {
+            let Some(passing) = self.passing.get_mut(&id) else { continue };
+            if passing.visit.asked().from == Some(link) {
+                self.timers.remove(&(passing.timer, id.clone()));
+                self.passing.remove(&id);
+            } else if passing.visit.answered(link, 0, false) {
+                passing.is_complete = false;
+                self.advance(now, &id);
+            }
+        }
+    }
+
+    /// Sends again what was not answered, gives up what took too long, and forgets what is over.
+    pub(super) fn expire_queries(&mut self, now: Duration) {
+        while let Some((_, id)) = self.timers.first().filter(|(when, _)| *when <= now).cloned() {
+            let Some(passing) = self.passing.get_mut(&id) else {
+                self.timers.pop_first();
+                continue;
+            };
+            if passing.answer.is_some() {
+                self.timers.pop_first();
+                self.passing.remove(&id);
+            } else if now >= passing.deadline {
+                passing.is_complete = false;
+                self.counters.expired_queries += 1;
+                self.finish(now, &id);
+            } else {
+                self.send_on(now, &id);
+            }
+        }
+    }
+
+    /// Answers, and remembers the answer for as long as the query may come again.
+    fn finish(&mut self, now: Duration, id: &QueryId) {
+        let (linger, retry) = (self.config.patience, self.config.retry);
+        let Some(passing) = self.passing.get_mut(id) else { return };
+        let holders: Vec<(Name, u32)> =
+            passing.holders.iter().map(|(name, hops)| (name.clone(), *hops)).collect();
+        let (to, is_complete) = (passing.from.clone(), passing.is_complete);
+        let walk = passing.visit.walk();
+        let reply = Reply { id: id.clone(), done: true, is_complete, walk, holders };
+        passing.answer = Some(reply.clone());
+        let over = passing.deadline.max(now) + retry.max(linger / 8);
+        self.set_timer(id, over);
+        match to {
+            Some(to) => drop(self.send(&to, &Message::Reply(reply))),
+            None => {
+                let located = Located { query: id.clone(), holders: reply.holders, is_complete };
+                self.event(Event::Located(located));
+            }
+        }
+    }
+
+    fn set_timer(&mut self, id: &QueryId, timer: Duration) {
+        let Some(passing) = self.passing.get_mut(id) else { return };
+        self.timers.remove(&(passing.timer, id.clone()));
+        passing.timer = timer;
+        self.timers.insert((timer, id.clone()));
+    }
+}

@@ -1,0 +1,160 @@
+//! The overlay measures itself: keys a home, filters a link; and plans anew when they drift.
+//!
+//! Every advert says how many keys its home holds, how many links it has and how many filters
+//! were offered to it, so each host knows these of everybody within range. When the averages
+//! have left the plan's for a while, whoever sees it first proposes the next plan; hellos carry
+//! it on, and the highest number wins, of equal ones the first name.
+
+use std::time::Duration;
+
+use super::{Router, Store};
+use crate::catalogue::Catalogue;
+use crate::replica::Name;
+use crate::route::event::Event;
+use crate::route::heard::Said;
+use crate::route::message::Numbered;
+use crate::route::plan::Plan;
+use crate::route::table::Table;
+
+/// Averages over this host and all homes within range.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Survey {
+    /// Hosts that it is made of.
+    pub hosts: u64,
+    /// Keys of a home.
+    pub items: f64,
+    /// Filters that come over a link, refused ones too.
+    pub filters: f64,
+}
+
+/// A plan is kept while measure and plan are within these factors of each other.
+const ABOVE: f64 = 1.25;
+const BELOW: f64 = 0.5;
+/// Hellos in a row at which they are not, before somebody proposes another.
+const SETTLED: u32 = 3;
+/// What a new plan leaves room for.
+const ROOM: f64 = 1.1;
+
+impl<C: Catalogue> Router<C> {
+    /// What the overlay is like, as far as it is known here.
+    #[must_use]
+    pub fn survey(&self) -> Survey {
+        let own = self.facts();
+        let others = self.homes.values().map(|known| known.published.facts);
+        let (mut hosts, mut items, mut links, mut filters) = (0, 0.0, 0.0, 0.0);
+        for facts in others.chain([own]) {
+            hosts += 1;
+            items += facts.items as f64;
+            links += facts.links as f64;
+            filters += facts.filters as f64;
+        }
+        Survey { hosts, items: items / hosts as f64, filters: filters / f64::max(links, 1.0) }
+    }
+
+    /// Proposes another plan if the overlay measures itself and has drifted from this one.
+    pub(super) fn replan_if_drifting(&mut self, now: Duration) {
+        if !self.config.is_measured {
+            return;
+        }
+        self.say_facts(now);
+        let plan = self.plan.plan;
+        let survey = self.survey();
+        let far = |measured: f64, planned: u64| {
+            let ratio = measured / planned as f64;
+            ratio > ABOVE || (ratio < BELOW && planned > 1)
+        };
+        let apart = far(survey.items, plan.items) || far(survey.filters, plan.filters);
+        if !apart || survey.items == 0.0 {
+            self.drifting = 0;
+            return;
+        }
+        self.drifting += 1;
+        // Not all at once: mostly the first proposal is there before a second one is made.
+        if self.drifting < SETTLED + (self.random() % 3) as u32 {
+            return;
+        }
+        let wanted = |measured: f64| (measured * ROOM).ceil().max(1.0) as u64;
+        let (items, filters) = (wanted(survey.items), wanted(survey.filters));
+        let next = Numbered {
+            number: self.plan.number.saturating_add(1),
+            by: self.config.name.clone(),
+            plan: Plan { items, filters, ..plan },
+        };
+        self.adopt(now, &next);
+    }
+
+    /// Publishes again, if only to say that links or filters are no longer what was said.
+    fn say_facts(&mut self, now: Duration) {
+        let (here, said) = (self.facts(), self.published.as_ref().map(|own| own.facts));
+        let differs = |a: u64, b: u64| a.abs_diff(b) * 8 > a.max(b);
+        let said = said.unwrap_or_default();
+        if differs(here.links, said.links)
+            || differs(here.filters, said.filters)
+            || differs(here.items, said.items)
+        {
+            let publication = self.own.publish(now);
+            self.published(publication);
+        }
+    }
+
+    /// Takes over a plan that comes after this one.
+    pub(super) fn adopt(&mut self, now: Duration, next: &Numbered) {
+        let (here, there) = (&self.plan, next);
+        let is_newer = there.number > here.number
+            || (there.number == here.number && there.number > 0 && there.by < here.by);
+        let same_kind = (here.plan.kind, here.plan.depth) == (there.plan.kind, there.plan.depth)
+            && here.plan.false_positive == there.plan.false_positive;
+        let Ok(shape) = there.plan.shape() else { return };
+        if !is_newer || !same_kind || shape.bits() > self.config.max_bits {
+            return;
+        }
+        if self.own.change_shape(now, shape, there.plan.capacity()).is_err() {
+            return;
+        }
+        self.plan = next.clone();
+        self.drifting = 0;
+        let Plan { items, filters, .. } = self.plan.plan;
+        self.event(Event::Replanned { items, filters });
+        self.admit_anew();
+        let publication = self.own.publish(now);
+        self.published(publication);
+        let neighbours: Vec<Name> = self.neighbours.iter().cloned().collect();
+        neighbours.iter().for_each(|neighbour| self.hello(neighbour));
+    }
+
+    /// Offers every filter again, to entries of the new plan.
+    fn admit_anew(&mut self) {
+        let old =
+            std::mem::replace(&mut self.table, Table::new(&self.plan.plan, self.config.hasher));
+        let mut lost = Vec::new();
+        for link in self.links.values_mut() {
+            // Those that had no room are offered again by the neighbour, since sums differ.
+            for refused in std::mem::take(&mut link.refused).into_keys() {
+                link.heard.remove(&refused);
+            }
+            for home in old.homes(link.id) {
+                let Some(name) = self.home_names.get(&home) else { continue };
+                let Some(Said { hops, .. }) = link.heard.get(name).copied() else { continue };
+                let store = Store { homes: &self.homes, names: &self.home_names };
+                let loaded = super::Stored::load(&store, home);
+                let Some((scheme, bits)) = loaded else { continue };
+                let components = bits.iter().collect();
+                let filters = super::super::table::Filters { scheme: &scheme, components };
+                if self.table.offer(link.id, home, hops, &filters).is_err() {
+                    link.refused.insert(name.clone(), bits.len() as u64);
+                    lost.push(home);
+                }
+            }
+        }
+        for home in lost {
+            if self.table.via(home).is_empty()
+                && let Some(name) = self.home_names.remove(&home)
+            {
+                self.homes.remove(&name);
+                self.event(Event::Lost(name.clone()));
+                self.news.insert(name);
+            }
+        }
+        self.news.extend(self.homes.keys().cloned());
+    }
+}
