@@ -254,6 +254,18 @@ pub(super) static TABLE: &[Command] = &[
         Action::Plain(sets::info),
     ),
     about_set(
+        "UMBEL.KEYS",
+        &[
+            SET,
+            Argument::new("cursor", Kind::String),
+            Argument::new("count", Kind::Integer).after("COUNT"),
+        ],
+        READ_SLOWLY,
+        "Walks through this host's own keys of a set.",
+        "O(N) in the number of keys returned",
+        Action::Plain(sets::keys),
+    ),
+    about_set(
         "UMBEL.LOCATE",
         &[SET, KEY, Argument::new("milliseconds", Kind::Integer).after("TIMEOUT")],
         READ_SLOWLY,
