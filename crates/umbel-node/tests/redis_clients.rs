@@ -8,13 +8,14 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tokio::runtime::Runtime;
-use umbel_node::resp::host::Host;
 use umbel_node::resp::{Limits, Server};
+use umbel_node::{Host, LocalNetwork};
 
 /// A host with a port, for as long as the runtime lives.
 fn port() -> (SocketAddr, Runtime) {
     let runtime = Runtime::new().unwrap();
-    let host = Host::stand_in("here");
+    let start = Host::builder().name("here").local(&LocalNetwork::new()).start();
+    let host = runtime.block_on(start).unwrap();
     let guard = runtime.enter();
     let server = Server::bind(([127, 0, 0, 1], 0).into(), host, Limits::default()).unwrap();
     let address = server.local_addr();

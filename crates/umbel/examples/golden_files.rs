@@ -13,6 +13,7 @@ use std::{env, fs, io};
 
 use umbel::codec::{encode, encode_delta};
 use umbel::filter::Removal;
+use umbel::prefix::{Ipv4Prefix, Ipv6Prefix, Labelled, Name, Prefix};
 use umbel::{
     CountingFilter, Digest, DigestBits, DynamicFilter, HashId, KeyHasher, Scheme, Seed, Shape,
     StandardFilter,
@@ -32,7 +33,7 @@ fn main() -> io::Result<()> {
 
 /// Name and contents of every golden file.
 pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
-    [standard(), seeds(), modes(), counting(), dynamic(), plain_dynamic()].concat()
+    [standard(), seeds(), modes(), counting(), dynamic(), plain_dynamic(), prefixes()].concat()
 }
 
 /// `key 0`, `key 1` and so on.
@@ -174,4 +175,43 @@ fn plain_dynamic() -> Files {
         ("plain-dynamic-later.umbel", encode(&new)),
         ("plain-dynamic.delta", encode_delta(&old, &new, &[]).expect("one scheme")),
     ]
+}
+
+/// A table of each kind of prefix; the shortest one is taken apart in docs/wire.md.
+fn prefixes() -> Files {
+    vec![
+        ("prefixes-tiny.umbel", table::<Ipv4Prefix>(&[("10.0.0.0/8", "lab")])),
+        (
+            "prefixes-ipv4.umbel",
+            table::<Ipv4Prefix>(&[
+                ("0.0.0.0/0", "out"),
+                ("10.0.0.0/8", "lab"),
+                ("10.1.0.0/16", "office"),
+                ("10.1.2.0/24", "lab"),
+                ("192.0.2.1/32", "one"),
+            ]),
+        ),
+        (
+            "prefixes-ipv6.umbel",
+            table::<Ipv6Prefix>(&[
+                ("2001:db8::/32", "a"),
+                ("2001:db8:1::/48", "b"),
+                ("2001:db8:1:2::/64", "a"),
+                ("2001:db8::1/128", "c"),
+                ("2001:db8::2/128", "c"),
+            ]),
+        ),
+        (
+            "prefixes-names.umbel",
+            table::<Name>(&[("/", "root"), ("/video", "h1"), ("/video/2024", "h2")]),
+        ),
+    ]
+}
+
+fn table<P: Prefix>(prefixes: &[(&str, &str)]) -> Vec<u8> {
+    let mut table = Labelled::<P>::with_room(&[]);
+    for (prefix, value) in prefixes {
+        assert!(table.insert_new(prefix.parse().expect("a prefix"), value), "{prefix} once");
+    }
+    table.encode()
 }

@@ -17,6 +17,7 @@
 //! | know what a filter will do | [`model`] |
 //! | keep replicas fresh at other hosts | [`replica`] |
 //! | find an object hop by hop, where hosts know their neighbours only | [`route`] |
+//! | find the longest prefix of an address or a name | [`prefix`] |
 //!
 //! ```
 //! use umbel::StandardFilter;
@@ -42,6 +43,7 @@ pub mod key_hash;
 pub mod model;
 pub mod params;
 mod prefetch;
+pub mod prefix;
 pub mod replica;
 pub mod route;
 pub mod scheme;

@@ -17,6 +17,7 @@ use std::fs;
 use std::path::Path;
 
 use umbel::codec::{AnyFilter, Decoder, Kind};
+use umbel::prefix::AnyTable;
 use umbel::{Digest, Membership, Seed};
 
 #[path = "../examples/golden_files.rs"]
@@ -68,14 +69,15 @@ fn golden_files_are_what_would_be_written_now() {
 }
 
 #[test]
-fn the_file_that_the_documentation_takes_apart_is_this_one() {
+fn the_files_that_the_documentation_takes_apart_are_these() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire.md");
     let page = fs::read_to_string(page).unwrap();
-    let dump = page.split("```text\n").find(|block| block.starts_with("55 4D 42 4C")).unwrap();
-    let dump = dump.split("```").next().unwrap();
-    let shown: Vec<u8> =
-        dump.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()).collect();
-    assert_eq!(shown, bytes("tiny.umbel"));
+    let dumps = page.split("```text\n").filter(|block| block.starts_with("55 4D 42 4C"));
+    let shown: Vec<Vec<u8>> = dumps
+        .map(|block| block.split("```").next().unwrap())
+        .map(|dump| dump.split_whitespace().map(|b| u8::from_str_radix(b, 16).unwrap()).collect())
+        .collect();
+    assert_eq!(shown, [bytes("prefixes-tiny.umbel"), bytes("tiny.umbel")]);
 }
 
 #[test]
@@ -172,4 +174,24 @@ fn plain_dynamic_filters_and_their_deltas_decode() {
     check(&new, Kind::PlainDynamic, 19, new.ones(), 0..19);
     assert_eq!((old.components(), new.components()), (2, 2));
     check_delta("plain-dynamic.delta", &old, &new, &[]);
+}
+
+#[test]
+fn tables_of_prefixes() {
+    let read = |name: &str| {
+        let bytes = bytes(name);
+        let table = AnyTable::decode(&bytes, 1 << 20).unwrap();
+        assert_eq!(table.encode(), bytes, "{name} is written as it was read");
+        table
+    };
+    let AnyTable::Ipv4(table) = read("prefixes-ipv4.umbel") else { panic!("IPv4") };
+    let found = table.table().lookup(&"10.1.2.3".parse().unwrap()).unwrap();
+    assert_eq!((found.length, table.value(*found.value), table.table().len()), (24, "lab", 5));
+    let AnyTable::Ipv6(table) = read("prefixes-ipv6.umbel") else { panic!("IPv6") };
+    let found = table.table().lookup(&"2001:db8::2".parse().unwrap()).unwrap();
+    assert_eq!((found.length, table.value(*found.value), table.table().len()), (128, "c", 5));
+    let AnyTable::Names(table) = read("prefixes-names.umbel") else { panic!("names") };
+    let found = table.table().lookup(&"/video/2025".parse().unwrap()).unwrap();
+    assert_eq!((found.length, table.value(*found.value), table.table().len()), (1, "h1", 3));
+    read("prefixes-tiny.umbel");
 }

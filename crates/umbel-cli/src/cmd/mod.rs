@@ -9,6 +9,7 @@ mod lab;
 mod man;
 mod model;
 mod plan;
+mod prefix;
 mod serve;
 mod store;
 
@@ -40,6 +41,7 @@ pub(crate) enum Command {
     Plan(plan::Plan),
     Filter(filter::Filter),
     Lab(lab::Lab),
+    Prefix(prefix::PrefixCommand),
     Store(store::StoreCommand),
     Completions(completions::Completions),
     Man(man::Man),
@@ -68,6 +70,7 @@ impl Command {
             Self::Plan(command) => command.run(),
             Self::Filter(filter) => filter.run(),
             Self::Lab(lab) => lab.run(),
+            Self::Prefix(command) => command.run(),
             Self::Store(command) => command.run(),
             Self::Completions(completions) => completions.run(),
             Self::Man(man) => man.run(),

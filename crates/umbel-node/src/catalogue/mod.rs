@@ -39,18 +39,20 @@ impl fmt::Debug for HostCatalogue {
 }
 
 impl HostCatalogue {
-    /// Some keys of the set, and where to go on: keys in no particular order, each shown once
-    /// if nothing changes in between.
+    /// Some keys of the set, and where to go on: in no particular order. A key that is held
+    /// all the while is shown, perhaps twice.
     pub(crate) fn page(&self, cursor: &[u8], count: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
         match self {
             Self::Folder(folder) => folder.page(cursor, count),
             Self::Memory(keys) => {
-                let start = cursor.try_into().map_or(0, u64::from_le_bytes) as usize;
+                // From the last place to the first: a removal moves the last key, which was
+                // shown already, so that none is left out.
                 let keys = keys.read();
-                let page: Vec<_> = keys.range(start, count).map(<[u8]>::to_vec).collect();
-                let next = start + page.len();
-                let more = (next as u64) < keys.len();
-                (page, more.then(|| (next as u64).to_le_bytes().to_vec()))
+                let end = cursor.try_into().map_or(u64::MAX, u64::from_le_bytes).min(keys.len());
+                let start = end.saturating_sub(count as u64);
+                let page = keys.range(start as usize, (end - start) as usize);
+                let page = page.map(<[u8]>::to_vec).collect();
+                (page, (start > 0).then(|| start.to_le_bytes().to_vec()))
             }
             Self::Own(keys) => {
                 let mut all = Vec::new();

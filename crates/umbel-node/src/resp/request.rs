@@ -103,6 +103,7 @@ impl<'bytes> Arguments<'bytes, '_> {
     }
 
     /// All from `index` on.
+    #[must_use]
     pub fn from(&self, index: usize) -> impl ExactSizeIterator<Item = &'bytes [u8]> {
         let bytes = self.bytes;
         self.spans.get(index..).unwrap_or_default().iter().map(move |span| span.of(bytes))

@@ -71,6 +71,11 @@ impl<'a> Reader<'a> {
             .map_err(|_| DecodeError::Malformed("a number exceeds 32 bits"))
     }
 
+    /// Bytes that are left.
+    pub(crate) const fn left(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     /// Whether nothing is left.
     pub(crate) const fn is_empty(&self) -> bool {
         self.bytes.is_empty()

@@ -103,10 +103,37 @@ fn put_fingerprint(out: &mut Vec<u8>, scheme: &Scheme) {
     out.extend_from_slice(&scheme.hasher().fingerprint().get().to_le_bytes());
 }
 
-fn seal(mut out: Vec<u8>) -> Vec<u8> {
+/// The start of a frame of a kind that is no filter.
+pub(crate) fn begin(kind: u8) -> Vec<u8> {
+    let mut out = MAGIC.to_vec();
+    out.extend_from_slice(&[VERSION, kind]);
+    out
+}
+
+/// Ends a frame with its checksum.
+pub(crate) fn seal(mut out: Vec<u8>) -> Vec<u8> {
     let checksum = crc32c::crc32c(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
+}
+
+/// Checks magic, version and checksum; what is left begins with the kind.
+pub(crate) fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
+    if !bytes.starts_with(&MAGIC) {
+        let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
+        return Err(if cut { DecodeError::Truncated } else { DecodeError::NotUmbel });
+    }
+    match bytes.get(4) {
+        None => return Err(DecodeError::Truncated),
+        Some(&VERSION) => {}
+        Some(version) => return Err(DecodeError::Version(*version)),
+    }
+    let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
+    let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
+    if stored != found {
+        return Err(DecodeError::Checksum { stored, found });
+    }
+    Ok(Reader::new(sealed.get(5..).ok_or(DecodeError::Truncated)?))
 }
 
 /// What a delta says of the filters that it connects.
@@ -132,21 +159,7 @@ pub(super) struct Frame<'a> {
 
 impl<'a> Frame<'a> {
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, DecodeError> {
-        if !bytes.starts_with(&MAGIC) {
-            let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
-            return Err(if cut { DecodeError::Truncated } else { DecodeError::NotUmbel });
-        }
-        match bytes.get(4) {
-            None => return Err(DecodeError::Truncated),
-            Some(&VERSION) => {}
-            Some(version) => return Err(DecodeError::Version(*version)),
-        }
-        let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
-        let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
-        if stored != found {
-            return Err(DecodeError::Checksum { stored, found });
-        }
-        Self::read(Reader::new(sealed.get(5..).ok_or(DecodeError::Truncated)?))
+        Self::read(open(bytes)?)
     }
 
     fn read(mut reader: Reader<'a>) -> Result<Self, DecodeError> {

@@ -35,7 +35,7 @@ mod body;
 mod bytes;
 mod change;
 mod decoder;
-mod frame;
+pub(crate) mod frame;
 mod ranks;
 pub(crate) mod subset;
 

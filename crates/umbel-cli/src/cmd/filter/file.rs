@@ -17,7 +17,7 @@ pub(super) use crate::lines::name;
 use crate::whole_file;
 
 /// Reads a filter to be asked by key, with a decoder that may know its secret seed.
-pub(super) fn read_filter(
+pub(in crate::cmd) fn read_filter(
     path: &Path,
     decoder: Decoder,
     limit: MemoryLimit,
@@ -26,12 +26,12 @@ pub(super) fn read_filter(
 }
 
 /// Reads a filter to be looked at or joined: its seed may stay unknown.
-pub(super) fn read_any(path: &Path, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
+pub(in crate::cmd) fn read_any(path: &Path, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
     read_filter(path, Decoder::new().accept_locked(), limit)
 }
 
 /// Turns the bytes of a file into the filter that they hold.
-pub(super) fn decode(
+pub(in crate::cmd) fn decode(
     bytes: &[u8],
     path: &Path,
     decoder: Decoder,
@@ -41,7 +41,7 @@ pub(super) fn decode(
 }
 
 /// Reads the bytes of a file.
-pub(super) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<u8>> {
+pub(in crate::cmd) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| name(path))?;
     // A coded filter is hardly longer than the filter: a file beyond the limit is no use.
@@ -57,7 +57,7 @@ pub(super) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<
 }
 
 /// Names the file, and what to do about the error where something can be done.
-pub(super) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
+pub(in crate::cmd) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
     let file = name(path);
     match error {
         DecodeError::Kind { found: Kind::Delta, .. } => anyhow!(
@@ -76,14 +76,14 @@ pub(super) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
 
 /// Where a result will be written, checked before the work begins.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(in crate::cmd) struct Target {
     path: PathBuf,
     replaced: Option<Metadata>,
 }
 
 impl Target {
     /// Checks that a file may be written there.
-    pub(super) fn new(path: &Path) -> anyhow::Result<Self> {
+    pub(in crate::cmd) fn new(path: &Path) -> anyhow::Result<Self> {
         // A link stays a link, and the file that it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let replaced = match fs::metadata(&real) {
@@ -105,12 +105,12 @@ impl Target {
     }
 
     /// Whether a rename replaces what is there; pipes and devices are written to instead.
-    pub(super) fn is_file(&self) -> bool {
+    pub(in crate::cmd) fn is_file(&self) -> bool {
         self.replaced.as_ref().is_none_or(Metadata::is_file)
     }
 
     /// Writes the file: all of it, or nothing.
-    pub(super) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub(in crate::cmd) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let written = if self.is_file() {
             whole_file::write(&self.path, bytes, self.replaced.as_ref())
         } else {

@@ -11,7 +11,7 @@ use indicatif::BinaryBytes;
 
 /// Bytes of memory that one filter may take.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MemoryLimit(u64);
+pub(in crate::cmd) struct MemoryLimit(u64);
 
 /// Where the system does not say how much memory it has.
 const UNKNOWN: u64 = 64 << 30;
@@ -21,12 +21,12 @@ const CONTAINER_LIMITS: [&str; 2] =
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
 impl MemoryLimit {
-    pub(super) const fn new(bytes: u64) -> Self {
+    pub(in crate::cmd) const fn new(bytes: u64) -> Self {
         Self(bytes)
     }
 
     /// The memory that the system has available, of the machine or of its container.
-    pub(super) fn of_system() -> Self {
+    pub(in crate::cmd) fn of_system() -> Self {
         let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
         let container = CONTAINER_LIMITS.iter().filter_map(|path| {
             // "max" where there is no limit: no number, no limit.
@@ -35,12 +35,12 @@ impl MemoryLimit {
         Self(machine.into_iter().chain(container).min().unwrap_or(UNKNOWN))
     }
 
-    pub(super) const fn get(self) -> u64 {
+    pub(in crate::cmd) const fn get(self) -> u64 {
         self.0
     }
 
     /// Refuses a filter that would take more.
-    pub(super) fn check(self, needed: u64) -> anyhow::Result<()> {
+    pub(in crate::cmd) fn check(self, needed: u64) -> anyhow::Result<()> {
         if needed > self.0 {
             bail!("{}", too_large(needed, self.0));
         }
@@ -49,7 +49,7 @@ impl MemoryLimit {
 }
 
 /// What to say of a filter that takes more than the limit.
-pub(super) fn too_large(needed: u64, limit: u64) -> String {
+pub(in crate::cmd) fn too_large(needed: u64, limit: u64) -> String {
     format!(
         "the filter takes {} of memory, and the limit is {}: --max-memory sets another",
         BinaryBytes(needed),

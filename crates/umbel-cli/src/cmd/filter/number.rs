@@ -1,7 +1,7 @@
 //! Numbers that only filters take, as people type them; the others are in `values`.
 
 /// A seed: decimal, or hexadecimal after `0x`.
-pub(super) fn seed(text: &str) -> Result<u64, String> {
+pub(in crate::cmd) fn seed(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -10,7 +10,7 @@ pub(super) fn seed(text: &str) -> Result<u64, String> {
 }
 
 /// A size in bytes: `1048576`, `1024K`, `1M` or `1MiB`; units are powers of 1024.
-pub(super) fn size(text: &str) -> Result<u64, String> {
+pub(in crate::cmd) fn size(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(split);
     let shift = match unit.to_ascii_lowercase().trim_end_matches('b').trim_end_matches('i') {

@@ -7,15 +7,15 @@ use serde::Serialize;
 
 use crate::output;
 
-pub(super) use crate::output::{checked, ended_by_reader};
+pub(in crate::cmd) use crate::output::{checked, ended_by_reader};
 
 /// Prints one answer as JSON.
-pub(super) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
+pub(in crate::cmd) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
     output::print(&format!("{}\n", serde_json::to_string_pretty(answer)?))
 }
 
 /// Says something that is no answer and no error, on standard error.
-pub(super) fn warn(text: impl fmt::Display) {
+pub(in crate::cmd) fn warn(text: impl fmt::Display) {
     // Nobody is left to be told if this fails.
     let _ = writeln!(io::stderr(), "umbel: warning: {text}");
 }

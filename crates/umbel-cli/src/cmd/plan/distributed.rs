@@ -17,7 +17,7 @@ use crate::values;
     "{DISTRIBUTIONS}\n\nExample: umbel plan distributed --hosts 200 --max-items 1330 --false-positive 0.0098 --distribution zipf-min:0.4"
 ))]
 pub(super) struct Distributed {
-    /// How many hosts there are (1 to 10^9)
+    /// How many hosts there are (1 to 10^6)
     #[arg(long, value_name = "G", value_parser = values::some, allow_hyphen_values = true)]
     hosts: u64,
     /// Most keys that any host can have

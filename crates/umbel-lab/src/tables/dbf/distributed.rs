@@ -115,12 +115,12 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
             .stated(1.0)
             .simulated(wire.mean, seeds)
             .note(format!(
-                "not if they are coded: empty bits cost next to nothing on the wire, and a long \
-                 sparse filter is the shorter one to send (ratio from {:.2} to {:.2}). Holds if \
-                 dynamic filters take fewer bytes on average",
+                "large: holds if dynamic filters take a tenth less on average. Coded, they take {:.2} to \
+                 {:.2} times the bytes: empty bits cost next to nothing on the wire, so that a long \
+                 sparse filter is hardly longer to send. In memory the overhead is there",
                 wire.low, wire.high
             ))
-            .judged(wire.mean < 1.0),
+            .judged(wire.mean <= 0.9),
     ]
 }
 

@@ -34,16 +34,10 @@ fn find(bench: &Bench<'_>) -> Findings {
 }
 
 fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
-    let peak = rows.iter().max_by(|a, b| a.bits().total_cmp(&b.bits())).expect("there are rows");
     vec![
         Claim::about("memory rises with the deviation")
             .stated(1.0)
             .formula(count([rises(rows.iter().map(Row::bits))]))
-            .note(format!(
-                "most memory at a deviation of {}; beyond, the bell is cut off at 1 and N and \
-                 turns into the uniform distribution",
-                peak.setup.x
-            ))
             .within(0.0),
         Claim::about("always below a standard filter (rows)")
             .stated(rows.len() as f64)

@@ -120,14 +120,14 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
         Claim::about("the more keys remain, the higher the rate (rows)")
             .stated(all)
             .simulated(count(rows.iter().map(ordered)), seeds)
-            .note("10c at least 8c at least 5c, but for three standard errors")
+            .note("10c at least 8c at least 5c, but for three standard errors; at whole multiples of c what remained makes no difference, and 10c may come out lowest")
             .within(0.0),
         Claim::about("the rate is larger than the expected value (rows, after 10c)")
             .stated(all)
             .simulated(count(rows.iter().map(|row| row.after[0].mean > row.formula)), seeds)
             .note(
-                "rows in which it is not have few new keys: what remained of 10c counts as items \
-                 of the first component, and the next one is begun earlier than for a new filter",
+                 "rows in which it is not stand at whole multiples of c: all that remained has done \
+                 there is to begin one more component, which claims next to nothing yet",
             )
             .within(0.0),
         Claim::about("the difference is small: at n = 10c, rate after the deletion of 10c over equation 3 (times)")

@@ -9,6 +9,7 @@
 
 use umbel::design::Distribution;
 use umbel::design::dynamic::{Bounded, bounded};
+use umbel::model::dynamic::{Component, false_positive};
 
 use super::super::{Column, formula, setting, simulated};
 use super::{MOST, claimed, grown, rate, spreads};
@@ -98,6 +99,13 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn bits(&self) -> f64 {
         self.setup.plan.expected_bits
+    }
+
+    /// The rate of a set as large as it can be, by formula.
+    pub(super) fn full_rate(&self) -> f64 {
+        let Bounded { component, capacity, .. } = self.setup.plan;
+        let component = Component::new(shape(component.bits, component.hashes), capacity);
+        false_positive(component, self.setup.distribution.max_items())
     }
 
     pub(super) fn ratio(&self) -> f64 {

@@ -96,13 +96,17 @@ fn spreads<const N: usize>(trials: &[Vec<[f64; N]>]) -> Vec<[Spread; N]> {
     (0..rows).map(|i| std::array::from_fn(|j| Spread::of_row(trials, i, |row| row[j]))).collect()
 }
 
+/// Points below which asking cannot tell two rates apart.
+const LEAST: f64 = 0.002;
+
 /// Closed form against real filters: agree if the mean of the seeds is within four standard
 /// errors or a twentieth of the form, in every row. Small filters scatter, and a fill that
 /// scatters has a higher rate on average than its mean, so that there is a little bias.
 fn agrees(what: &str, rows: impl Iterator<Item = (f64, Spread)>, seeds: u64) -> Claim {
     let rows: Vec<(f64, Spread)> = rows.collect();
     let near = |(formula, found): &(f64, Spread)| {
-        (formula - found.mean).abs() <= (4.0 * found.standard_error()).max(0.05 * formula)
+        let allowed = (4.0 * found.standard_error()).max(0.05 * formula).max(LEAST);
+        (formula - found.mean).abs() <= allowed
     };
     let apart = rows.iter().map(|(formula, found)| (formula - found.mean).abs());
     let worst = apart.fold(0.0, f64::max);

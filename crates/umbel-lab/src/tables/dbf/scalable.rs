@@ -12,6 +12,7 @@
 //! Left open: nothing is measured in the paper.
 
 use umbel::codec::encode;
+use umbel::model::any_of;
 use umbel::{Digest, DynamicFilter, Scheme, StandardFilter, design};
 
 use super::super::{setting, simulated};
@@ -197,22 +198,24 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     vec![
         Claim::about(
             "of the same number of filters, the scalable one has the lower rate and takes more memory \
-             (two filters; scalable rate over dynamic)",
+             (two filters, the first alike; stated: the dynamic one's rate, equation 12)",
         )
-        .stated(1.0)
-        .simulated(two.scalable[3].mean / two.dynamic[3].mean, seeds)
+        .stated(100.0 * any_of(PROMISE / 2.0, 2.0))
+        .simulated(two.scalable[3].mean, seeds)
         .note(format!(
-            "bits a key at n = 2000: {:.1} dynamic, {:.1} scalable. At the same promise over the whole \
-             range the dynamic filter is stricter from the start, since it plans for eight components",
-            two.dynamic[0].mean, two.scalable[0].mean
+            "bits a key at n = 2000: {:.1} scalable, and {:.1} of two filters like its first",
+            two.scalable[0].mean, rows[0].scalable[0].mean
         ))
-        .judged(two.scalable[3].mean < two.dynamic[3].mean),
+        .judged(
+            two.scalable[3].mean < 100.0 * any_of(PROMISE / 2.0, 2.0)
+                && two.scalable[0].mean > rows[0].scalable[0].mean,
+        ),
         Claim::about("both keep the promise of 1 % (ours; highest rate of both)")
             .stated(100.0 * PROMISE)
             .simulated(highest(&|row| row.dynamic[3].mean.max(row.scalable[3].mean)), seeds)
             .judged(highest(&|row| row.dynamic[3].mean.max(row.scalable[3].mean)) <= 100.0 * PROMISE * 1.05),
         compare("bits a key", 0, "scalable filters pay for room that is not used yet; dynamic ones are rebuilt past eight components"),
-        compare("reads of an absent key", 1, "slices read all k bytes for eight components at once; a scalable filter is left at its first zero, about two reads each, and overtakes only from about 20,000 keys on, when it has six filters"),
+        compare("reads of an absent key", 1, "slices read all k bytes for eight components at once; a scalable filter is left at its first zero, about two reads each, and reads more only beyond 16,000 keys, when it has six filters"),
         compare("wire bits a key", 2, "empty room is coded away, so that scalable filters travel shorter than they are"),
     ]
 }

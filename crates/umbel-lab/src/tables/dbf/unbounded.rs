@@ -7,7 +7,7 @@
 //! Ours: n0 = 500, ε = 0.01, γ = 0.1, a set that grows to 100,000 keys; after a rebuild the filter
 //! is made for the keys it holds. Standard filters at the paper's limit and at the true one,
 //! `-(m/k) ln(1 - γ^(1/k))`; dynamic ones at the paper's limit and as `ElasticFilter` does. The
-//! highest rate that was measured just before a rebuild.
+//! rate that was measured just before each rebuild, on average.
 //!
 //! Left open: by how much n0 grows at a rebuild ("at least").
 
@@ -111,24 +111,24 @@ fn find(bench: &Bench<'_>) -> Findings {
     Findings { table: table(&rows), claims, plot: plot(&rows) }
 }
 
-/// The highest rate just before a rebuild.
+/// The rate just before a rebuild, mean of all rebuilds.
 fn trial(mut random: Random, asked: usize) -> Vec<[f64; 1]> {
     let mut keys = Keys::new(&mut random);
     let asked = keys.draw_many(asked);
     let each = |(_, way): (&str, Way)| {
         let limits = way.limits();
         let mut guess = GUESS;
-        let mut highest = 0.0_f64;
+        let mut rates = Vec::new();
         for limit in &limits[..limits.len() - 1] {
             let shape = design::standard(guess, rate(LEFT)).expect("a small filter");
             let shape = shape.with_digest_bits(DigestBits::FULL);
             let capacity = if way.is_dynamic() { guess } else { u64::MAX };
             let mut filter: DynamicFilter<StandardFilter> = super::dynamic(&keys, shape, capacity);
             filter.insert_digests(&keys.draw_many(*limit as usize));
-            highest = highest.max(claimed(&asked, |key| filter.contains_digest(key)));
+            rates.push(claimed(&asked, |key| filter.contains_digest(key)));
             guess = limit + 1;
         }
-        [highest]
+        [Spread::of(rates).mean]
     };
     WAYS.into_iter().map(each).collect()
 }
@@ -140,7 +140,7 @@ fn table(rows: &[Row]) -> Table {
         formula("rebuilds", 0),
         formula("rebuilt_keys", 0),
         formula("rate_at_limit_percent", 3),
-        simulated("highest_rate_percent", 3),
+        simulated("rate_before_rebuild_percent", 3),
     ]);
     for row in rows {
         table.push([

@@ -113,9 +113,9 @@ pub(super) fn id(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), 
 pub(super) fn name(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     let told = context.client.told.lock();
     if told.name.is_empty() {
-        context.replies.null()
+        context.replies.null();
     } else {
-        context.replies.text(&told.name)
+        context.replies.text(&told.name);
     }
     Ok(())
 }

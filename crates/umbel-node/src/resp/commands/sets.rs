@@ -62,40 +62,6 @@ pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
     Ok(Slow::Locate { set: set(&arguments)?.to_owned(), key, timeout })
 }
 
-/// A page of this host's own keys. A cursor is `0` at the beginning and at the end, and the
-/// catalogue's own in hexadecimal in between: an even number of digits, so never `0`.
-pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
-    const REFUSAL: &str = "COUNT takes a whole number, 1 to 100000";
-    let mut count = 1000;
-    options(&arguments, 3, |word, value| {
-        if word == "COUNT" {
-            count = number(value, 1..=100_000, REFUSAL)?;
-        }
-        Ok(word == "COUNT")
-    })?;
-    let cursor = match arguments.get(2).unwrap_or_default() {
-        b"0" => Vec::new(),
-        text => from_hex(text).ok_or(Refusal::Borrowed("invalid cursor"))?,
-    };
-    let (page, next) = context.host.keys(set(&arguments)?, &cursor, count).map_err(because)?;
-    context.replies.array(2);
-    context.replies.text(&next.map_or_else(|| "0".to_owned(), |next| to_hex(&next)));
-    context.replies.array(page.len());
-    page.iter().for_each(|key| context.replies.bulk(key));
-    Ok(())
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
-    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
-    let whole = !text.is_empty() && text.len().is_multiple_of(2);
-    let pairs = text.chunks_exact(2).map(|pair| Some(digit(pair[0])? << 4 | digit(pair[1])?));
-    if whole { pairs.collect() } else { None }
-}
-
 pub(super) fn hosts(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     let hosts = context.host.hosts();
     context.replies.array(hosts.len());
@@ -108,6 +74,39 @@ pub(super) fn sets(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
     context.replies.array(sets.len());
     sets.iter().for_each(|set| context.replies.text(set));
     Ok(())
+}
+
+/// A page of keys. Cursors are opaque: `0` begins, and says that the page was the last.
+pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let cursor = cursor_of(arguments.get(2).unwrap_or_default())?;
+    let mut count = 1000;
+    options(&arguments, 3, |word, value| {
+        const REFUSAL: &str = "COUNT takes a whole number, 1 to 100000";
+        if word == "COUNT" {
+            count = number(value, 1..=100_000, REFUSAL)?;
+        }
+        Ok(word == "COUNT")
+    })?;
+    let (page, next) = context.host.keys(set(&arguments)?, &cursor, count).map_err(because)?;
+    context.replies.array(2);
+    context.replies.text(&next.map_or_else(|| String::from("0"), |next| hex(&next)));
+    context.replies.array(page.len());
+    page.iter().for_each(|key| context.replies.bulk(key));
+    Ok(())
+}
+
+fn hex(cursor: &[u8]) -> String {
+    cursor.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn cursor_of(text: &[u8]) -> Result<Vec<u8>, Refusal> {
+    const REFUSAL: &str = "invalid cursor: begin with 0, go on with the one that was told";
+    if text == b"0" {
+        return Ok(Vec::new());
+    }
+    let digit = |digit: u8| char::from(digit).to_digit(16).ok_or(Refusal::Borrowed(REFUSAL));
+    let (pairs, []) = text.as_chunks::<2>() else { return Err(REFUSAL.into()) };
+    pairs.iter().map(|[high, low]| Ok((digit(*high)? << 4 | digit(*low)?) as u8)).collect()
 }
 
 pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {

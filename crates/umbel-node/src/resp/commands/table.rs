@@ -261,8 +261,8 @@ pub(super) static TABLE: &[Command] = &[
             Argument::new("count", Kind::Integer).after("COUNT"),
         ],
         READ_SLOWLY,
-        "Walks through this host's own keys of a set.",
-        "O(N) in the number of keys returned",
+        "Walks through the keys that this host holds.",
+        "O(N) in the number of keys of a page",
         Action::Plain(sets::keys),
     ),
     about_set(

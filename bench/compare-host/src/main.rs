@@ -1,0 +1,168 @@
+//! A host's port for Redis clients beside redis-server: `redis-benchmark` against both, in one
+//! interleaved run on one machine.
+//!
+//! Questions are asked about 100,000 keys that are there; writes are of random keys, nearly all
+//! new. Medians of all rounds are shown, rows that umbel loses too.
+
+mod measure;
+mod servers;
+
+use anyhow::{Context, bail};
+
+use measure::{Load, Measured};
+use servers::{Rival, host};
+
+const HELP: &str = "\
+usage: compare-host [--rounds N] [--requests N]
+
+  --rounds N     how often every row is measured, interleaved (default 3)
+  --requests N   of a row with pipelining (default 1000000); without, a tenth of that, and rows
+                 that wait for the disk a twentieth
+
+Needs redis-server and redis-benchmark (Debian: apt-get install redis-server redis-tools).";
+
+/// One thing that is compared: what umbel is asked, what redis-server is asked.
+struct Row {
+    name: &'static str,
+    goal: Option<f64>,
+    mine: (Server, &'static [&'static str]),
+    theirs: (Server, &'static [&'static str]),
+    keys: u64,
+}
+
+/// Who is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Server {
+    Memory,
+    Durable,
+    Redis,
+    RedisDurable,
+}
+
+/// Keys that questions are asked about.
+const ASKED: u64 = 100_000;
+/// Keys that writes choose from: nearly all are new.
+const WRITTEN: u64 = 1_000_000_000;
+
+const ROWS: &[Row] = &[
+    Row {
+        name: "UMBEL.WHO / GET",
+        goal: Some(0.8),
+        mine: (Server::Memory, &["UMBEL.WHO", "asked", "key:__rand_int__"]),
+        theirs: (Server::Redis, &["GET", "key:__rand_int__"]),
+        keys: ASKED,
+    },
+    Row {
+        name: "UMBEL.ADD, in memory / SET",
+        goal: Some(0.8),
+        mine: (Server::Memory, &["UMBEL.ADD", "written", "new:__rand_int__"]),
+        theirs: (Server::Redis, &["SET", "new:__rand_int__", "1"]),
+        keys: WRITTEN,
+    },
+    Row {
+        name: "UMBEL.ADD, durable / SET",
+        goal: None,
+        mine: (Server::Durable, &["UMBEL.ADD", "written", "new:__rand_int__"]),
+        theirs: (Server::Redis, &["SET", "new:__rand_int__", "1"]),
+        keys: WRITTEN,
+    },
+    Row {
+        name: "UMBEL.ADD, durable / SET, appendfsync always",
+        goal: None,
+        mine: (Server::Durable, &["UMBEL.ADD", "written", "new:__rand_int__"]),
+        theirs: (Server::RedisDurable, &["SET", "new:__rand_int__", "1"]),
+        keys: WRITTEN,
+    },
+];
+
+fn main() -> anyhow::Result<()> {
+    let (rounds, requests) = arguments()?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let folder = tempfile::tempdir()?;
+    let (_memory, memory) = runtime.block_on(host(None))?;
+    let (_durable, durable) = runtime.block_on(host(Some(folder.path())))?;
+    let redis = Rival::start(&["--appendonly", "no"])?;
+    let redis_durable = Rival::start(&["--appendonly", "yes", "--appendfsync", "always"])?;
+    let port = |server| match server {
+        Server::Memory => memory,
+        Server::Durable => durable,
+        Server::Redis => redis.port,
+        Server::RedisDurable => redis_durable.port,
+    };
+    for (server, command) in [
+        (Server::Memory, &["UMBEL.ADD", "asked", "key:__rand_int__"][..]),
+        (Server::Redis, &["SET", "key:__rand_int__", "1"]),
+    ] {
+        let load = Load { connections: 1, pipeline: 64, requests: 20 * ASKED, keys: ASKED };
+        measure::benchmark(port(server), &load, command)?;
+    }
+    println!("requests a second and 99th percentile, median of {rounds} rounds\n");
+    println!(
+        "{:<46} {:>5} {:>4} {:>11} {:>11} {:>6} {:>9} {:>9}",
+        "", "conns", "pipe", "umbel", "redis", "ratio", "umbel p99", "redis p99"
+    );
+    let mut missed = 0;
+    for (connections, pipeline) in [(1, 32), (50, 32), (1, 1), (50, 1)] {
+        let requests = if pipeline == 1 { requests / 10 } else { requests };
+        for (row, (mine, theirs)) in
+            ROWS.iter().zip(measure_rows(rounds, connections, pipeline, requests, port)?)
+        {
+            let ratio = mine.per_second / theirs.per_second;
+            let verdict = match row.goal {
+                Some(goal) if ratio < goal => {
+                    missed += 1;
+                    format!("  below {goal}")
+                }
+                _ => String::new(),
+            };
+            println!(
+                "{:<46} {connections:>5} {pipeline:>4} {:>11.0} {:>11.0} {ratio:>6.2} {:>6.2} ms {:>6.2} ms{verdict}",
+                row.name, mine.per_second, theirs.per_second, mine.p99_ms, theirs.p99_ms,
+            );
+        }
+    }
+    println!("\n{missed} of 8 goals (0.8 of redis-server's throughput) missed");
+    Ok(())
+}
+
+/// Every row in turn, as often as there are rounds; the medians.
+fn measure_rows(
+    rounds: usize,
+    connections: u32,
+    pipeline: u32,
+    requests: u64,
+    port: impl Fn(Server) -> u16,
+) -> anyhow::Result<Vec<(Measured, Measured)>> {
+    let mut all: Vec<(Vec<Measured>, Vec<Measured>)> =
+        ROWS.iter().map(|_| Default::default()).collect();
+    for _ in 0..rounds {
+        for (row, (mine, theirs)) in ROWS.iter().zip(&mut all) {
+            let requests = if row.mine.0 == Server::Durable { requests / 20 } else { requests };
+            let load = Load { connections, pipeline, requests, keys: row.keys };
+            mine.push(measure::benchmark(port(row.mine.0), &load, row.mine.1)?);
+            theirs.push(measure::benchmark(port(row.theirs.0), &load, row.theirs.1)?);
+        }
+    }
+    Ok(all.iter().map(|(mine, theirs)| (measure::median(mine), measure::median(theirs))).collect())
+}
+
+fn arguments() -> anyhow::Result<(usize, u64)> {
+    let (mut rounds, mut requests) = (3, 1_000_000);
+    let mut arguments = std::env::args().skip(1);
+    while let Some(name) = arguments.next() {
+        let mut value = || arguments.next().with_context(|| format!("{name} takes a number"));
+        match &*name {
+            "--rounds" => rounds = value()?.parse().context("--rounds takes a number")?,
+            "--requests" => requests = value()?.parse().context("--requests takes a number")?,
+            "--help" | "-h" => {
+                println!("{HELP}");
+                std::process::exit(0);
+            }
+            _ => bail!("unknown option '{name}'\n\n{HELP}"),
+        }
+    }
+    if rounds == 0 || requests < 1000 {
+        bail!("at least 1 round and 1000 requests");
+    }
+    Ok((rounds, requests))
+}

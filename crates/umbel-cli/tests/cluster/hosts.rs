@@ -1,0 +1,167 @@
+//! Real host processes on loopback, linked by zenoh; they end with the test.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use redis::{Connection, FromRedisValue};
+use tempfile::TempDir;
+
+/// Some hosts that know each other's addresses from the start.
+pub(crate) struct Cluster {
+    folder: TempDir,
+    listen: Vec<String>,
+    hosts: Vec<Option<Running>>,
+}
+
+struct Running {
+    child: Child,
+    resp: String,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A stopped process takes no other signal.
+        signal(self.child.id(), "CONT");
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Cluster {
+    /// A cluster of this many hosts, none of which runs yet.
+    pub(crate) fn new(hosts: usize) -> Self {
+        let ports: Vec<TcpListener> =
+            (0..hosts).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let listen = ports.iter().map(|port| port.local_addr().expect("bound").to_string());
+        Self {
+            folder: tempfile::tempdir().expect("a folder"),
+            listen: listen.collect(),
+            hosts: (0..hosts).map(|_| None).collect(),
+        }
+    }
+
+    /// A cluster whose hosts all run.
+    pub(crate) fn running(hosts: usize) -> Self {
+        let mut cluster = Self::new(hosts);
+        (0..hosts).for_each(|host| cluster.start(host, &[]));
+        cluster
+    }
+
+    /// Starts a host, with more flags than it needs.
+    pub(crate) fn start(&mut self, host: usize, flags: &[&str]) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
+        command.args(["serve", "--name", &name(host), "--print-ports", "json"]);
+        command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        command.args(["--listen", &self.listen[host]]);
+        command.arg("--data").arg(self.data(host));
+        let others = self.listen.iter().enumerate().filter(|(other, _)| *other != host);
+        others.for_each(|(_, peer)| drop(command.args(["--peer", peer])));
+        let log = std::fs::File::create(self.log_file(host)).expect("a log");
+        let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
+        let mut child = child.expect("the binary runs");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("piped");
+        BufReader::new(stdout).read_line(&mut line).expect("the ports");
+        let ports: serde_json::Value = serde_json::from_str(&line)
+            .unwrap_or_else(|_| panic!("{} did not start: {}", name(host), self.log(host)));
+        let resp = ports["resp"].as_str().expect("an address").to_owned();
+        self.hosts[host] = Some(Running { child, resp });
+    }
+
+    pub(crate) fn data(&self, host: usize) -> PathBuf {
+        self.folder.path().join(name(host))
+    }
+
+    fn log_file(&self, host: usize) -> PathBuf {
+        self.folder.path().join(format!("{}.log", name(host)))
+    }
+
+    pub(crate) fn log(&self, host: usize) -> String {
+        std::fs::read_to_string(self.log_file(host)).unwrap_or_default()
+    }
+
+    /// Ends a host as a power cut would.
+    pub(crate) fn kill(&mut self, host: usize) {
+        self.hosts[host] = None;
+    }
+
+    /// Ends a host in good order; it must do so within the time that is promised.
+    pub(crate) fn terminate(&mut self, host: usize) {
+        let mut running = self.hosts[host].take().expect("it runs");
+        signal(running.child.id(), "TERM");
+        eventually("the host stops", || running.child.try_wait().expect("waited").is_some());
+        let status = running.child.wait().expect("waited");
+        assert!(status.success(), "{status}: {}", self.log(host));
+    }
+
+    pub(crate) fn signal(&self, host: usize, what: &str) {
+        signal(self.hosts[host].as_ref().expect("it runs").child.id(), what);
+    }
+
+    pub(crate) fn connect(&self, host: usize) -> Connection {
+        let at = &self.hosts[host].as_ref().expect("it runs").resp;
+        let client = redis::Client::open(format!("redis://{at}/")).expect("an address");
+        client.get_connection().expect("it answers")
+    }
+
+    /// Asks a host for something, in the words of a Redis client.
+    pub(crate) fn ask<T: FromRedisValue>(&self, host: usize, words: &[&str]) -> T {
+        self.try_ask(host, words).unwrap_or_else(|error| panic!("{words:?}: {error}"))
+    }
+
+    pub(crate) fn try_ask<T: FromRedisValue>(
+        &self,
+        host: usize,
+        words: &[&str],
+    ) -> redis::RedisResult<T> {
+        ask(&mut self.connect(host), words)
+    }
+
+    /// The hosts that a host names for a key; none while it has not heard of the set.
+    pub(crate) fn who(&self, host: usize, set: &str, key: &str) -> Vec<String> {
+        let answer: redis::RedisResult<Vec<Vec<String>>> =
+            self.try_ask(host, &["UMBEL.WHO", set, key]);
+        answer.unwrap_or_default().into_iter().flatten().collect()
+    }
+}
+
+pub(crate) fn ask<T: FromRedisValue>(
+    connection: &mut Connection,
+    words: &[&str],
+) -> redis::RedisResult<T> {
+    redis::cmd(words[0]).arg(&words[1..]).query(connection)
+}
+
+pub(crate) fn name(host: usize) -> String {
+    format!("host-{host}")
+}
+
+fn signal(process: u32, what: &str) {
+    let _ = Command::new("kill").args([&format!("-{what}"), &process.to_string()]).status();
+}
+
+/// Waits until something is so, and complains after a while.
+pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(60), "not within a minute: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// Copies a folder with all that is in it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).expect("a folder");
+    for entry in std::fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("an entry");
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).expect("copied");
+        }
+    }
+}

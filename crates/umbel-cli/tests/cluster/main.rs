@@ -1,0 +1,227 @@
+//! Clusters of real processes: what is promised of them holds, whatever happens to a host.
+
+mod hosts;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hosts::{Cluster, ask, copy, eventually, name};
+
+/// Adds keys `prefix-0` … to a host's set, a thousand a command; all must be new.
+fn add(cluster: &Cluster, host: usize, set: &str, prefix: &str, count: usize) {
+    let mut connection = cluster.connect(host);
+    let keys: Vec<String> = (0..count).map(|key| format!("{prefix}-{key}")).collect();
+    for keys in keys.chunks(1000) {
+        let words: Vec<&str> =
+            ["UMBEL.ADD", set].into_iter().chain(keys.iter().map(String::as_str)).collect();
+        let new: Vec<u8> = ask(&mut connection, &words).expect("added");
+        assert_eq!(new, vec![1; keys.len()]);
+    }
+}
+
+/// How many of the keys `prefix-0` … a host says that `holder` may hold.
+fn named(
+    cluster: &Cluster,
+    host: usize,
+    set: &str,
+    prefix: &str,
+    count: usize,
+    holder: usize,
+) -> usize {
+    let keys: Vec<String> = (0..count).map(|key| format!("{prefix}-{key}")).collect();
+    let words: Vec<&str> =
+        ["UMBEL.WHO", set].into_iter().chain(keys.iter().map(String::as_str)).collect();
+    let answer: redis::RedisResult<Vec<Vec<String>>> = cluster.try_ask(host, &words);
+    let holder = name(holder);
+    answer.unwrap_or_default().iter().filter(|hosts| hosts.contains(&holder)).count()
+}
+
+#[test]
+fn keys_of_one_host_are_found_by_all_others() {
+    let cluster = Cluster::running(5);
+    let others = [1, 2, 3, 4];
+
+    let _: () =
+        cluster.ask(0, &["UMBEL.RESERVE", "images", "0.01", "1000", "POLICY", "interval:0.2"]);
+    add(&cluster, 0, "images", "first", 100);
+    eventually("all find the keys", || {
+        others.iter().all(|host| named(&cluster, *host, "images", "first", 100, 0) == 100)
+    });
+    assert_eq!(cluster.who(0, "images", "first-7"), ["host-0"], "its own name first");
+    let found: Vec<String> = cluster.ask(3, &["UMBEL.LOCATE", "images", "first-7"]);
+    assert_eq!(found, ["host-0"]);
+    let missing: Vec<String> = cluster.ask(2, &["UMBEL.MISSING", "images", "x", "first-1", "y"]);
+    assert_eq!(missing, ["x", "y"]);
+
+    // Removed keys, and keys whose time is over, are no longer claimed.
+    let removed: Vec<u8> = cluster.ask(0, &["UMBEL.REM", "images", "first-7", "x"]);
+    assert_eq!(removed, [1, 0]);
+    let _: Vec<u8> = cluster.ask(0, &["UMBEL.ADDEX", "images", "1", "brief"]);
+    eventually("the brief key comes", || cluster.who(4, "images", "brief") == ["host-0"]);
+    eventually("both keys go", || {
+        others.iter().all(|host| {
+            cluster.who(*host, "images", "first-7").is_empty()
+                && cluster.who(*host, "images", "brief").is_empty()
+        })
+    });
+    let held: Vec<u8> = cluster.ask(0, &["UMBEL.HAS", "images", "brief"]);
+    assert_eq!(held, [0]);
+
+    // A set past its capacity grows everywhere.
+    add(&cluster, 0, "images", "more", 30_000);
+    eventually("all find the keys of a set that grew", || {
+        others.iter().all(|host| named(&cluster, *host, "images", "more", 30_000, 0) == 30_000)
+    });
+
+    // Two sets of one name and different shape live side by side.
+    let _: () =
+        cluster.ask(1, &["UMBEL.RESERVE", "images", "0.0001", "50", "POLICY", "interval:0.2"]);
+    add(&cluster, 1, "images", "other", 20);
+    eventually("both hosts' keys are found", || {
+        [0, 2, 3, 4].iter().all(|host| named(&cluster, *host, "images", "other", 20, 1) == 20)
+            && named(&cluster, 4, "images", "more", 1000, 0) == 1000
+    });
+
+    // A set that is deleted is forgotten by all.
+    let deleted: u8 = cluster.ask(1, &["DEL", "images"]);
+    assert_eq!(deleted, 1);
+    eventually("nobody names the deleted set's host", || {
+        named(&cluster, 3, "images", "other", 20, 1) == 0
+    });
+}
+
+#[test]
+fn no_acknowledged_key_is_lost_and_no_answer_wrong_after_kill_and_restart() {
+    let mut cluster = Cluster::running(3);
+    add(&cluster, 0, "images", "before", 5000);
+    cluster.kill(0);
+    eventually("the others forget the dead host", || {
+        named(&cluster, 1, "images", "before", 100, 0) == 0
+    });
+    cluster.start(0, &[]);
+    let held: Vec<String> = (0..5000).map(|key| format!("before-{key}")).collect();
+    let words: Vec<&str> =
+        ["UMBEL.HAS", "images"].into_iter().chain(held.iter().map(String::as_str)).collect();
+    assert_eq!(cluster.ask::<Vec<u8>>(0, &words), vec![1; 5000], "every key that was told");
+    eventually("the others find its keys again", || {
+        [1, 2].iter().all(|host| named(&cluster, *host, "images", "before", 5000, 0) == 5000)
+    });
+
+    // A host restored from an old backup is heard.
+    cluster.terminate(0);
+    let backup = cluster.data(9);
+    copy(&cluster.data(0), &backup);
+    cluster.start(0, &[]);
+    add(&cluster, 0, "images", "after", 500);
+    eventually("the new keys are found", || named(&cluster, 2, "images", "after", 500, 0) == 500);
+    cluster.kill(0);
+    std::fs::remove_dir_all(cluster.data(0)).expect("removed");
+    copy(&backup, &cluster.data(0));
+    cluster.start(0, &[]);
+    eventually("the others have what the backup has", || {
+        [1, 2].iter().all(|host| {
+            named(&cluster, *host, "images", "before", 5000, 0) == 5000
+                && named(&cluster, *host, "images", "after", 500, 0) < 50
+        })
+    });
+}
+
+#[test]
+fn a_host_that_hangs_harms_nobody_and_catches_up() {
+    let cluster = Cluster::running(4);
+    let _: () =
+        cluster.ask(0, &["UMBEL.RESERVE", "images", "0.01", "1000", "POLICY", "interval:0.2"]);
+    add(&cluster, 0, "images", "before", 100);
+    eventually("all know", || {
+        [1, 2, 3].iter().all(|host| named(&cluster, *host, "images", "before", 100, 0) == 100)
+    });
+    cluster.signal(3, "STOP");
+    for round in 0..10 {
+        add(&cluster, 0, "images", &format!("round-{round}"), 100);
+        eventually("the others go on", || {
+            [1, 2].iter().all(|host| {
+                named(&cluster, *host, "images", &format!("round-{round}"), 100, 0) == 100
+            })
+        });
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    cluster.signal(3, "CONT");
+    eventually("it catches up", || {
+        (0..10).all(|round| named(&cluster, 3, "images", &format!("round-{round}"), 100, 0) == 100)
+    });
+}
+
+#[test]
+fn a_late_joiner_of_a_busy_home_gets_everything() {
+    let mut cluster = Cluster::new(3);
+    cluster.start(0, &[]);
+    cluster.start(1, &[]);
+    let _: () =
+        cluster.ask(0, &["UMBEL.RESERVE", "images", "0.0001", "200000", "POLICY", "interval:0.2"]);
+    add(&cluster, 0, "images", "before", 100_000);
+    let busy = AtomicBool::new(true);
+    let mut connection = cluster.connect(0);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut added = 0;
+            while busy.load(Ordering::Relaxed) {
+                let key = format!("busy-{added}");
+                let new: Vec<u8> =
+                    ask(&mut connection, &["UMBEL.ADD", "images", &key]).expect("added");
+                assert_eq!(new, [1]);
+                added += 1;
+            }
+            added
+        });
+        cluster.start(2, &[]);
+        eventually("the joiner has all", || {
+            named(&cluster, 2, "images", "before", 100_000, 0) == 100_000
+        });
+        busy.store(false, Ordering::Relaxed);
+        let added = writer.join().expect("the writer");
+        eventually("the last keys too", || named(&cluster, 2, "images", "busy", added, 0) == added);
+    });
+}
+
+#[test]
+fn a_set_that_is_built_again_is_answered_all_the_while() {
+    let cluster = Cluster::running(2);
+    add(&cluster, 0, "images", "key", 2000);
+    let _: () = cluster.ask(0, &["UMBEL.PUBLISH", "images"]);
+    eventually("the other knows", || named(&cluster, 1, "images", "key", 2000, 0) == 2000);
+    for capacity in ["5000", "20000", "100000"] {
+        let _: () = cluster.ask(0, &["UMBEL.RESERVE", "images", "0.001", capacity]);
+        let _: () = cluster.ask(0, &["UMBEL.PUBLISH", "images"]);
+        for _ in 0..20 {
+            assert_eq!(named(&cluster, 1, "images", "key", 2000, 0), 2000, "at {capacity}");
+        }
+    }
+}
+
+#[test]
+fn hosts_that_do_not_match_are_refused_and_both_say_why() {
+    let mut cluster = Cluster::new(3);
+    cluster.start(0, &[]);
+    cluster.start(1, &["--cluster", "other"]);
+    let secret = cluster.data(8);
+    std::fs::write(&secret, "another secret, of thirty bytes or more").expect("written");
+    let secret = secret.to_str().expect("text").to_owned();
+    cluster.start(2, &["--hash-key-file", &secret]);
+    for host in 0..3 {
+        add(&cluster, host, "images", &name(host), 10);
+        let _: () = cluster.ask(host, &["UMBEL.PUBLISH", "images"]);
+    }
+    for (host, words) in [
+        (0, "of cluster 'other', this host of 'local'"),
+        (1, "of cluster 'local', this host of 'other'"),
+        (0, "hash key differs"),
+        (2, "hash key differs"),
+    ] {
+        eventually(words, || cluster.log(host).contains(words));
+    }
+    for host in 0..3 {
+        for other in (0..3).filter(|other| *other != host) {
+            assert_eq!(named(&cluster, host, "images", &name(other), 10, other), 0);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One filter per length, eight lengths a group.
+//!
+//! Every length has a filter of its own in the sense of the paper: it is asked for the first
+//! `l` bits and claims them or not. They are laid out so that few cache lines are touched:
+//!
+//! ```text
+//! group   lengths base+1 … base+8, answered together
+//! span    the lengths of a group that share blocks: addresses have two spans of four lengths,
+//!         whose block is picked by the bits before them (the anchor), so that one line
+//!         answers four lengths; names have eight spans of one length
+//! block   256 bits; a key picks one of its eight words and sets up to three bits there
+//! ```
+//!
+//! Deletion needs counters. Two bit planes count to two: a bit that a second key sets is
+//! *shared*, and stays when a key goes. Bits that stay so are counted, and the filters are
+//! made anew before they matter.
+//!
+//! Always true: a prefix that was added and not removed is claimed.
+
+/// A cache-line half: what one span reads for an address.
+pub(super) type Block = [u32; 8];
+
+/// Spans have at least so many blocks: half a kilobyte for the rarest lengths.
+const FEWEST_BLOCKS: usize = 16;
+
+pub(super) const SUB: u32 = 0x9E37_79B1;
+pub(super) const FIRST: u32 = 0x85EB_CA6B;
+pub(super) const SECOND: u32 = 0xC2B2_AE35;
+/// The word is picked by the highest three bits.
+pub(super) const WORD_SHIFT: u32 = 29;
+
+/// A well-mixed number: the halves of a 128-bit product, folded.
+#[inline(always)]
+pub(super) const fn mix(number: u64) -> u64 {
+    let product = (number ^ 0x2D35_8DCC_AA6C_78A5) as u128 * 0x9E37_79B9_7F4A_7C15;
+    (product as u64) ^ ((product >> 64) as u64)
+}
+
+/// Where in a block a key stands: its word and its bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Point(u32);
+
+impl Point {
+    /// The point of the key that has `bits` (at most four) more bits than its anchor, the
+    /// first ones of `nibble`.
+    #[inline(always)]
+    pub(super) const fn below(seed: u32, bits: u32, nibble: u32) -> Self {
+        let sub = (16 | nibble) >> (4 - bits);
+        let mixed = (seed ^ sub.wrapping_mul(SUB)).wrapping_mul(FIRST);
+        Self((mixed ^ (mixed >> 15)).wrapping_mul(SECOND))
+    }
+
+    #[inline(always)]
+    const fn word(self) -> usize {
+        (self.0 >> WORD_SHIFT) as usize
+    }
+
+    #[inline(always)]
+    const fn mask(self) -> u32 {
+        1 << ((self.0 >> 24) & 31) | 1 << ((self.0 >> 19) & 31) | 1 << ((self.0 >> 14) & 31)
+    }
+
+    #[inline(always)]
+    pub(super) const fn is_claimed(self, block: &Block) -> bool {
+        block[self.word()] & self.mask() == self.mask()
+    }
+}
+
+/// Where a key stands in a span: what picks the block, and the point in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Spot {
+    /// Spread over 32 bits.
+    pub(super) pick: u32,
+    pub(super) point: Point,
+}
+
+/// The blocks of the lengths that share them.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    first: u32,
+    blocks: u32,
+    items: u32,
+    /// More are too many.
+    most: u32,
+}
+
+impl Span {
+    #[inline(always)]
+    const fn block(self, pick: u32) -> usize {
+        self.first as usize + ((pick as u64 * self.blocks as u64) >> 32) as usize
+    }
+}
+
+/// Blocks with their counters of two.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Blocks {
+    spans: [Span; 8],
+    set: Vec<Block>,
+    shared: Vec<Block>,
+    stuck: usize,
+}
+
+impl Blocks {
+    /// Blocks for so many keys in each span.
+    pub(super) fn for_items(items: &[usize], bits_a_key: usize) -> Self {
+        let mut spans = [Span::default(); 8];
+        let mut first = 0;
+        for (span, items) in spans.iter_mut().zip(items) {
+            let blocks = (items * bits_a_key).div_ceil(256).max(FEWEST_BLOCKS) as u32;
+            let most = blocks as usize * 256 / bits_a_key * 3 / 2;
+            *span = Span { first, blocks, items: 0, most: most as u32 };
+            first += blocks;
+        }
+        let empty = vec![[0; 8]; first as usize];
+        Self { spans, set: empty.clone(), shared: empty, stuck: 0 }
+    }
+
+    #[inline(always)]
+    pub(super) fn block(&self, span: usize, pick: u32) -> &Block {
+        &self.set[self.spans[span].block(pick)]
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch(&self, span: usize, pick: u32) {
+        crate::prefetch::prefetch(&self.set, self.spans[span].block(pick));
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_change(&self, span: usize, pick: u32) {
+        self.prefetch(span, pick);
+        crate::prefetch::prefetch(&self.shared, self.spans[span].block(pick));
+    }
+
+    #[inline(always)]
+    pub(super) fn claims(&self, span: usize, spot: Spot) -> bool {
+        spot.point.is_claimed(self.block(span, spot.pick))
+    }
+
+    /// Adds a key; true if the filters should be made anew for more keys.
+    pub(super) fn add(&mut self, span: usize, spot: Spot) -> bool {
+        let (block, word, mask) = self.locate(span, spot);
+        self.shared[block][word] |= self.set[block][word] & mask;
+        self.set[block][word] |= mask;
+        self.spans[span].items += 1;
+        self.spans[span].items > self.spans[span].most
+    }
+
+    /// Removes a key that was added; true if so many bits were left behind, because other
+    /// keys had set them as well, that the filters should be made anew.
+    pub(super) fn remove(&mut self, span: usize, spot: Spot) -> bool {
+        let (block, word, mask) = self.locate(span, spot);
+        let shared = self.shared[block][word] & mask;
+        self.set[block][word] &= !(mask & !shared);
+        self.spans[span].items -= 1;
+        self.stuck += shared.count_ones() as usize;
+        self.stuck > self.set.len() * 256 / 16
+    }
+
+    fn locate(&self, span: usize, spot: Spot) -> (usize, usize, u32) {
+        (self.spans[span].block(spot.pick), spot.point.word(), spot.point.mask())
+    }
+
+    /// The chance that the block which `pick` leads to claims a key it does not have.
+    pub(super) fn false_positive(&self, span: usize, pick: u32) -> f64 {
+        let block = self.block(span, pick);
+        block.iter().map(|word| (f64::from(word.count_ones()) / 32.0).powi(3)).sum::<f64>() / 8.0
+    }
+
+    /// Bits of the filters themselves, without their counters.
+    pub(super) const fn bits(&self) -> usize {
+        self.set.len() * 256
+    }
+
+    pub(super) const fn memory_bytes(&self) -> usize {
+        (self.set.capacity() + self.shared.capacity()) * size_of::<Block>()
+    }
+}
+
+/// The filters of eight neighbouring lengths.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// The lengths are `base + 1` to `base + 8`.
+    pub(super) base: u8,
+    pub(super) blocks: Blocks,
+}
+
+impl Group {
+    /// The base of the group of a length.
+    pub(super) const fn base_of(length: u8) -> u8 {
+        (length - 1) & !7
+    }
+}

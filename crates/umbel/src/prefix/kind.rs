@@ -1,0 +1,180 @@
+//! What a table must know of a kind of prefix. Sealed: addresses and names.
+
+use std::collections::BTreeMap;
+
+use super::buckets::{Buckets, Line};
+use super::filters::{Group, Spot};
+use super::simd::Asker;
+use crate::codec::{DecodeError, Reader};
+
+/// A kind of prefix, as the table sees it.
+pub trait Kind: Sized + 'static {
+    /// An address or a prefix, ready to be asked for at any length.
+    type Query<'a>: Query;
+    /// Where the prefixes themselves are kept.
+    type Store<V: Default>: Store<Self, V>;
+    /// Spans of a group: how many blocks its eight lengths read.
+    const SPANS: usize;
+    /// Filter bits a prefix. IPv4 has few lengths, and every bit counts; IPv6 and names have
+    /// many, and every length that is asked in vain may lie.
+    const FILTER_BITS: usize;
+
+    /// This prefix as a question.
+    fn as_query(&self) -> Self::Query<'_>;
+}
+
+/// A question that can be cut to any length.
+pub trait Query: Copy {
+    /// Its longest prefix.
+    fn length(&self) -> u8;
+
+    /// Its first sixteen bits, if it is made of bits.
+    fn front(&self) -> Option<u16>;
+
+    /// Where its prefix of a length stands in the span of that length.
+    fn spot(&self, length: u8) -> Spot;
+
+    /// Where its prefix of a length stands among the marks of that length.
+    fn mark(&self, length: u8) -> Spot;
+
+    /// Which lengths a group claims, shortest lowest.
+    fn ask(&self, asker: impl Asker, group: &Group) -> u32;
+
+    /// Asks for the memory that [`Self::ask`] will read.
+    fn prefetch(&self, group: &Group);
+}
+
+/// Prefixes with their values, found by a question and a length.
+pub trait Store<P: Kind, V> {
+    /// An empty store with room for so many prefixes of each length.
+    fn with_room(per_length: &[usize]) -> Self;
+    /// The value of a prefix.
+    fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V>;
+    /// The value of a prefix, to be changed.
+    fn find_mut(&mut self, query: &P::Query<'_>, length: u8) -> Option<&mut V>;
+    /// Asks for the memory that [`Self::find`] will read.
+    fn prefetch(&self, query: &P::Query<'_>, length: u8);
+    /// Adds a prefix that is not there.
+    fn insert(&mut self, prefix: &P, value: V);
+    /// Takes a prefix out.
+    fn remove(&mut self, prefix: &P) -> Option<V>;
+    /// All prefixes, in any order.
+    fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
+    where
+        V: 'a;
+    /// Bytes of memory.
+    fn memory_bytes(&self) -> usize;
+}
+
+/// How prefixes are written.
+#[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
+pub trait Coded: Sized {
+    /// The kind of the frame.
+    const CODE: u8;
+    /// What they are sorted by.
+    type Order: Ord;
+
+    /// Where this one belongs.
+    fn sorted_by(&self) -> Self::Order;
+    /// Appends sorted prefixes.
+    fn write(prefixes: &[Self], out: &mut Vec<u8>);
+    /// Reads what [`Self::write`] wrote, if it takes no more than so many bytes.
+    fn read(reader: &mut Reader<'_>, limit: u64) -> Result<Vec<Self>, DecodeError>;
+}
+
+/// A prefix of bits.
+pub trait Bits: Kind + Ord + Copy {
+    /// The length and the bits, the first of them highest.
+    fn to_bits(self) -> (u8, u128);
+    /// The prefix of a length that begins so.
+    fn from_bits(length: u8, bits: u128) -> Self;
+}
+
+/// Short prefixes in cache-line buckets, the few that are longer in a sorted map.
+#[derive(Debug, Clone)]
+pub struct BitStore<P, L, V> {
+    near: Buckets<L, V>,
+    far: BTreeMap<P, V>,
+}
+
+/// The prefix as a number: a one, then its bits.
+#[inline(always)]
+const fn number(bits: u128, length: u8) -> u64 {
+    let high = (bits >> 64) as u64;
+    // In two steps, as a shift by all 64 bits is none.
+    1 << length | (high >> 1) >> (63 - length)
+}
+
+impl<P, L, V> Store<P, V> for BitStore<P, L, V>
+where
+    P: for<'a> Kind<Query<'a> = super::ip::BitQuery> + Bits,
+    L: Line,
+    V: Default,
+{
+    fn with_room(per_length: &[usize]) -> Self {
+        let near = per_length[..=usize::from(L::LENGTH)].iter().sum();
+        Self { near: Buckets::with_room(near), far: BTreeMap::new() }
+    }
+
+    #[inline(always)]
+    fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V> {
+        if length <= L::LENGTH {
+            self.near.find(number(query.bits(), length))
+        } else {
+            self.far.get(&P::from_bits(length, query.bits()))
+        }
+    }
+
+    fn find_mut(&mut self, query: &P::Query<'_>, length: u8) -> Option<&mut V> {
+        if length <= L::LENGTH {
+            self.near.find_mut(number(query.bits(), length))
+        } else {
+            self.far.get_mut(&P::from_bits(length, query.bits()))
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, query: &P::Query<'_>, length: u8) {
+        if length <= L::LENGTH {
+            self.near.prefetch(number(query.bits(), length));
+        }
+    }
+
+    fn insert(&mut self, prefix: &P, value: V) {
+        let (length, bits) = prefix.to_bits();
+        if length <= L::LENGTH {
+            self.near.insert(number(bits, length), value);
+        } else {
+            self.far.insert(*prefix, value);
+        }
+    }
+
+    fn remove(&mut self, prefix: &P) -> Option<V> {
+        let (length, bits) = prefix.to_bits();
+        if length <= L::LENGTH {
+            self.near.remove(number(bits, length))
+        } else {
+            self.far.remove(prefix)
+        }
+    }
+
+    fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
+    where
+        V: 'a,
+    {
+        let near = self.near.iter().map(|(number, value)| {
+            let length = number.ilog2() as u8;
+            (P::from_bits(length, u128::from(number) << (127 - length) << 1), value)
+        });
+        near.chain(self.far.iter().map(|(prefix, value)| (*prefix, value)))
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.near.memory_bytes() + map_bytes::<P, V>(self.far.len())
+    }
+}
+
+/// About what a sorted map takes: its nodes are two thirds full.
+pub(super) const fn map_bytes<K, V>(items: usize) -> usize {
+    items * (size_of::<K>() + size_of::<V>()) * 3 / 2
+}

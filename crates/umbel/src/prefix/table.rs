@@ -1,0 +1,442 @@
+//! The table: prefixes with values, and the longest match of an address.
+//!
+//! Always true: every prefix of the store that is longer than the front's is in the filter of
+//! its length, and in the marks if it lies behind them; so a lookup that follows filters and
+//! marks finds exactly what a search of the store would.
+
+use std::fmt;
+
+use super::Prefix;
+use super::filters::{Blocks, Group};
+use super::front::{Front, SHORT};
+use super::kind::{Kind, Query, Store};
+use super::simd::{self, Asker, Avx2};
+
+/// Filter bits a prefix of the marks: a mark that lies costs asking several groups.
+const MARK_BITS: usize = 32;
+
+/// Prefixes longer than the marks are at most one in so many.
+const RARE: usize = 64;
+
+/// Changes whose memory is asked for together.
+const TOGETHER: usize = 16;
+
+/// Prefixes with values; finds the longest one that begins an address.
+///
+/// Values that are removed leave a default one in their place.
+pub struct Table<P: Prefix, V: Default> {
+    pub(super) store: <P as Kind>::Store<V>,
+    pub(super) front: Option<Front>,
+    pub(super) filters: Filters,
+    per_length: Vec<usize>,
+    avx2: Option<Avx2>,
+}
+
+/// The longest prefix that begins an address.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Match<'t, V> {
+    /// Its length: bits, or components. [`Prefix::of`] makes the prefix of it.
+    pub length: u8,
+    /// Its value.
+    pub value: &'t V,
+}
+
+impl<V> Copy for Match<'_, V> {}
+
+impl<V> Clone for Match<'_, V> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+/// One lookup.
+struct Single<'t, 'a, P: Prefix, V: Default> {
+    table: &'t Table<P, V>,
+    address: &'a P::Address,
+}
+
+impl<'t, P: Prefix, V: Default> simd::Work for Single<'t, '_, P, V> {
+    type Done = Option<Match<'t, V>>;
+
+    #[inline(always)]
+    fn by(self, asker: impl Asker) -> Self::Done {
+        self.table.lookup_by(asker, &P::query(self.address))
+    }
+}
+
+/// The filters of all lengths, and the marks before the rare ones.
+#[derive(Debug, Clone)]
+pub(super) struct Filters {
+    /// Longest first; only groups that have prefixes, or had.
+    pub(super) groups: Vec<Group>,
+    /// The first `rare` groups are asked only under marks of this length.
+    pub(super) rare: usize,
+    mark_length: u8,
+    pub(super) marks: Blocks,
+}
+
+impl Filters {
+    /// Empty filters for so many prefixes of each length.
+    fn for_lengths<P: Prefix>(per_length: &[usize]) -> Self {
+        let shortest = first_filtered::<P>();
+        let bases = (0..P::LONGEST).step_by(8).filter(|base| base + 8 >= shortest);
+        let items = |first: u8, count: usize| -> usize {
+            per_length.iter().skip(first.into()).take(count).sum()
+        };
+        let groups: Vec<Group> = bases
+            .rev()
+            .filter(|base| items(base + 1, 8) > 0)
+            .map(|base| {
+                let lanes = 8 / P::SPANS;
+                let spans: Vec<usize> = (0..P::SPANS)
+                    .map(|span| items(base + 1 + (span * lanes) as u8, lanes))
+                    .collect();
+                Group { base, blocks: Blocks::for_items(&spans, P::FILTER_BITS) }
+            })
+            .collect();
+        // As many of the longest lengths as are rare together, names apart: those are cut to
+        // their own length anyway.
+        let filtered: usize = items(shortest, usize::from(P::LONGEST));
+        let beyond = |group: &Group| items(group.base + 1, usize::from(P::LONGEST));
+        let is_rare = |group: &&Group| P::SPANS < 8 && beyond(group) * RARE <= filtered;
+        let rare = groups.iter().take_while(is_rare).count();
+        let mark_length = rare.checked_sub(1).map_or(P::LONGEST, |last| groups[last].base);
+        let behind = items(mark_length + 1, usize::from(P::LONGEST));
+        let marks = Blocks::for_items(&[behind], MARK_BITS);
+        Self { groups, rare, mark_length, marks }
+    }
+
+    /// The groups to ask for a question, longest lengths first.
+    #[inline(always)]
+    pub(super) fn asked(&self, query: &impl Query) -> &[Group] {
+        let marked = self.rare > 0 && self.marks.claims(0, query.mark(self.mark_length));
+        &self.groups[if marked { 0 } else { self.rare }..]
+    }
+
+    /// Changes the filters of one prefix; true if they should be made anew.
+    fn change<P: Prefix>(
+        &mut self,
+        query: &impl Query,
+        length: u8,
+        change: fn(&mut Blocks, usize, super::filters::Spot) -> bool,
+    ) -> bool {
+        let base = Group::base_of(length);
+        let Some(group) = self.groups.iter_mut().find(|group| group.base == base) else {
+            return true;
+        };
+        let span = usize::from(length - base - 1) * P::SPANS / 8;
+        let mut renew = change(&mut group.blocks, span, query.spot(length));
+        if length > self.mark_length {
+            renew |= change(&mut self.marks, 0, query.mark(self.mark_length));
+        }
+        renew
+    }
+
+    /// Asks for the memory of a change of a prefix.
+    #[inline(always)]
+    fn prefetch<P: Prefix>(&self, query: &impl Query, length: u8) {
+        let base = Group::base_of(length);
+        if let Some(group) = self.groups.iter().find(|group| group.base == base) {
+            let span = usize::from(length - base - 1) * P::SPANS / 8;
+            group.blocks.prefetch_change(span, query.spot(length).pick);
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        let groups: usize = self.groups.iter().map(|group| group.blocks.memory_bytes()).sum();
+        groups + self.marks.memory_bytes()
+    }
+}
+
+/// The shortest length that has a filter.
+fn first_filtered<P: Prefix>() -> u8 {
+    if P::SPANS < 8 { SHORT + 1 } else { 1 }
+}
+
+impl<P: Prefix, V: Default> Table<P, V> {
+    /// An empty table.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_room(&[])
+    }
+
+    /// An empty table with room for so many prefixes of each length, 0 first. It grows beyond
+    /// that by itself; a good guess saves work and memory.
+    #[must_use]
+    pub fn with_room(per_length: &[usize]) -> Self {
+        let lengths = usize::from(P::LONGEST) + 1;
+        let mut room = per_length[..per_length.len().min(lengths)].to_vec();
+        room.resize(lengths, 0);
+        Self {
+            store: <P as Kind>::Store::with_room(&room),
+            front: (P::SPANS < 8).then(Front::new),
+            filters: Filters::for_lengths::<P>(&room),
+            per_length: vec![0; lengths],
+            avx2: Avx2::detect(),
+        }
+    }
+
+    pub(super) const fn avx2(&self) -> Option<Avx2> {
+        self.avx2
+    }
+
+    /// The same table, asked without AVX2: its own oracle.
+    #[must_use]
+    pub fn without_simd(mut self) -> Self {
+        self.avx2 = None;
+        self
+    }
+
+    /// Prefixes held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.per_length.iter().sum()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Prefixes of each length, 0 first.
+    #[must_use]
+    pub fn per_length(&self) -> &[usize] {
+        &self.per_length
+    }
+
+    /// The value of exactly this prefix.
+    #[must_use]
+    pub fn get(&self, prefix: &P) -> Option<&V> {
+        self.store.find(&prefix.as_query(), prefix.length())
+    }
+
+    /// Adds a prefix, or replaces its value; returns the value that it had.
+    #[expect(clippy::needless_pass_by_value, reason = "as every map: the key is given away")]
+    pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
+        let (query, length) = (prefix.as_query(), prefix.length());
+        self.prefetch(&query, length);
+        if let Some(there) = self.store.find_mut(&query, length) {
+            return Some(std::mem::replace(there, value));
+        }
+        self.store.insert(&prefix, value);
+        self.per_length[usize::from(length)] += 1;
+        if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
+            if length <= SHORT {
+                front.add(slot, length);
+                return None;
+            }
+            front.add_longer(slot);
+        }
+        if length > 0 && self.filters.change::<P>(&query, length, Blocks::add) {
+            self.renew_filters();
+        }
+        None
+    }
+
+    /// Removes a prefix; returns its value.
+    pub fn remove(&mut self, prefix: &P) -> Option<V> {
+        let (query, length) = (prefix.as_query(), prefix.length());
+        self.prefetch(&query, length);
+        let value = self.store.remove(prefix)?;
+        self.per_length[usize::from(length)] -= 1;
+        if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
+            if length <= SHORT {
+                let left = |length: &u8| self.store.find(&query, *length).is_some();
+                front.remove(slot, length, (0..length).rev().find(left));
+                return Some(value);
+            }
+            front.remove_longer(slot);
+        }
+        if length > 0 && self.filters.change::<P>(&query, length, Blocks::remove) {
+            self.renew_filters();
+        }
+        Some(value)
+    }
+
+    /// Removes many prefixes, with memory asked for ahead, and hands out their values in order.
+    pub fn remove_each(&mut self, prefixes: &[P], mut removed: impl FnMut(Option<V>)) {
+        for together in prefixes.chunks(TOGETHER) {
+            for prefix in together {
+                self.prefetch(&prefix.as_query(), prefix.length());
+            }
+            together.iter().for_each(|prefix| removed(self.remove(prefix)));
+        }
+    }
+
+    /// Asks for all that a change of a prefix reads: a change would wait for one after the
+    /// other.
+    #[inline(always)]
+    fn prefetch(&self, query: &P::Query<'_>, length: u8) {
+        self.store.prefetch(query, length);
+        if length >= first_filtered::<P>() {
+            self.filters.prefetch::<P>(query, length);
+            if let (Some(front), Some(slot)) = (&self.front, query.front()) {
+                front.prefetch(slot);
+            }
+        }
+    }
+
+    /// All prefixes with their values, in any order.
+    pub fn iter(&self) -> impl Iterator<Item = (P, &V)> {
+        self.store.iter()
+    }
+
+    /// Makes all filters anew, for the prefixes that are there now.
+    fn renew_filters(&mut self) {
+        let mut filters = Filters::for_lengths::<P>(&self.per_length);
+        for (prefix, _) in self.store.iter() {
+            if prefix.length() >= first_filtered::<P>() {
+                // What was just made for them has room for them.
+                filters.change::<P>(&prefix.as_query(), prefix.length(), Blocks::add);
+            }
+        }
+        self.filters = filters;
+    }
+
+    /// The longest prefix that begins an address.
+    #[must_use]
+    #[inline]
+    pub fn lookup(&self, address: &P::Address) -> Option<Match<'_, V>> {
+        simd::run(self.avx2, Single { table: self, address })
+    }
+
+    #[inline(always)]
+    fn lookup_by(&self, asker: impl Asker, query: &P::Query<'_>) -> Option<Match<'_, V>> {
+        if self.has_longer(query) {
+            for group in self.filters.asked(query) {
+                let claims = query.ask(asker, group);
+                if let Some(found) = self.read(query, group.base, claims) {
+                    return Some(found);
+                }
+            }
+        }
+        self.shortest(query)
+    }
+
+    /// Whether there can be a match that a filter knows of.
+    #[inline(always)]
+    pub(super) fn has_longer(&self, query: &P::Query<'_>) -> bool {
+        match (&self.front, query.front()) {
+            (Some(front), Some(slot)) => front.has_longer(slot),
+            _ => true,
+        }
+    }
+
+    /// Reads the prefixes of the claimed lengths, longest first.
+    #[inline(always)]
+    pub(super) fn read(
+        &self,
+        query: &P::Query<'_>,
+        base: u8,
+        mut claims: u32,
+    ) -> Option<Match<'_, V>> {
+        while claims != 0 {
+            let lane = claims.ilog2();
+            let length = base + lane as u8 + 1;
+            if let Some(value) = self.store.find(query, length) {
+                return Some(Match { length, value });
+            }
+            claims ^= 1 << lane;
+        }
+        None
+    }
+
+    /// The match among the lengths that have no filter.
+    #[inline]
+    pub(super) fn shortest(&self, query: &P::Query<'_>) -> Option<Match<'_, V>> {
+        let length = match (&self.front, query.front()) {
+            (Some(front), Some(slot)) => front.best(slot)?,
+            _ => 0,
+        };
+        let value = self.store.find(query, length)?;
+        Some(Match { length, value })
+    }
+
+    /// That the table is as its headers say, counted the slow way. For tests.
+    ///
+    /// # Panics
+    /// If it is not.
+    pub fn validate(&self) {
+        let mut per_length = vec![0; self.per_length.len()];
+        for (prefix, _) in self.iter() {
+            let (query, length) = (prefix.as_query(), prefix.length());
+            per_length[usize::from(length)] += 1;
+            assert!(self.store.find(&query, length).is_some(), "{prefix} is found");
+            if length >= first_filtered::<P>() {
+                assert!(self.has_longer(&query), "the front knows that {prefix} is there");
+                let base = Group::base_of(length);
+                let group = self.filters.asked(&query).iter().find(|group| group.base == base);
+                let claims = group.map_or(0, |group| query.ask(simd::Scalar, group));
+                assert!(claims >> (length - base - 1) & 1 == 1, "{prefix} is claimed");
+            }
+        }
+        assert_eq!(per_length, self.per_length, "prefixes are counted by length");
+    }
+
+    /// Bytes of memory that the table takes, without what values point to.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let front = self.front.as_ref().map_or(0, Front::memory_bytes);
+        self.store.memory_bytes() + self.filters.memory_bytes() + front
+    }
+}
+
+impl<P: Prefix, V: Default> Default for Table<P, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Prefix, V: Default> Clone for Table<P, V>
+where
+    <P as Kind>::Store<V>: Clone,
+{
+    fn clone(&self) -> Self {
+        Self {
+            store: self.store.clone(),
+            front: self.front.clone(),
+            filters: self.filters.clone(),
+            per_length: self.per_length.clone(),
+            avx2: self.avx2,
+        }
+    }
+}
+
+impl<P: Prefix, V: Default> fmt::Debug for Table<P, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = P::NAME;
+        f.debug_struct("Table").field("kind", &kind).field("len", &self.len()).finish()
+    }
+}
+
+impl<P: Prefix, V: Default> FromIterator<(P, V)> for Table<P, V> {
+    /// Of several values of one prefix, the last one stays.
+    fn from_iter<I: IntoIterator<Item = (P, V)>>(prefixes: I) -> Self {
+        let prefixes: Vec<(P, V)> = prefixes.into_iter().collect();
+        let mut room = vec![0; usize::from(P::LONGEST) + 1];
+        prefixes.iter().for_each(|(prefix, _)| room[usize::from(prefix.length())] += 1);
+        let mut table = Self::with_room(&room);
+        table.extend(prefixes);
+        table
+    }
+}
+
+impl<P: Prefix, V: Default> Extend<(P, V)> for Table<P, V> {
+    /// Faster than one insertion after the other: memory is asked for ahead.
+    fn extend<I: IntoIterator<Item = (P, V)>>(&mut self, prefixes: I) {
+        let (mut prefixes, mut together) = (prefixes.into_iter(), Vec::with_capacity(TOGETHER));
+        loop {
+            together.extend(prefixes.by_ref().take(TOGETHER));
+            if together.is_empty() {
+                break;
+            }
+            for (prefix, _) in &together {
+                self.prefetch(&prefix.as_query(), prefix.length());
+            }
+            for (prefix, value) in together.drain(..) {
+                self.insert(prefix, value);
+            }
+        }
+    }
+}
