@@ -38,3 +38,39 @@ fn numbers_out_of_range_are_one_line_and_exit_2() {
         assert!(said.contains(option) && said.lines().count() == 1, "{said}");
     }
 }
+
+#[test]
+fn hosts_that_cannot_be_started_are_refused() {
+    for (arguments, said) in [
+        (&["--hosts", "1"][..], "2 to 32"),
+        (&["--hosts", "33"], "2 to 32"),
+        (&["--hosts", "five"], "--hosts"),
+        (&["--minutes", "0"], "0.05"),
+        (&["--minutes", "nan"], "0.05"),
+        (&["--keys", "2000000"], "at most 1000000"),
+        (&["--churn", "1000000"], "--churn"),
+        (&["--offline", "--minutes", "1"], "--offline"),
+        (&["--offline", "--hosts", "5000"], "1 to 4096"),
+    ] {
+        let refused = umbel().arg("demo").args(arguments).assert().code(2);
+        let said_all = String::from_utf8(refused.get_output().stderr.clone()).expect("text");
+        assert!(said_all.contains(said) && said_all.lines().count() == 1, "{said_all}");
+    }
+}
+
+#[test]
+fn real_hosts_keep_what_they_promise() {
+    let output = umbel()
+        .args(["demo", "--hosts", "3", "--minutes", "0.1", "--keys", "5000", "--json"])
+        .output()
+        .expect("the demo runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{told}");
+    let shown: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let number = |name: &str| shown[name].as_f64().expect("a number");
+    assert!(number("members_asked") > 500.0, "{shown}");
+    // Under churn, over a few seconds, on a busy machine: half as much again.
+    assert!(number("miss_rate") <= 1.5 * number("miss_target"), "{shown}");
+    assert!(number("false_positive_rate") <= 1.5 * number("false_positive_promised"), "{shown}");
+    assert_eq!(shown["hosts"].as_array().map(Vec::len), Some(3));
+}

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 
 use super::fake::{Fake, array, bulk, error};
+use super::real::Real;
 use super::refused;
 
 /// Every command that asks a host, with arguments that would work.
@@ -66,7 +67,7 @@ fn garbage_is_told() {
 
 #[test]
 fn bad_arguments_ask_nobody() {
-    let host = Fake::host();
+    let host = Fake::start(|_| Some(error("it was asked")));
     let long = "k".repeat(40_000);
     for (arguments, said) in [
         (&["add", "s"][..], "KEY"),
@@ -106,7 +107,7 @@ fn bad_arguments_ask_nobody() {
 
 #[test]
 fn a_bad_line_of_a_file_changes_nothing() {
-    let host = Fake::host();
+    let host = Fake::start(|_| Some(error("it was asked")));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys");
     std::fs::write(&file, format!("good\n\n{}\n", "k".repeat(40_000))).unwrap();
@@ -114,7 +115,8 @@ fn a_bad_line_of_a_file_changes_nothing() {
     assert!(told.contains("line 3: a key has at most 32768 bytes, not 40000"), "{told}");
     assert_eq!(host.asked(), Vec::<Vec<Vec<u8>>>::new());
     let input = std::fs::read_to_string(&file).unwrap();
-    let told = refused(&host.at, &["add", "s", "-"], &input);
+    let real = Real::start();
+    let told = refused(&real.at, &["add", "s", "-"], &input);
     assert!(told.contains("standard input, line 3"), "{told}");
 }
 

@@ -1,6 +1,5 @@
 //! A small stand-in for a host: speaks RESP, and says what a test wants.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -29,12 +28,6 @@ impl Fake {
             }
         });
         Self { at, asked }
-    }
-
-    /// A host with sets of its own and nobody beside it.
-    pub(crate) fn host() -> Self {
-        let sets = Mutex::new(Sets::new());
-        Self::start(move |words| Some(sets.lock().expect("no panic").answer(words)))
     }
 
     /// All commands so far, without greetings.
@@ -84,67 +77,6 @@ fn read_command(input: &mut impl std::io::BufRead) -> Option<Words> {
     Some(words)
 }
 
-/// The sets of a host that is alone.
-struct Sets {
-    sets: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
-}
-
-impl Sets {
-    fn new() -> Self {
-        Self { sets: BTreeMap::new() }
-    }
-
-    fn answer(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
-        let (command, arguments) = (String::from_utf8_lossy(&words[0]).into_owned(), &words[1..]);
-        match (&*command, arguments) {
-            ("UMBEL.ADD", [set, keys @ ..]) => {
-                let set = self.sets.entry(set.clone()).or_default();
-                integers(keys.iter().map(|key| set.insert(key.clone())))
-            }
-            ("UMBEL.ADDEX", [set, _, keys @ ..]) => {
-                let set = self.sets.entry(set.clone()).or_default();
-                integers(keys.iter().map(|key| set.insert(key.clone())))
-            }
-            ("UMBEL.SETS", []) => array(self.sets.keys().map(|set| bulk(set))),
-            (command, [name, rest @ ..]) => match self.sets.get_mut(name) {
-                Some(set) => known(command, set, rest),
-                None => error("no such set"),
-            },
-            _ => error("unknown command"),
-        }
-    }
-}
-
-fn known(command: &str, set: &mut BTreeSet<Vec<u8>>, rest: &[Vec<u8>]) -> Vec<u8> {
-    match (command, rest) {
-        ("UMBEL.REM", keys) => integers(keys.iter().map(|key| set.remove(key))),
-        ("UMBEL.HAS", keys) => integers(keys.iter().map(|key| set.contains(key))),
-        ("UMBEL.WHO", keys) => {
-            let hosts = |key| if set.contains(key) { vec![bulk(b"a")] } else { vec![] };
-            array(keys.iter().map(|key| array(hosts(key).into_iter())))
-        }
-        ("UMBEL.LOCATE", [key, ..]) => array(set.contains(key).then(|| bulk(b"a")).into_iter()),
-        ("UMBEL.MISSING", keys) => {
-            array(keys.iter().filter(|key| !set.contains(*key)).map(|key| bulk(key)))
-        }
-        ("UMBEL.KEYS", [cursor, _, count]) => {
-            let number = |bytes: &[u8]| -> usize {
-                String::from_utf8_lossy(bytes).parse().expect("a number")
-            };
-            let (start, count) = (number(cursor), number(count));
-            let end = if start + count < set.len() { start + count } else { 0 };
-            let page = set.iter().skip(start).take(count).map(|key| bulk(key));
-            array([bulk(end.to_string().as_bytes()), array(page)].into_iter())
-        }
-        ("UMBEL.POLICY", []) => bulk(b"manual"),
-        ("UMBEL.INFO", []) => {
-            map(&[("items", &format!(":{}\r\n", set.len())), ("miss", ",0.5\r\n")])
-        }
-        ("UMBEL.PUBLISH" | "UMBEL.POLICY", _) => b"+OK\r\n".to_vec(),
-        _ => error("unknown command"),
-    }
-}
-
 pub(crate) fn error(text: &str) -> Vec<u8> {
     format!("-ERR {text}\r\n").into_bytes()
 }
@@ -163,8 +95,4 @@ pub(crate) fn map(fields: &[(&str, &str)]) -> Vec<u8> {
         |(name, value): &(&str, &str)| [bulk(name.as_bytes()), value.as_bytes().to_vec()].concat();
     let fields: Vec<_> = fields.iter().map(field).collect();
     [format!("%{}\r\n", fields.len()).into_bytes(), fields.concat()].concat()
-}
-
-fn integers(flags: impl Iterator<Item = bool>) -> Vec<u8> {
-    array(flags.map(|flag| format!(":{}\r\n", u8::from(flag)).into_bytes()))
 }

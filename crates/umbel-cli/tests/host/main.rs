@@ -1,11 +1,13 @@
-//! Commands that ask a host, against a stand-in.
+//! Commands that ask a host: a real one, and a stand-in for what no real one would say.
 
 mod bad_input;
 mod fake;
+mod real;
 mod sync;
 
 use assert_cmd::Command;
 use fake::{Fake, bulk, error, map};
+use real::Real;
 use serde_json::Value;
 
 /// What a command prints and its exit status; it must say nothing on standard error.
@@ -37,7 +39,7 @@ fn json(at: &str, arguments: &[&str]) -> Value {
 
 #[test]
 fn keys_are_added_asked_for_and_removed() {
-    let host = Fake::host();
+    let host = Real::start();
     let at = &host.at;
     assert_eq!(run(at, &["add", "s", "a", "b", "a"], ""), (0, "added 2 of 3 keys to s\n".into()));
     assert_eq!(run(at, &["has", "s", "b", "x", "a"], ""), (0, "b\na\n".into()));
@@ -51,13 +53,11 @@ fn keys_are_added_asked_for_and_removed() {
     assert_eq!(run(at, &["remove", "s", "a", "x"], ""), (0, "removed 1 of 2 keys from s\n".into()));
     assert_eq!(run(at, &["sets"], ""), (0, "s\n".into()));
     assert_eq!(run(at, &["add", "s", "c", "--lifetime", "1.5"], "").0, 0);
-    let words: Vec<Vec<u8>> = ["UMBEL.ADDEX", "s", "1.5", "c"].map(Into::into).to_vec();
-    assert!(host.asked().contains(&words));
 }
 
 #[test]
 fn many_keys_come_through_in_order() {
-    let host = Fake::host();
+    let host = Real::start();
     let at = &host.at;
     let lines: String = (0..25_000).map(|n| format!("key-{n}\n")).collect();
     let folder = tempfile::tempdir().expect("a folder");
@@ -69,13 +69,12 @@ fn many_keys_come_through_in_order() {
     assert!(code == 0 && held == lines, "all of them, in order");
     let (_, absent) = run(at, &["missing", "s", "-"], "x\nkey-7\ny\n");
     assert_eq!(absent, "x\ny\n");
-    assert!(host.asked().iter().all(|words| words.len() <= 1002), "about a thousand a command");
     assert_eq!(run(at, &["add", "s", "-"], "").1, "added 0 of 0 keys to s\n");
 }
 
 #[test]
 fn answers_come_as_json() {
-    let host = Fake::host();
+    let host = Real::start();
     let at = &host.at;
     assert_eq!(
         json(at, &["add", "s", "a", "--json"]),
@@ -89,8 +88,11 @@ fn answers_come_as_json() {
     assert_eq!(json(at, &["locate", "s", "a", "--json"])["count"], 1);
     assert_eq!(json(at, &["missing", "s", "x", "--json"])["keys"], serde_json::json!(["x"]));
     assert_eq!(json(at, &["sets", "--json"]), serde_json::json!(["s"]));
-    assert_eq!(json(at, &["info", "s", "--json"]), serde_json::json!({"items": 1, "miss": 0.5}));
-    assert_eq!(json(at, &["policy", "s", "--json"])["policy"], "manual");
+    let info = json(at, &["info", "s", "--json"]);
+    assert_eq!((&info["set"], &info["items"]), (&"s".into(), &1.into()));
+    assert_eq!(json(at, &["info", "--json"])["name"], "a");
+    assert_eq!(json(at, &["hosts", "--json"])[0]["resp"], at.as_str());
+    assert_eq!(json(at, &["policy", "s", "--json"])["policy"], "miss:0.01,ghost=0.05");
     assert_eq!(json(at, &["publish", "s", "--json"])[0]["done"], true);
     let removed = json(at, &["remove", "s", "a", "--json"]);
     assert_eq!(removed, serde_json::json!({"set": "s", "keys": 1, "removed": 1}));
@@ -98,16 +100,45 @@ fn answers_come_as_json() {
 
 #[test]
 fn a_set_is_shown_and_told() {
-    let host = Fake::host();
+    let host = Real::start();
     let at = &host.at;
     run(at, &["add", "s", "a"], "");
-    assert_eq!(run(at, &["info", "s"], ""), (0, "  items  1\n  miss   0.5\n".into()));
-    assert_eq!(run(at, &["policy", "s"], ""), (0, "manual\n".into()));
+    assert!(run(at, &["info", "s"], "").1.contains("false positive"));
+    assert!(run(at, &["info"], "").1.contains("cluster"));
     assert_eq!(run(at, &["policy", "s", "miss:0.02"], ""), (0, String::new()));
+    assert_eq!(run(at, &["policy", "s"], ""), (0, "miss:0.02,ghost=0.05\n".into()));
     assert_eq!(run(at, &["publish", "s"], ""), (0, String::new()));
-    let told = host.asked();
-    let policy = ["UMBEL.POLICY", "s", "miss:0.02,ghost=0.05"].map(|word| word.as_bytes().to_vec());
-    assert!(told.contains(&policy.to_vec()));
+    let reserve =
+        ["reserve", "t", "--false-positive", "0.001", "--capacity", "5000", "--all-hosts"];
+    assert_eq!(run(at, &reserve, ""), (0, format!("a at {at}: done\n")));
+    assert_eq!(json(at, &["info", "t", "--json"])["capacity"], 5000);
+    assert_eq!(run(at, &["sets"], "").1, "s\nt\n");
+}
+
+#[test]
+fn questions_about_a_set_that_nobody_has_are_refused() {
+    let host = Real::start();
+    for command in ["has", "who", "missing", "locate", "remove"] {
+        let told = refused(&host.at, &[command, "none", "k"], "");
+        assert!(told.contains("no such set"), "{command}: {told}");
+    }
+    for command in ["info", "policy", "publish"] {
+        assert!(refused(&host.at, &[command, "none"], "").contains("no such set"));
+    }
+}
+
+#[test]
+fn commands_are_what_a_host_expects() {
+    let host = Fake::start(|words| {
+        let keys = words.len() - if words[0] == b"UMBEL.ADDEX" { 3 } else { 2 };
+        Some(fake::array((0..keys).map(|_| b":1\r\n".to_vec())))
+    });
+    assert_eq!(run(&host.at, &["add", "s", "c", "--lifetime", "1.5"], "").0, 0);
+    let words: Vec<Vec<u8>> = ["UMBEL.ADDEX", "s", "1.5", "c"].map(Into::into).to_vec();
+    assert!(host.asked().contains(&words));
+    let lines: String = (0..5000).map(|n| format!("key-{n}\n")).collect();
+    run(&host.at, &["add", "s", "-"], &lines);
+    assert!(host.asked().iter().all(|words| words.len() <= 1002), "about a thousand a command");
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! `umbel sync` makes a set equal to a listing.
 
-use super::fake::Fake;
+use super::real::Real;
 use super::{refused, run};
 
-/// What the stand-in holds, sorted.
+/// Which of the keys the host holds.
 fn held(at: &str, keys: &[&str]) -> Vec<String> {
     let input: String = keys.iter().map(|key| format!("{key}\n")).collect();
     run(at, &["has", "s", "-"], &input).1.lines().map(str::to_owned).collect()
@@ -11,7 +11,7 @@ fn held(at: &str, keys: &[&str]) -> Vec<String> {
 
 #[test]
 fn a_set_becomes_equal_to_lines() {
-    let host = Fake::host();
+    let host = Real::start();
     let at = &host.at;
     assert_eq!(run(at, &["sync", "s", "-"], "a\nb\n").1, "s: 2 keys listed, 2 added, 0 removed\n");
     assert_eq!(run(at, &["sync", "s", "-"], "b\nc\n").1, "s: 2 keys listed, 1 added, 1 removed\n");
@@ -29,7 +29,7 @@ fn a_set_becomes_equal_to_lines() {
 
 #[test]
 fn a_set_becomes_equal_to_a_folder() {
-    let host = Fake::host();
+    let host = Real::start();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::create_dir_all(path("sub/deep")).unwrap();
@@ -45,7 +45,7 @@ fn a_set_becomes_equal_to_a_folder() {
 
 #[test]
 fn an_empty_listing_empties_a_set_only_if_that_is_meant() {
-    let host = Fake::host();
+    let host = Real::start();
     let at = &host.at;
     run(at, &["add", "s", "a"], "");
     assert!(refused(at, &["sync", "s", "-"], "").contains("--allow-empty"));

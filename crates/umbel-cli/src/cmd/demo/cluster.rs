@@ -46,7 +46,7 @@ impl Cluster {
         let folder = folder.context("cannot make a temporary folder")?;
         let mut cluster = Self { hosts: Vec::new(), folder };
         for number in 1..=hosts {
-            cluster.start_one(format!("host-{number}"), stop)?;
+            cluster.start_one(&format!("host-{number}"), stop)?;
         }
         Ok(cluster)
     }
@@ -69,16 +69,16 @@ impl Cluster {
         Ok(())
     }
 
-    fn start_one(&mut self, name: String, stop: &Stop) -> anyhow::Result<()> {
-        let child = self.command(&name)?.spawn().context("cannot start a host")?;
+    fn start_one(&mut self, name: &str, stop: &Stop) -> anyhow::Result<()> {
+        let child = self.command(name)?.spawn().context("cannot start a host")?;
         // From here on it is ours to end, whatever it prints.
         let at = Address::parse("127.0.0.1:1").map_err(|error| anyhow!(error))?;
-        self.hosts.push(Host { name: name.clone(), at, listen: String::new(), child });
+        self.hosts.push(Host { name: name.to_owned(), at, listen: String::new(), child });
         let folder = self.folder.path();
         let host = self.hosts.last_mut().expect("it was just pushed");
         let output = host.child.stdout.take().expect("its output is a pipe");
         let line = first_line(output, stop)
-            .map_err(|why| anyhow!("{name} {why}: {}", last_words(folder, &name)))?;
+            .map_err(|why| anyhow!("{name} {why}: {}", last_words(folder, name)))?;
         let ports: Ports = serde_json::from_str(&line)
             .with_context(|| format!("{name} printed '{}' instead of its ports", line.trim()))?;
         host.at = Address::parse(&ports.resp).map_err(|error| anyhow!("{name}: {error}"))?;

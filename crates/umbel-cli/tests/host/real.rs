@@ -1,0 +1,34 @@
+//! A real host, a process of its own, for as long as a test needs it.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A host named `a`, alone, in memory.
+pub(crate) struct Real {
+    pub(crate) at: String,
+    child: Child,
+}
+
+impl Real {
+    pub(crate) fn start() -> Self {
+        let binary = assert_cmd::cargo::cargo_bin("umbel");
+        let mut command = Command::new(binary);
+        command.args(["serve", "--name", "a", "--memory", "--print-ports", "json"]);
+        command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
+        command.args(["--stop-with-input", "--log-level", "error"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("a host starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        BufReader::new(output).read_line(&mut line).expect("it says where it is");
+        let ports: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+        Self { at: ports["resp"].as_str().expect("an address").to_owned(), child }
+    }
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        _ = self.child.kill();
+        _ = self.child.wait();
+    }
+}
