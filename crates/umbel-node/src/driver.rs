@@ -4,6 +4,7 @@
 //! It sleeps until the engine's next timeout, the next key expires, or something happens.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -236,9 +237,9 @@ impl Driver {
     fn complain(&mut self, text: String) {
         let now = Instant::now();
         self.complaints.retain(|_, at| now.duration_since(*at) < COMPLAIN_EVERY);
-        if !self.complaints.contains_key(&text) {
-            tracing::warn!("{text}");
-            self.complaints.insert(text, now);
+        if let Entry::Vacant(new) = self.complaints.entry(text) {
+            tracing::warn!("{}", new.key());
+            new.insert(now);
         }
     }
 }

@@ -25,7 +25,9 @@ mod value;
 
 pub use catalogue::{OwnCatalogue, Ticket};
 pub use error::{HostError, StartError};
-pub use host::{Addresses, Builder, Host, HostInfo, Lifetime, Readiness, Reserve, SetInfo, Status};
+pub use host::{
+    Addresses, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, SetInfo, Status,
+};
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};
 pub use value::{Fields, Value};

@@ -13,11 +13,12 @@ use umbel_node::{Host, LocalNetwork};
 
 /// A host with a port, for as long as the runtime lives.
 fn port() -> (SocketAddr, Runtime) {
-    let runtime = Runtime::new().unwrap();
+    let runtime = Runtime::new().expect("in a test");
     let start = Host::builder().name("here").local(&LocalNetwork::new()).start();
-    let host = runtime.block_on(start).unwrap();
+    let host = runtime.block_on(start).expect("in a test");
     let guard = runtime.enter();
-    let server = Server::bind(([127, 0, 0, 1], 0).into(), host, Limits::default()).unwrap();
+    let server =
+        Server::bind(([127, 0, 0, 1], 0).into(), host, Limits::default()).expect("in a test");
     let address = server.local_addr();
     runtime.spawn(server.run(std::future::pending()));
     drop(guard);
@@ -28,8 +29,8 @@ fn port() -> (SocketAddr, Runtime) {
 fn run(command: &mut Command, input: &str, missing: &str) -> String {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = piped.spawn().unwrap_or_else(|error| panic!("{error}: {missing}"));
-    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
-    let output = child.wait_with_output().unwrap();
+    child.stdin.take().expect("in a test").write_all(input.as_bytes()).expect("in a test");
+    let output = child.wait_with_output().expect("in a test");
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{printed}{}", String::from_utf8_lossy(&output.stderr));
     printed

@@ -29,10 +29,11 @@ impl Port {
     }
 
     fn named(name: &str, limits: Limits) -> Self {
-        let runtime = Runtime::new().unwrap();
+        let runtime = Runtime::new().expect("in a test");
         let host = host(&runtime, name);
         let guard = runtime.enter();
-        let server = Server::bind("127.0.0.1:0".parse().unwrap(), host, limits).unwrap();
+        let server = Server::bind("127.0.0.1:0".parse().expect("in a test"), host, limits)
+            .expect("in a test");
         let (stop, stopped) = oneshot::channel::<()>();
         let address = server.local_addr();
         let served = runtime.spawn(server.run(async { drop(stopped.await) }));
@@ -41,43 +42,43 @@ impl Port {
     }
 
     fn connect(&self) -> TcpStream {
-        let socket = TcpStream::connect(self.address).unwrap();
-        socket.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-        socket.set_nodelay(true).unwrap();
+        let socket = TcpStream::connect(self.address).expect("in a test");
+        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("in a test");
+        socket.set_nodelay(true).expect("in a test");
         socket
     }
 
     /// What comes back for these bytes until the connection ends.
     fn ask(&self, bytes: &[u8]) -> String {
         let mut socket = self.connect();
-        socket.write_all(bytes).unwrap();
-        socket.shutdown(Shutdown::Write).unwrap();
+        socket.write_all(bytes).expect("in a test");
+        socket.shutdown(Shutdown::Write).expect("in a test");
         rest(&mut socket)
     }
 
     fn stop(mut self) {
         drop(self.stop.take());
-        self.runtime.block_on(self.served.take().unwrap()).unwrap();
+        self.runtime.block_on(self.served.take().expect("in a test")).expect("in a test");
     }
 }
 
 /// A host in memory, alone in its network.
 fn host(runtime: &Runtime, name: &str) -> Host {
     let start = Host::builder().name(name).local(&LocalNetwork::new()).start();
-    runtime.block_on(start).unwrap()
+    runtime.block_on(start).expect("in a test")
 }
 
 fn rest(socket: &mut TcpStream) -> String {
     let mut reply = Vec::new();
-    socket.read_to_end(&mut reply).unwrap();
-    String::from_utf8(reply).unwrap()
+    socket.read_to_end(&mut reply).expect("in a test");
+    String::from_utf8(reply).expect("in a test")
 }
 
 /// Lines that fit a reply of this many bytes.
 fn exactly(socket: &mut TcpStream, expected: &str) {
     let mut reply = vec![0; expected.len()];
-    socket.read_exact(&mut reply).unwrap();
-    assert_eq!(String::from_utf8(reply).unwrap(), expected);
+    socket.read_exact(&mut reply).expect("in a test");
+    assert_eq!(String::from_utf8(reply).expect("in a test"), expected);
 }
 
 fn array(words: &[&[u8]]) -> Vec<u8> {
@@ -131,7 +132,7 @@ fn a_walk_sees_every_set_once() {
     loop {
         let reply = port.ask(format!("SCAN {cursor} COUNT 7\r\n").as_bytes());
         let mut lines = reply.split("\r\n");
-        cursor = lines.nth(2).unwrap().to_owned();
+        cursor = lines.nth(2).expect("in a test").to_owned();
         seen.extend(lines.filter(|line| line.starts_with("set-")).map(str::to_owned));
         if cursor == "0" {
             break;
@@ -334,11 +335,11 @@ fn clients_beyond_the_limit_are_refused_and_others_served() {
     let mut first = port.connect();
     let mut second = port.connect();
     for socket in [&mut first, &mut second] {
-        socket.write_all(b"PING\r\n").unwrap();
+        socket.write_all(b"PING\r\n").expect("in a test");
         exactly(socket, "+PONG\r\n");
     }
     assert_eq!(rest(&mut port.connect()), "-ERR max number of clients reached\r\n");
-    first.write_all(b"QUIT\r\n").unwrap();
+    first.write_all(b"QUIT\r\n").expect("in a test");
     assert_eq!(rest(&mut first), "+OK\r\n");
     while port.ask(b"PING\r\n") != "+PONG\r\n" {}
 }
@@ -352,7 +353,11 @@ fn large_requests_beyond_the_budget_are_refused() {
     let _ = socket.write_all(&array(&[b"ECHO", &argument]));
     let mut reply = Vec::new();
     let _ = socket.read_to_end(&mut reply);
-    assert!(String::from_utf8(reply).unwrap().starts_with("-ERR too many large requests at once"));
+    assert!(
+        String::from_utf8(reply)
+            .expect("in a test")
+            .starts_with("-ERR too many large requests at once")
+    );
     let limits = Limits {
         request: RequestLimits { request_bytes: 100, ..RequestLimits::default() },
         ..Limits::default()
@@ -367,7 +372,7 @@ fn large_requests_beyond_the_budget_are_refused() {
 fn a_client_that_does_not_read_is_no_longer_served() {
     let port = Port::open();
     let mut socket = port.connect();
-    socket.set_nonblocking(true).unwrap();
+    socket.set_nonblocking(true).expect("in a test");
     let request = array(&[b"ECHO", &vec![b'x'; 100_000]]);
     let (mut sent, mut idle) = (0, 0);
     while idle < 20 && sent < 200 << 20 {
@@ -388,7 +393,7 @@ fn a_client_that_does_not_read_is_no_longer_served() {
 fn stopping_closes_idle_connections_and_lets_nobody_in() {
     let port = Port::open();
     let mut idle = port.connect();
-    idle.write_all(b"PING\r\n").unwrap();
+    idle.write_all(b"PING\r\n").expect("in a test");
     exactly(&mut idle, "+PONG\r\n");
     let address = port.address;
     port.stop();
@@ -400,7 +405,7 @@ fn stopping_closes_idle_connections_and_lets_nobody_in() {
 fn stopping_waits_for_the_running_burst() {
     let port = Port::open();
     let mut busy = port.connect();
-    busy.write_all(b"UMBEL.ADD s slow\r\nUMBEL.LOCATE s slow\r\n").unwrap();
+    busy.write_all(b"UMBEL.ADD s slow\r\nUMBEL.LOCATE s slow\r\n").expect("in a test");
     exactly(&mut busy, "*1\r\n:1\r\n");
     port.stop();
     assert_eq!(rest(&mut busy), "*1\r\n$4\r\nhere\r\n");
@@ -411,7 +416,7 @@ fn stopping_does_not_wait_for_ever() {
     let port = Port::with(Limits { stop_grace: Duration::from_millis(100), ..Limits::default() });
     let mut deaf = port.connect();
     let request = array(&[b"ECHO", &vec![b'x'; 1_000_000]]);
-    deaf.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+    deaf.set_write_timeout(Some(Duration::from_millis(200))).expect("in a test");
     while deaf.write_all(&request).is_ok() {}
     port.stop();
 }
@@ -445,7 +450,7 @@ fn the_examples_of_the_document_are_true() {
             {
                 let reply =
                     port.ask(format!("HELLO {protocol}\r\nPING\r\n{request}\r\n").as_bytes());
-                let (_, reply) = reply.split_once("+PONG\r\n").unwrap();
+                let (_, reply) = reply.split_once("+PONG\r\n").expect("in a test");
                 assert!(resembles(reply, example), "{request}\n{reply:?}\nis not\n{example:?}");
                 request = "";
             }
@@ -478,10 +483,10 @@ proptest! {
         let port = Port::open();
         let mut socket = port.connect();
         let (before, after) = pipeline.split_at(cut.index(pipeline.len()));
-        socket.write_all(before).unwrap();
+        socket.write_all(before).expect("in a test");
         std::thread::sleep(Duration::from_millis(1));
-        socket.write_all(after).unwrap();
-        socket.shutdown(Shutdown::Write).unwrap();
+        socket.write_all(after).expect("in a test");
+        socket.shutdown(Shutdown::Write).expect("in a test");
         prop_assert_eq!(rest(&mut socket), expected);
     }
 }

@@ -58,7 +58,9 @@ impl Cluster {
         command.args(["--listen", &self.listen[host]]);
         command.arg("--data").arg(self.data(host));
         let others = self.listen.iter().enumerate().filter(|(other, _)| *other != host);
-        others.for_each(|(_, peer)| drop(command.args(["--peer", peer])));
+        others.for_each(|(_, peer)| {
+            command.args(["--peer", peer]);
+        });
         let log = std::fs::File::create(self.log_file(host)).expect("a log");
         let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.expect("the binary runs");

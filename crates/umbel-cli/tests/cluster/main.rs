@@ -56,7 +56,7 @@ fn keys_of_one_host_are_found_by_all_others() {
     // Removed keys, and keys whose time is over, are no longer claimed.
     let removed: Vec<u8> = cluster.ask(0, &["UMBEL.REM", "images", "first-7", "x"]);
     assert_eq!(removed, [1, 0]);
-    let _: Vec<u8> = cluster.ask(0, &["UMBEL.ADDEX", "images", "1", "brief"]);
+    let _: Vec<u8> = cluster.ask(0, &["UMBEL.ADDEX", "images", "5", "brief"]);
     eventually("the brief key comes", || cluster.who(4, "images", "brief") == ["host-0"]);
     eventually("both keys go", || {
         others.iter().all(|host| {

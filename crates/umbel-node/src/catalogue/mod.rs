@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 use umbel::catalogue::{Catalogue, MemoryCatalogue};
 use umbel::filter::ComponentId;
 
+use crate::host::KeyPage;
 pub(crate) use journal::Journal;
 pub use journal::Ticket;
 pub(crate) use layout::{SetNumber, SetRecord};
@@ -41,7 +42,7 @@ impl fmt::Debug for HostCatalogue {
 impl HostCatalogue {
     /// Some keys of the set, and where to go on: in no particular order. A key that is held
     /// all the while is shown, perhaps twice.
-    pub(crate) fn page(&self, cursor: &[u8], count: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+    pub(crate) fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         match self {
             Self::Folder(folder) => folder.page(cursor, count),
             Self::Memory(keys) => {
@@ -181,7 +182,7 @@ impl FolderCatalogue {
         });
     }
 
-    fn page(&self, cursor: &[u8], count: usize) -> (Vec<Vec<u8>>, Option<Vec<u8>>) {
+    fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         let prefix = layout::keys(self.set);
         let (mut page, mut next) = (Vec::new(), None);
         self.journal.scan_from(&prefix, cursor, &mut |key, _| {

@@ -22,6 +22,9 @@ pub enum Lifetime {
     For(Duration),
 }
 
+/// Some keys of a set, and the cursor of the next page, if there is one.
+pub type KeyPage = (Vec<Vec<u8>>, Option<Vec<u8>>);
+
 /// Buffers that questions of one thread use again and again.
 #[derive(Debug, Default)]
 struct Scratch {
@@ -133,12 +136,7 @@ impl Host {
     ///
     /// # Errors
     /// If nobody has the set.
-    pub fn keys(
-        &self,
-        set: &str,
-        cursor: &[u8],
-        count: usize,
-    ) -> Result<(Vec<Vec<u8>>, Option<Vec<u8>>), HostError> {
+    pub fn keys(&self, set: &str, cursor: &[u8], count: usize) -> Result<KeyPage, HostError> {
         let known = self.find(set)?;
         let page = known.own.as_ref().map(|own| own.page(cursor, count));
         Ok(page.unwrap_or_default())

@@ -37,7 +37,7 @@ use crate::network::{Happening, Inbox, Network};
 use crate::settings::Settings;
 use directory::Known;
 pub use info::{HostInfo, Readiness, SetInfo, Status};
-pub use keys::Lifetime;
+pub use keys::{KeyPage, Lifetime};
 pub use sets::Reserve;
 pub use start::Builder;
 
@@ -108,7 +108,6 @@ impl Host {
     pub const MAX_KEY: usize = 32 << 10;
 
     /// A host to be started; see [`Builder`].
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }

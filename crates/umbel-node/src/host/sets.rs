@@ -244,7 +244,7 @@ impl Host {
     #[must_use]
     pub fn sets(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            self.inner.directory.read().keys().map(|name| name.to_string()).collect();
+            self.inner.directory.read().keys().map(ToString::to_string).collect();
         names.sort_unstable();
         names
     }

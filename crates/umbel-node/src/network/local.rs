@@ -9,10 +9,13 @@ use umbel::replica::Name;
 
 use super::{Boxed, Happening, Inbox, Member, Network, Reply};
 
+/// By cluster and name.
+type Members = HashMap<(Name, Name), (Member, Inbox)>;
+
 /// A network of hosts in this process. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct LocalNetwork {
-    members: Arc<Mutex<HashMap<(Name, Name), (Member, Inbox)>>>,
+    members: Arc<Mutex<Members>>,
 }
 
 impl LocalNetwork {
@@ -34,7 +37,7 @@ impl LocalNetwork {
         member
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<(Name, Name), (Member, Inbox)>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -11,7 +11,7 @@ use crate::resp::slow::Slow;
 use crate::{HostError, Lifetime, Reserve};
 
 /// Why this host refuses, in its own words.
-fn because(error: HostError) -> Refusal {
+fn because(error: &HostError) -> Refusal {
     error.to_string().into()
 }
 
@@ -36,7 +36,8 @@ pub(super) fn addex(
     let lifetime = Lifetime::For(seconds(arguments.get(2).unwrap_or_default())?);
     let keys: Vec<&[u8]> = arguments.from(3).collect();
     let mut answers = Vec::with_capacity(keys.len());
-    let ticket = context.host.add(set, &keys, lifetime, &mut answers).map_err(because)?;
+    let ticket =
+        context.host.add(set, &keys, lifetime, &mut answers).map_err(|error| because(&error))?;
     let from = context.replies.len();
     context.replies.array(answers.len());
     answers.iter().for_each(|new| context.replies.bit(*new));
@@ -87,7 +88,8 @@ pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         }
         Ok(word == "COUNT")
     })?;
-    let (page, next) = context.host.keys(set(&arguments)?, &cursor, count).map_err(because)?;
+    let (page, next) =
+        context.host.keys(set(&arguments)?, &cursor, count).map_err(|error| because(&error))?;
     context.replies.array(2);
     context.replies.text(&next.map_or_else(|| String::from("0"), |next| hex(&next)));
     context.replies.array(page.len());
@@ -112,7 +114,7 @@ fn cursor_of(text: &[u8]) -> Result<Vec<u8>, Refusal> {
 pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let fields = match arguments.len() {
         1 => context.host.status().fields(),
-        _ => context.host.set_info(set(&arguments)?).map_err(because)?.fields(),
+        _ => context.host.set_info(set(&arguments)?).map_err(|error| because(&error))?.fields(),
     };
     context.replies.fields(&fields);
     Ok(())
@@ -147,7 +149,7 @@ pub(super) fn reserve(
         Ok(true)
     })?;
     let from = context.replies.len();
-    let ticket = context.host.reserve(set(&arguments)?, plan).map_err(because)?;
+    let ticket = context.host.reserve(set(&arguments)?, plan).map_err(|error| because(&error))?;
     context.replies.ok();
     context.wrote(ticket, from);
     Ok(())
@@ -157,7 +159,7 @@ pub(super) fn publish(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
-    context.host.publish(set(&arguments)?).map_err(because)?;
+    context.host.publish(set(&arguments)?).map_err(|error| because(&error))?;
     context.replies.ok();
     Ok(())
 }
@@ -169,7 +171,7 @@ pub(super) fn policy(
 ) -> Result<(), Refusal> {
     let set = set(&arguments)?;
     if arguments.len() == 2 {
-        let info = context.host.set_info(set).map_err(because)?;
+        let info = context.host.set_info(set).map_err(|error| because(&error))?;
         match &info.policy {
             Some(policy) => context.replies.text(policy),
             None => context.replies.null(),
@@ -178,7 +180,7 @@ pub(super) fn policy(
     }
     let policy = policy_of(arguments.get(2).unwrap_or_default())?;
     let from = context.replies.len();
-    let ticket = context.host.set_policy(set, policy).map_err(because)?;
+    let ticket = context.host.set_policy(set, policy).map_err(|error| because(&error))?;
     context.replies.ok();
     context.wrote(ticket, from);
     Ok(())
