@@ -74,3 +74,47 @@ fn real_hosts_keep_what_they_promise() {
     assert!(number("false_positive_rate") <= 1.5 * number("false_positive_promised"), "{shown}");
     assert_eq!(shown["hosts"].as_array().map(Vec::len), Some(3));
 }
+
+/// Processes whose command line has this text, but for zombies.
+fn running(text: &str) -> usize {
+    let processes = std::fs::read_dir("/proc").expect("a system with /proc");
+    let line = |entry: std::fs::DirEntry| std::fs::read(entry.path().join("cmdline")).ok();
+    let lines = processes.flatten().filter_map(line);
+    lines.filter(|line| String::from_utf8_lossy(line).contains(text)).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn nothing_is_left_of_a_demo_that_is_told_to_end() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    for signal in ["-INT", "-TERM", "-KILL"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        // A name of its own, by which its hosts are told from those of other tests.
+        let binary = folder.path().join("umbel-demo-under-test");
+        std::fs::copy(assert_cmd::cargo::cargo_bin("umbel"), &binary).expect("a copy");
+        let name = binary.to_str().expect("text");
+        let mut demo = Command::new(&binary)
+            .args(["demo", "--hosts", "2", "--minutes", "5", "--keys", "100"])
+            .env("TMPDIR", folder.path())
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("the demo starts");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let wait_for = |processes: usize| {
+            while running(name) != processes && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            assert_eq!(running(name), processes, "{signal}");
+        };
+        wait_for(3);
+        let id = demo.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().expect("kill runs").success());
+        demo.wait().expect("it ends");
+        wait_for(0);
+        let left = std::fs::read_dir(folder.path()).expect("the folder").count();
+        // Nobody can clean up after being killed outright; its folder holds only logs.
+        assert_eq!(left, if signal == "-KILL" { 2 } else { 1 }, "{signal}");
+    }
+}
