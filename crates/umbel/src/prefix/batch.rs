@@ -1,16 +1,19 @@
 //! Many addresses at once: while one waits for memory, others are worked on.
 //!
-//! A few addresses at a time go through four steps together: ask for the memory of the
-//! filters, ask the filters, read the prefixes, hand out. Each step asks ahead for what the
-//! next one reads.
+//! A few addresses at a time go through steps together: ask for the memory of the filters, ask
+//! group after group, ask for the memory of what is claimed, read it. No step branches on what
+//! a filter said of one address: the answer comes late and is a coin toss, and a wrong guess
+//! would throw away the work on all addresses behind it. Instead each group is asked for those
+//! addresses that no group before it has claimed.
 
 use super::Prefix;
-use super::kind::{Kind, Query, Store};
+use super::filters::Group;
+use super::kind::{Query, Store};
 use super::simd::{self, Asker};
 use super::table::{Match, Table};
 
 /// Addresses that go through the steps together.
-const TOGETHER: usize = 16;
+const TOGETHER: usize = 32;
 
 /// Filters of a group up to so many bits are in the cache before they are asked for: asking
 /// ahead would cost more than it saves.
@@ -19,11 +22,12 @@ const IN_CACHE: usize = 1 << 22;
 /// What the filters said of an address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Claimed {
-    /// Groups that were asked, the rare ones included.
-    asked: usize,
-    /// Base of the last one of them, and what it claims; 0 if none does.
-    base: u8,
+    /// What the last group that was asked claims; 0 if none claims anything.
     claims: u32,
+    /// Which one of the common groups that is.
+    group: u8,
+    /// Whether rare groups must be asked as well.
+    marked: bool,
 }
 
 /// Many lookups.
@@ -85,42 +89,65 @@ impl<P: Prefix, V: Default> Table<P, V> {
         addresses: &[P::Address],
         found: &mut impl FnMut(Option<Match<'t, V>>),
     ) {
-        let ahead = self.filters.groups.get(self.filters.rare);
-        let ahead = ahead.filter(|group| group.blocks.bits() > IN_CACHE);
+        let groups = self.filters.common();
+        let ahead = groups.first().filter(|group| group.blocks.bits() > IN_CACHE);
+        let mut queries = Vec::with_capacity(TOGETHER);
         for together in addresses.chunks(TOGETHER) {
+            queries.clear();
+            queries.extend(together.iter().map(P::query));
             if let Some(group) = ahead {
-                for query in together.iter().map(P::query) {
-                    if self.has_longer(&query) {
-                        query.prefetch(group);
-                    }
-                }
+                queries.iter().for_each(|query| query.prefetch(group));
             }
-            let mut claimed = [Claimed::default(); TOGETHER];
-            for (address, claimed) in together.iter().zip(&mut claimed) {
-                *claimed = self.ask(asker, &P::query(address));
+            let claimed = self.ask(asker, &queries, groups);
+            for (query, claimed) in queries.iter().zip(&claimed) {
+                self.prefetch_claimed(query, claimed, groups);
             }
-            for (address, claimed) in together.iter().zip(&claimed) {
-                found(self.finish(asker, &P::query(address), claimed));
+            for (query, claimed) in queries.iter().zip(&claimed) {
+                found(self.finish(asker, query, claimed, groups));
             }
         }
     }
 
-    /// Asks groups until one claims something, and for the memory of the longest claim.
+    /// Asks each group for the questions that no group before it has claimed.
     #[inline(always)]
-    fn ask(&self, asker: impl Asker, query: &<P as Kind>::Query<'_>) -> Claimed {
-        let mut claimed = Claimed::default();
-        if self.has_longer(query) {
-            for group in self.filters.asked(query) {
-                claimed.asked += 1;
-                claimed.claims = query.ask(asker, group);
-                if claimed.claims != 0 {
-                    claimed.base = group.base;
-                    self.store.prefetch(query, group.base + claimed.claims.ilog2() as u8 + 1);
-                    break;
-                }
+    fn ask(
+        &self,
+        asker: impl Asker,
+        queries: &[P::Query<'_>],
+        groups: &[Group],
+    ) -> [Claimed; TOGETHER] {
+        let mut claimed = [Claimed::default(); TOGETHER];
+        let (mut open, mut count) = ([0u8; TOGETHER], 0);
+        for (index, query) in queries.iter().enumerate() {
+            open[count] = index as u8;
+            count += usize::from(self.has_longer(query));
+        }
+        for index in &open[..count] {
+            let index = usize::from(*index);
+            claimed[index].marked = self.filters.is_marked(&queries[index]);
+        }
+        for (number, group) in (0u8..).zip(groups) {
+            let mut left = 0;
+            for place in 0..count {
+                let index = open[place];
+                let claims = queries[usize::from(index)].ask(asker, group);
+                let answer = &mut claimed[usize::from(index)];
+                (answer.claims, answer.group) = (claims, number);
+                open[left] = index;
+                left += usize::from(claims == 0);
             }
+            count = left;
         }
         claimed
+    }
+
+    /// Asks for the memory of the longest prefix that is claimed, or of the short one.
+    #[inline(always)]
+    fn prefetch_claimed(&self, query: &P::Query<'_>, claimed: &Claimed, groups: &[Group]) {
+        let base = groups.get(usize::from(claimed.group)).map_or(0, |group| group.base);
+        let longest = base + (claimed.claims | 1).ilog2() as u8 + 1;
+        let short = self.shortest_length(query).unwrap_or(0);
+        self.store.prefetch(query, if claimed.claims == 0 { short } else { longest });
     }
 
     /// Reads what was claimed, and goes on asking if nothing of it was true.
@@ -128,19 +155,25 @@ impl<P: Prefix, V: Default> Table<P, V> {
     fn finish(
         &self,
         asker: impl Asker,
-        query: &<P as Kind>::Query<'_>,
+        query: &P::Query<'_>,
         claimed: &Claimed,
+        groups: &[Group],
     ) -> Option<Match<'_, V>> {
+        if claimed.marked {
+            return self.lookup_by(asker, query);
+        }
         if claimed.claims != 0 {
-            let found = self.read(query, claimed.base, claimed.claims);
+            let (asked, rest) = groups.split_at(usize::from(claimed.group) + 1);
+            let last = &asked[asked.len() - 1];
+            let mut found = self.read(query, last.base, claimed.claims);
+            for group in rest {
+                if found.is_some() {
+                    break;
+                }
+                found = self.read(query, group.base, query.ask(asker, group));
+            }
             if found.is_some() {
                 return found;
-            }
-            for group in &self.filters.asked(query)[claimed.asked..] {
-                let found = self.read(query, group.base, query.ask(asker, group));
-                if found.is_some() {
-                    return found;
-                }
             }
         }
         self.shortest(query)

@@ -50,6 +50,12 @@ impl Point {
         Self((mixed ^ (mixed >> 15)).wrapping_mul(SECOND))
     }
 
+    /// The point of a key that is a hash already.
+    #[inline(always)]
+    pub(super) const fn of_hash(hash: u32) -> Self {
+        Self(hash)
+    }
+
     #[inline(always)]
     const fn word(self) -> usize {
         (self.0 >> WORD_SHIFT) as usize

@@ -204,7 +204,7 @@ impl Query for BitQuery {
     #[inline(always)]
     fn mark(&self, length: u8) -> Spot {
         let anchor = self.anchor(length);
-        Spot { pick: pick(anchor), point: Point::below(anchor as u32, 1, 0) }
+        Spot { pick: pick(anchor), point: Point::of_hash(anchor as u32) }
     }
 
     #[inline(always)]

@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From the outside in: `table` (what users see), `front` (the first sixteen bits), `filters`
+//! From the outside in: `table` (what users see), `front` (the first sixteen bits), `lengths`, `filters`
 //! with `simd` (which lengths may match), `kind` with `buckets` (the prefixes themselves);
 //! `ip` and `name` are the kinds, [`AnyTable`] is a file, [`longest_announced`] is the same
 //! question over replicas at a host.
@@ -32,6 +32,7 @@ mod filters;
 mod front;
 mod ip;
 mod kind;
+mod lengths;
 mod name;
 mod probes;
 mod simd;

@@ -162,7 +162,7 @@ impl Query for NameQuery<'_> {
 
     fn spot(&self, length: u8) -> Spot {
         let hash = self.hashes[usize::from(length)];
-        Spot { pick: (hash >> 32) as u32, point: Point::below(hash as u32, 1, 0) }
+        Spot { pick: (hash >> 32) as u32, point: Point::of_hash(hash as u32) }
     }
 
     fn mark(&self, length: u8) -> Spot {

@@ -10,13 +10,8 @@ use super::Prefix;
 use super::filters::{Blocks, Group};
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
+use super::lengths::{Filters, first_filtered};
 use super::simd::{self, Asker, Avx2};
-
-/// Filter bits a prefix of the marks: a mark that lies costs asking several groups.
-const MARK_BITS: usize = 32;
-
-/// Prefixes longer than the marks are at most one in so many.
-const RARE: usize = 64;
 
 /// Changes whose memory is asked for together.
 const TOGETHER: usize = 16;
@@ -62,95 +57,6 @@ impl<'t, P: Prefix, V: Default> simd::Work for Single<'t, '_, P, V> {
     fn by(self, asker: impl Asker) -> Self::Done {
         self.table.lookup_by(asker, &P::query(self.address))
     }
-}
-
-/// The filters of all lengths, and the marks before the rare ones.
-#[derive(Debug, Clone)]
-pub(super) struct Filters {
-    /// Longest first; only groups that have prefixes, or had.
-    pub(super) groups: Vec<Group>,
-    /// The first `rare` groups are asked only under marks of this length.
-    pub(super) rare: usize,
-    mark_length: u8,
-    pub(super) marks: Blocks,
-}
-
-impl Filters {
-    /// Empty filters for so many prefixes of each length.
-    fn for_lengths<P: Prefix>(per_length: &[usize]) -> Self {
-        let shortest = first_filtered::<P>();
-        let bases = (0..P::LONGEST).step_by(8).filter(|base| base + 8 >= shortest);
-        let items = |first: u8, count: usize| -> usize {
-            per_length.iter().skip(first.into()).take(count).sum()
-        };
-        let groups: Vec<Group> = bases
-            .rev()
-            .filter(|base| items(base + 1, 8) > 0)
-            .map(|base| {
-                let lanes = 8 / P::SPANS;
-                let spans: Vec<usize> = (0..P::SPANS)
-                    .map(|span| items(base + 1 + (span * lanes) as u8, lanes))
-                    .collect();
-                Group { base, blocks: Blocks::for_items(&spans, P::FILTER_BITS) }
-            })
-            .collect();
-        // As many of the longest lengths as are rare together, names apart: those are cut to
-        // their own length anyway.
-        let filtered: usize = items(shortest, usize::from(P::LONGEST));
-        let beyond = |group: &Group| items(group.base + 1, usize::from(P::LONGEST));
-        let is_rare = |group: &&Group| P::SPANS < 8 && beyond(group) * RARE <= filtered;
-        let rare = groups.iter().take_while(is_rare).count();
-        let mark_length = rare.checked_sub(1).map_or(P::LONGEST, |last| groups[last].base);
-        let behind = items(mark_length + 1, usize::from(P::LONGEST));
-        let marks = Blocks::for_items(&[behind], MARK_BITS);
-        Self { groups, rare, mark_length, marks }
-    }
-
-    /// The groups to ask for a question, longest lengths first.
-    #[inline(always)]
-    pub(super) fn asked(&self, query: &impl Query) -> &[Group] {
-        let marked = self.rare > 0 && self.marks.claims(0, query.mark(self.mark_length));
-        &self.groups[if marked { 0 } else { self.rare }..]
-    }
-
-    /// Changes the filters of one prefix; true if they should be made anew.
-    fn change<P: Prefix>(
-        &mut self,
-        query: &impl Query,
-        length: u8,
-        change: fn(&mut Blocks, usize, super::filters::Spot) -> bool,
-    ) -> bool {
-        let base = Group::base_of(length);
-        let Some(group) = self.groups.iter_mut().find(|group| group.base == base) else {
-            return true;
-        };
-        let span = usize::from(length - base - 1) * P::SPANS / 8;
-        let mut renew = change(&mut group.blocks, span, query.spot(length));
-        if length > self.mark_length {
-            renew |= change(&mut self.marks, 0, query.mark(self.mark_length));
-        }
-        renew
-    }
-
-    /// Asks for the memory of a change of a prefix.
-    #[inline(always)]
-    fn prefetch<P: Prefix>(&self, query: &impl Query, length: u8) {
-        let base = Group::base_of(length);
-        if let Some(group) = self.groups.iter().find(|group| group.base == base) {
-            let span = usize::from(length - base - 1) * P::SPANS / 8;
-            group.blocks.prefetch_change(span, query.spot(length).pick);
-        }
-    }
-
-    pub(super) fn memory_bytes(&self) -> usize {
-        let groups: usize = self.groups.iter().map(|group| group.blocks.memory_bytes()).sum();
-        groups + self.marks.memory_bytes()
-    }
-}
-
-/// The shortest length that has a filter.
-fn first_filtered<P: Prefix>() -> u8 {
-    if P::SPANS < 8 { SHORT + 1 } else { 1 }
 }
 
 impl<P: Prefix, V: Default> Table<P, V> {
@@ -302,11 +208,14 @@ impl<P: Prefix, V: Default> Table<P, V> {
     }
 
     #[inline(always)]
-    fn lookup_by(&self, asker: impl Asker, query: &P::Query<'_>) -> Option<Match<'_, V>> {
+    pub(super) fn lookup_by(
+        &self,
+        asker: impl Asker,
+        query: &P::Query<'_>,
+    ) -> Option<Match<'_, V>> {
         if self.has_longer(query) {
             for group in self.filters.asked(query) {
-                let claims = query.ask(asker, group);
-                if let Some(found) = self.read(query, group.base, claims) {
+                if let Some(found) = self.read(query, group.base, query.ask(asker, group)) {
                     return Some(found);
                 }
             }
@@ -345,12 +254,17 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// The match among the lengths that have no filter.
     #[inline]
     pub(super) fn shortest(&self, query: &P::Query<'_>) -> Option<Match<'_, V>> {
-        let length = match (&self.front, query.front()) {
-            (Some(front), Some(slot)) => front.best(slot)?,
-            _ => 0,
-        };
+        let length = self.shortest_length(query)?;
         let value = self.store.find(query, length)?;
         Some(Match { length, value })
+    }
+
+    #[inline(always)]
+    pub(super) fn shortest_length(&self, query: &P::Query<'_>) -> Option<u8> {
+        match (&self.front, query.front()) {
+            (Some(front), Some(slot)) => front.best(slot),
+            _ => Some(0),
+        }
     }
 
     /// That the table is as its headers say, counted the slow way. For tests.
