@@ -24,9 +24,9 @@ enum Kind {
         deviation: f64,
     },
     /// The smallest cardinality is the likeliest.
-    ZipfMin(f64),
+    ZipfMin(Harmonic),
     /// The largest cardinality is the likeliest.
-    ZipfMax(f64),
+    ZipfMax(Harmonic),
     /// Cardinalities in rising order, each with the chance of being at or above it.
     Listed(Vec<(u64, f64)>),
 }
@@ -59,7 +59,7 @@ impl Distribution {
     /// If the exponent is not between 0 and 10.
     pub fn zipf_min(max_items: u64, exponent: f64) -> Result<Self, PlanError> {
         within("the Zipf parameter", 0.0, 10.0, exponent)?;
-        Ok(Self { max_items, kind: Kind::ZipfMin(exponent) })
+        Ok(Self { max_items, kind: Kind::ZipfMin(Harmonic::new(exponent)) })
     }
 
     /// Zipf, maximum: the largest cardinality has the first rank.
@@ -68,7 +68,7 @@ impl Distribution {
     /// If the exponent is not between 0 and 10.
     pub fn zipf_max(max_items: u64, exponent: f64) -> Result<Self, PlanError> {
         within("the Zipf parameter", 0.0, 10.0, exponent)?;
-        Ok(Self { max_items, kind: Kind::ZipfMax(exponent) })
+        Ok(Self { max_items, kind: Kind::ZipfMax(Harmonic::new(exponent)) })
     }
 
     /// Zipf, random: ranks dealt to the cardinalities by a shuffle that follows from `seed`.
@@ -121,8 +121,8 @@ impl Distribution {
                 let above = |items: f64| normal_above((items + 0.5 - mean) / deviation);
                 (above(x) - above(most)) / (above(0.0) - above(most))
             }
-            Kind::ZipfMin(a) => 1.0 - harmonic(x, *a) / harmonic(most, *a),
-            Kind::ZipfMax(a) => harmonic(most - x, *a) / harmonic(most, *a),
+            Kind::ZipfMin(sum) => 1.0 - sum.up_to(x) / sum.up_to(most),
+            Kind::ZipfMax(sum) => sum.up_to(most - x) / sum.up_to(most),
             Kind::Listed(listed) => {
                 let next = listed.partition_point(|&(cardinality, _)| cardinality <= items);
                 listed.get(next).map_or(0.0, |&(_, chance)| chance)
@@ -166,20 +166,40 @@ fn shuffle(values: &mut [f64], seed: u64) {
     }
 }
 
-/// `Σ i^-a` for `i` from 1 to `n`: the first terms one by one, the rest by Euler and Maclaurin.
-fn harmonic(n: f64, a: f64) -> f64 {
-    const ONE_BY_ONE: f64 = 256.0;
-    let near: f64 = (1..=n.min(ONE_BY_ONE) as u64).map(|i| (i as f64).powf(-a)).sum();
-    if n <= ONE_BY_ONE {
-        return near;
+/// `Σ i^-a` for `i` from 1 to `n`: the first terms one by one, summed ahead since plans ask
+/// for thousands of sums; the rest by Euler and Maclaurin.
+#[derive(Debug, Clone, PartialEq)]
+struct Harmonic {
+    a: f64,
+    /// Sums of the first 0, 1, 2 … terms.
+    near: Vec<f64>,
+}
+
+impl Harmonic {
+    const ONE_BY_ONE: u32 = 256;
+
+    fn new(a: f64) -> Self {
+        let mut near = vec![0.0];
+        for i in 1..=Self::ONE_BY_ONE {
+            near.push(near[near.len() - 1] + f64::from(i).powf(-a));
+        }
+        Self { a, near }
     }
-    let (term, slope) = (|x: f64| x.powf(-a), |x: f64| -a * x.powf(-a - 1.0));
-    let (from, grown) = (ONE_BY_ONE, (n / ONE_BY_ONE).ln());
-    let integral = match 1.0 - a {
-        0.0 => grown,
-        b => from.powf(b) * (b * grown).exp_m1() / b,
-    };
-    near + integral + (term(n) - term(from)) / 2.0 + (slope(n) - slope(from)) / 12.0
+
+    fn up_to(&self, n: f64) -> f64 {
+        let (a, from) = (self.a, f64::from(Self::ONE_BY_ONE));
+        let near = self.near[n.min(from) as usize];
+        if n <= from {
+            return near;
+        }
+        let (term, slope) = (|x: f64| x.powf(-a), |x: f64| -a * x.powf(-a - 1.0));
+        let grown = (n / from).ln();
+        let integral = match 1.0 - a {
+            0.0 => grown,
+            b => from.powf(b) * (b * grown).exp_m1() / b,
+        };
+        near + integral + (term(n) - term(from)) / 2.0 + (slope(n) - slope(from)) / 12.0
+    }
 }
 
 /// Chance that a standard normal variable is above `z`: half of `erfc(z/√2)`, by a Chebyshev
