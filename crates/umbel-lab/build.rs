@@ -29,9 +29,11 @@ fn collect(directory: &Path, headers: &mut Vec<(String, String)>) -> io::Result<
             continue;
         }
         let source = fs::read_to_string(&path)?;
-        let named = source.lines().find_map(|line| line.trim().strip_prefix("name: \""));
-        if let Some((name, _)) = named.and_then(|rest| rest.split_once('"')) {
-            headers.push((name.to_owned(), header(&source)));
+        // A module may hold several experiments.
+        for (start, field) in source.match_indices("name: \"") {
+            if let Some((name, _)) = source[start + field.len()..].split_once('"') {
+                headers.push((name.to_owned(), header(&source)));
+            }
         }
     }
     Ok(())

@@ -36,9 +36,9 @@ struct Figure {
 }
 
 macro_rules! figure {
-    ($id:ident, $number:literal, $title:literal, $cubf:literal, $abf:literal, $traditional:literal, $most:literal) => {
+    ($id:ident, name: $name:literal, $number:literal, $title:literal, $cubf:literal, $abf:literal, $traditional:literal, $most:literal) => {
         pub(crate) const $id: Experiment = Experiment {
-            name: concat!("ro-fig-", $number),
+            name: $name,
             source: concat!("Guo, He and Yang, paper 5, figure ", $number),
             title: $title,
             find: |bench| {
@@ -52,6 +52,7 @@ macro_rules! figure {
 
 figure!(
     FIG_7,
+    name: "ro-fig-7",
     7,
     "Entries of traditional filters over the filters received",
     true,
@@ -61,6 +62,7 @@ figure!(
 );
 figure!(
     FIG_8,
+    name: "ro-fig-8",
     8,
     "Entries of receiver-oriented filters over the filters received",
     true,
@@ -68,10 +70,11 @@ figure!(
     false,
     100
 );
-figure!(FIG_12, 12, "CUBF of traditional filters, theory and experiment", true, false, true, 50);
-figure!(FIG_13, 13, "ABF of traditional filters, theory and experiment", false, true, true, 25);
+figure!(FIG_12, name: "ro-fig-12", 12, "CUBF of traditional filters, theory and experiment", true, false, true, 50);
+figure!(FIG_13, name: "ro-fig-13", 13, "ABF of traditional filters, theory and experiment", false, true, true, 25);
 figure!(
     FIG_14,
+    name: "ro-fig-14",
     14,
     "CUBF of receiver-oriented filters, theory and experiment",
     true,
@@ -81,6 +84,7 @@ figure!(
 );
 figure!(
     FIG_15,
+    name: "ro-fig-15",
     15,
     "ABF of receiver-oriented filters, theory and experiment",
     false,
