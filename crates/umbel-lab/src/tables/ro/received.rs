@@ -227,7 +227,6 @@ fn claims(figure: &Figure, rows: &[Row], seeds: u64) -> Vec<Claim> {
             )
             .stated(rows.len() as f64)
             .formula(below as f64)
-            .within(0.0)
             .note(if above.is_empty() {
                 String::new()
             } else {
@@ -236,7 +235,8 @@ fn claims(figure: &Figure, rows: &[Row], seeds: u64) -> Vec<Claim> {
                      s filters, and m and k are rounded each on their own",
                     above.join("; ")
                 )
-            }),
+            })
+            .within(0.0),
         );
     }
     for (name, pairs) in [
