@@ -91,7 +91,7 @@ impl Plan {
     /// use umbel::route::{EntryKind, Plan};
     ///
     /// let plan = Plan { kind: EntryKind::Cubf, depth: 3, items: 30, filters: 100, false_positive: 0.001 };
-    /// assert_eq!((plan.shape()?.bits(), plan.shape()?.hashes()), (792, 17));
+    /// assert_eq!((plan.shape()?.bits(), plan.shape()?.hashes()), (791, 17));
     /// # Ok::<(), umbel::params::ParamError>(())
     /// ```
     ///
