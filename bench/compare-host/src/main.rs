@@ -2,7 +2,9 @@
 //! interleaved run on one machine.
 //!
 //! Questions are asked about 100,000 keys that are there; writes are of random keys, nearly all
-//! new. Medians of all rounds are shown, rows that umbel loses too.
+//! new. Medians of all rounds are shown, rows that umbel loses too. A ratio is the median of those
+//! of neighbouring runs, whose order changes from round to round: a shared machine's speed
+//! changes by the second.
 
 mod measure;
 mod servers;
@@ -15,8 +17,8 @@ use servers::{Rival, host};
 const HELP: &str = "\
 usage: compare-host [--rounds N] [--requests N]
 
-  --rounds N     how often every row is measured, interleaved (default 3)
-  --requests N   of a row with pipelining (default 1000000); without, a tenth of that, and rows
+  --rounds N     how often every row is measured, interleaved (default 7)
+  --requests N   of a row with pipelining (default 300000); without, a tenth of that, and rows
                  that wait for the disk a twentieth
 
 Needs redis-server and redis-benchmark (Debian: apt-get install redis-server redis-tools).";
@@ -104,10 +106,10 @@ fn main() -> anyhow::Result<()> {
     let mut missed = 0;
     for (connections, pipeline) in [(1, 32), (50, 32), (1, 1), (50, 1)] {
         let requests = if pipeline == 1 { requests / 10 } else { requests };
-        for (row, (mine, theirs)) in
+        for (row, compared) in
             ROWS.iter().zip(measure_rows(rounds, connections, pipeline, requests, port)?)
         {
-            let ratio = mine.per_second / theirs.per_second;
+            let Compared { mine, theirs, ratio } = compared;
             let verdict = match row.goal {
                 Some(goal) if ratio < goal => {
                     missed += 1;
@@ -125,29 +127,55 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Every row in turn, as often as there are rounds; the medians.
+/// A row's medians.
+struct Compared {
+    mine: Measured,
+    theirs: Measured,
+    ratio: f64,
+}
+
+/// Every row in turn, as often as there are rounds.
 fn measure_rows(
     rounds: usize,
     connections: u32,
     pipeline: u32,
     requests: u64,
     port: impl Fn(Server) -> u16,
-) -> anyhow::Result<Vec<(Measured, Measured)>> {
-    let mut all: Vec<(Vec<Measured>, Vec<Measured>)> =
-        ROWS.iter().map(|_| Default::default()).collect();
-    for _ in 0..rounds {
-        for (row, (mine, theirs)) in ROWS.iter().zip(&mut all) {
+) -> anyhow::Result<Vec<Compared>> {
+    let mut pairs: Vec<Vec<(Measured, Measured)>> = ROWS.iter().map(|_| Vec::new()).collect();
+    for round in 0..rounds {
+        for (row, pairs) in ROWS.iter().zip(&mut pairs) {
             let requests = if row.mine.0 == Server::Durable { requests / 20 } else { requests };
             let load = Load { connections, pipeline, requests, keys: row.keys };
-            mine.push(measure::benchmark(port(row.mine.0), &load, row.mine.1)?);
-            theirs.push(measure::benchmark(port(row.theirs.0), &load, row.theirs.1)?);
+            let run = |(server, command)| measure::benchmark(port(server), &load, command);
+            pairs.push(if round % 2 == 0 {
+                (run(row.mine)?, run(row.theirs)?)
+            } else {
+                let theirs = run(row.theirs)?;
+                (run(row.mine)?, theirs)
+            });
         }
     }
-    Ok(all.iter().map(|(mine, theirs)| (measure::median(mine), measure::median(theirs))).collect())
+    Ok(pairs.iter().map(|pairs| compare(pairs)).collect())
+}
+
+fn compare(pairs: &[(Measured, Measured)]) -> Compared {
+    let of = |number: fn(&(Measured, Measured)) -> f64| measure::median(pairs.iter().map(number));
+    Compared {
+        mine: Measured {
+            per_second: of(|pair| pair.0.per_second),
+            p99_ms: of(|pair| pair.0.p99_ms),
+        },
+        theirs: Measured {
+            per_second: of(|pair| pair.1.per_second),
+            p99_ms: of(|pair| pair.1.p99_ms),
+        },
+        ratio: of(|(mine, theirs)| mine.per_second / theirs.per_second),
+    }
 }
 
 fn arguments() -> anyhow::Result<(usize, u64)> {
-    let (mut rounds, mut requests) = (3, 1_000_000);
+    let (mut rounds, mut requests) = (7, 300_000);
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{name} takes a number"));

@@ -51,12 +51,9 @@ pub(crate) fn benchmark(port: u16, load: &Load, command: &[&str]) -> anyhow::Res
     }
 }
 
-/// Of each number.
-pub(crate) fn median(all: &[Measured]) -> Measured {
-    let of = |number: fn(&Measured) -> f64| {
-        let mut numbers: Vec<f64> = all.iter().map(number).collect();
-        numbers.sort_by(f64::total_cmp);
-        numbers[numbers.len() / 2]
-    };
-    Measured { per_second: of(|one| one.per_second), p99_ms: of(|one| one.p99_ms) }
+/// The middle one.
+pub(crate) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
+    let mut numbers: Vec<f64> = numbers.collect();
+    numbers.sort_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
 }
