@@ -4,9 +4,11 @@
 //! counts see real changes only. It also remembers which filter component holds each key,
 //! which makes removal exact, and lets a filter be built again after a restart.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use indexmap::IndexMap;
+use indexmap::map::Entry;
 use siphasher::sip::SipHasher13;
 
 use crate::filter::ComponentId;
@@ -23,6 +25,16 @@ pub trait Catalogue {
     /// Holds the key in this component; a key that is held already moves there.
     fn insert(&mut self, key: &[u8], component: ComponentId);
 
+    /// Holds the key in this component unless it is held already; whether it is new. A
+    /// catalogue that can do both with one look need not look twice as this does.
+    fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
+        let new = !self.contains(key);
+        if new {
+            self.insert(key, component);
+        }
+        new
+    }
+
     /// Lets go of the key; returns the component that held it, or `None` if it was absent.
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId>;
 
@@ -38,6 +50,20 @@ pub trait Catalogue {
             let component = assign(&key);
             self.insert(&key, component);
         }
+    }
+
+    /// Moves every key to this one component. A catalogue that can do so without touching
+    /// its keys need not go through them as this does.
+    fn move_all(&mut self, to: ComponentId) {
+        self.reassign(&mut |_| to);
+    }
+
+    /// How many keys each component holds, in the order of their ids.
+    #[must_use]
+    fn components(&self) -> BTreeMap<ComponentId, u64> {
+        let mut components = BTreeMap::new();
+        self.for_each(&mut |_, component| *components.entry(component).or_default() += 1);
+        components
     }
 
     /// Number of keys.
@@ -107,6 +133,17 @@ impl Catalogue for MemoryCatalogue {
 
     fn insert(&mut self, key: &[u8], component: ComponentId) {
         self.keys.insert(key.into(), component);
+    }
+
+    fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
+        // Most keys are new: the copy that the table will own is made before it is asked.
+        match self.keys.entry(key.into()) {
+            Entry::Occupied(_) => false,
+            Entry::Vacant(place) => {
+                place.insert(component);
+                true
+            }
+        }
     }
 
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {

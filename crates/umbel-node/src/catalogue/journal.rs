@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
 use tokio::sync::watch;
 use umbel_store::{Batch, Store};
 
@@ -31,7 +32,10 @@ impl Ticket {
 }
 
 /// Changes by record name; `None` deletes.
-type Changes = HashMap<Box<[u8]>, Option<Box<[u8]>>>;
+type Changes = HashMap<Box<[u8]>, Option<Record>>;
+
+/// What a record says: a component as a rule, which needs no memory of its own.
+type Record = SmallVec<[u8; 8]>;
 
 #[derive(Debug)]
 pub(crate) struct Journal {
@@ -94,11 +98,18 @@ impl Journal {
         }
     }
 
-    /// Sets a record; whether there was one before.
-    pub(crate) fn put(&self, name: Box<[u8]>, value: &[u8]) -> bool {
-        let held = self.get(&name, |_| ()).is_some();
+    /// Sets a record.
+    pub(crate) fn put(&self, name: Box<[u8]>, value: &[u8]) {
         self.change(name, Some(value.into()));
-        held
+    }
+
+    /// Sets a record unless there is one; whether it is new.
+    pub(crate) fn insert(&self, name: Box<[u8]>, value: &[u8]) -> bool {
+        let held = self.get(&name, |_| ()).is_some();
+        if !held {
+            self.put(name, value);
+        }
+        !held
     }
 
     /// Deletes a record.
@@ -106,7 +117,7 @@ impl Journal {
         self.change(name, None);
     }
 
-    fn change(&self, name: Box<[u8]>, value: Option<Box<[u8]>>) {
+    fn change(&self, name: Box<[u8]>, value: Option<Record>) {
         let mut state = self.state.lock();
         let first = state.waiting.is_empty();
         state.waiting.insert(name, value);
@@ -279,6 +290,7 @@ impl Journal {
     /// Forgets a set: first that it is there, then its keys.
     pub(crate) fn delete_set(&self, name: &str, number: SetNumber) {
         self.delete(layout::set(name));
+        self.delete(layout::floor(number));
         for prefix in [layout::keys(number), layout::lifetimes(number)] {
             let mut names: Vec<Box<[u8]>> = Vec::new();
             self.scan(&prefix, &mut |name, _| {
@@ -303,7 +315,7 @@ impl Journal {
     pub(crate) fn set_lifetime(&self, set: SetNumber, key: &[u8], at: Option<u64>) {
         let name = layout::lifetime(set, key);
         match at {
-            Some(at) => self.change(name, Some(at.to_le_bytes().as_slice().into())),
+            Some(at) => self.put(name, &at.to_le_bytes()),
             None => self.delete(name),
         }
     }

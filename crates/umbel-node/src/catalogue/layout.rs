@@ -4,6 +4,7 @@
 //! h                     incarnation, u64 little-endian
 //! s <set name>          JSON: number, plan, lifetime
 //! k <number, u32> <key> component, u32 little-endian
+//! f <number, u32>       component, u32 little-endian: where keys of lower ones are now
 //! l <number, u32> <key> when the key expires: milliseconds since 1970, u64 little-endian
 //! ```
 //!
@@ -41,6 +42,10 @@ pub(crate) fn keys(set: SetNumber) -> Vec<u8> {
 
 pub(crate) fn key(set: SetNumber, key: &[u8]) -> Box<[u8]> {
     [b"k", &set.0.to_be_bytes()[..], key].concat().into()
+}
+
+pub(crate) fn floor(set: SetNumber) -> Box<[u8]> {
+    [b"f", &set.0.to_be_bytes()[..]].concat().into()
 }
 
 pub(crate) fn lifetimes(set: SetNumber) -> Vec<u8> {

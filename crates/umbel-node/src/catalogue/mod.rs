@@ -5,7 +5,10 @@
 
 mod journal;
 mod layout;
+#[cfg(test)]
+mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -81,6 +84,14 @@ impl Catalogue for HostCatalogue {
         }
     }
 
+    fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
+        match self {
+            Self::Memory(keys) => keys.write().insert_new(key, component),
+            Self::Folder(folder) => folder.insert_new(key, component),
+            Self::Own(keys) => keys.write().insert_new(key, component),
+        }
+    }
+
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
         match self {
             Self::Memory(keys) => keys.write().remove(key),
@@ -111,10 +122,26 @@ impl Catalogue for HostCatalogue {
         }
     }
 
+    fn move_all(&mut self, to: ComponentId) {
+        match self {
+            Self::Memory(_) => self.reassign(&mut |_| to),
+            Self::Folder(folder) => folder.move_all(to),
+            Self::Own(keys) => keys.write().move_all(to),
+        }
+    }
+
+    fn components(&self) -> BTreeMap<ComponentId, u64> {
+        match self {
+            Self::Memory(keys) => keys.read().components(),
+            Self::Folder(folder) => folder.held.clone(),
+            Self::Own(keys) => keys.read().components(),
+        }
+    }
+
     fn len(&self) -> u64 {
         match self {
             Self::Memory(keys) => keys.read().len(),
-            Self::Folder(folder) => folder.items,
+            Self::Folder(folder) => folder.len(),
             Self::Own(keys) => keys.read().len(),
         }
     }
@@ -131,36 +158,59 @@ const PART: usize = 4096;
 pub(crate) struct FolderCatalogue {
     journal: Arc<Journal>,
     set: SetNumber,
-    /// Kept by the handle that changes; others do not look at it.
-    items: u64,
+    /// Keys of each component. Kept by the handle that changes; others do not look at it.
+    held: BTreeMap<ComponentId, u64>,
+    /// A key whose record names a lower component is in this one: all keys move to a new
+    /// component without a change to their records.
+    floor: ComponentId,
 }
 
 impl FolderCatalogue {
     /// The catalogue of a set that is new.
     pub(crate) const fn empty(journal: Arc<Journal>, set: SetNumber) -> Self {
-        Self { journal, set, items: 0 }
+        Self { journal, set, held: BTreeMap::new(), floor: ComponentId(0) }
     }
 
     /// The catalogue of a set that is there, after counting its keys.
     pub(crate) fn open(journal: Arc<Journal>, set: SetNumber) -> Self {
-        let mut catalogue = Self { journal, set, items: 0 };
-        let mut items = 0;
-        catalogue.for_each(&mut |_, _| items += 1);
-        catalogue.items = items;
+        let mut catalogue = Self::empty(journal, set);
+        let floor = catalogue.journal.get(&layout::floor(set), component).flatten();
+        catalogue.floor = floor.unwrap_or(catalogue.floor);
+        let mut held = BTreeMap::new();
+        catalogue.for_each(&mut |_, component| *held.entry(component).or_default() += 1);
+        catalogue.held = held;
         catalogue
     }
 
+    fn len(&self) -> u64 {
+        self.held.values().sum()
+    }
+
     fn insert(&mut self, key: &[u8], component: ComponentId) {
-        let held = self.journal.put(layout::key(self.set, key), &component.0.to_le_bytes());
-        self.items += u64::from(!held);
+        self.remove(key);
+        self.insert_new(key, component);
+    }
+
+    fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
+        let new = self.journal.insert(layout::key(self.set, key), &component.0.to_le_bytes());
+        *self.held.entry(component).or_default() += u64::from(new);
+        new
     }
 
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
         let name = layout::key(self.set, key);
-        let component = self.journal.get(&name, component)??;
+        let component = self.journal.get(&name, component)??.max(self.floor);
         self.journal.delete(name);
-        self.items -= 1;
+        if let Some(keys) = self.held.get_mut(&component) {
+            *keys -= 1;
+        }
         Some(component)
+    }
+
+    fn move_all(&mut self, to: ComponentId) {
+        self.journal.put(layout::floor(self.set), &to.0.to_le_bytes());
+        self.held = BTreeMap::from([(to, self.len())]);
+        self.floor = to;
     }
 
     fn contains(&self, key: &[u8]) -> bool {
@@ -172,11 +222,11 @@ impl FolderCatalogue {
         let mut shown = 0u64;
         self.journal.scan(&prefix, &mut |key, value| {
             if let Some(component) = component(value) {
-                show(&key[prefix.len()..], component);
+                show(&key[prefix.len()..], component.max(self.floor));
             }
             shown += 1;
             if shown.is_multiple_of(1_000_000) {
-                tracing::info!(keys = shown, of = self.items, "reading the catalogue");
+                tracing::info!(keys = shown, of = self.len(), "reading the catalogue");
             }
             true
         });
@@ -199,9 +249,10 @@ impl FolderCatalogue {
 
     fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
         let (journal, prefix) = (Arc::clone(&self.journal), layout::keys(self.set));
-        let mut moved = Vec::new();
+        let (mut moved, mut held) = (Vec::new(), BTreeMap::new());
         journal.scan(&prefix, &mut |key, _| {
             let component = assign(&key[prefix.len()..]);
+            *held.entry(component).or_default() += 1;
             moved.push((Box::<[u8]>::from(key), component.0.to_le_bytes()));
             if moved.len() == 16 * PART {
                 journal.write_now(&mut moved);
@@ -209,6 +260,7 @@ impl FolderCatalogue {
             true
         });
         journal.write_now(&mut moved);
+        self.held = held;
     }
 }
 

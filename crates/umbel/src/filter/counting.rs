@@ -174,18 +174,21 @@ impl CountingFilter {
 
     /// Adds many keys by their digests, asking for memory ahead.
     pub fn insert_digests(&mut self, digests: &[Digest]) {
-        let shape = *self.scheme.shape();
         // Two arrays are asked for per position: half the batch keeps as many lines under way.
         for batch in digests.chunks(BATCH / 2) {
-            for digest in batch {
-                for position in digest.positions(&shape) {
-                    prefetch(&self.counters, (position >> 4) as usize);
-                    self.bits.prefetch(position);
-                }
-            }
+            batch.iter().for_each(|digest| self.prefetch_insert(*digest));
             for digest in batch {
                 self.insert_digest(*digest);
             }
+        }
+    }
+
+    /// Asks for the memory that inserting this digest will change.
+    #[inline]
+    pub(crate) fn prefetch_insert(&self, digest: Digest) {
+        for position in digest.positions(self.scheme.shape()) {
+            prefetch(&self.counters, (position >> 4) as usize);
+            self.bits.prefetch(position);
         }
     }
 

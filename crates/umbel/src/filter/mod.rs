@@ -27,7 +27,6 @@ pub use component::Component;
 pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
-pub(crate) use slices::Slices;
 pub use standard::StandardFilter;
 pub(crate) use standard::claims;
 

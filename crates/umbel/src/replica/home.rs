@@ -11,6 +11,7 @@
 //! so that a set at either does not swing. Neither an update nor an empty component cures an
 //! overfull filter; a larger shape does.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::image::Image;
@@ -19,7 +20,7 @@ use super::publisher::{Extent, Freshness, Held, Intervals, Publication, Publishe
 use super::sample::Sample;
 use crate::catalogue::Catalogue;
 use crate::design;
-use crate::filter::DynamicFilter;
+use crate::filter::{ComponentId, DynamicFilter};
 use crate::key_hash::{Digest, KeyHash, KeyHasher};
 use crate::model::standard;
 use crate::params::{ParamError, Rate, Shape};
@@ -70,23 +71,41 @@ impl SetPlan {
         Rate::new(crate::model::each_of(promised, f64::from(self.expected_hosts)))
     }
 
+    /// An empty filter for the components that a catalogue remembers, each with room for
+    /// the fullest; or, where these no longer suit the plan, one whose first component is new
+    /// and has room for all keys.
+    fn filter_for(
+        &self,
+        hasher: KeyHasher,
+        held: &BTreeMap<ComponentId, u64>,
+    ) -> Result<DynamicFilter, ParamError> {
+        let items: u64 = held.values().sum();
+        let each = held.values().copied().max().unwrap_or(0).max(self.capacity);
+        let places = each.saturating_mul(held.len() as u64);
+        let suits = held.len() <= self.max_components as usize
+            && places <= items.max(self.capacity).saturating_mul(2);
+        match (held.first_key_value(), held.last_key_value()) {
+            (Some((first, _)), _) if suits => Ok(self.filter(hasher, each)?.starting_at(*first)),
+            (_, Some((last, _))) => {
+                let first = ComponentId(last.0.saturating_add(1));
+                Ok(self.filter(hasher, items.max(self.capacity))?.starting_at(first))
+            }
+            _ => self.filter(hasher, each),
+        }
+    }
+
     fn filter(&self, hasher: KeyHasher, capacity: u64) -> Result<DynamicFilter, ParamError> {
         // A tenth more room: clears may then wait while the promised rate holds.
         let planned = capacity + capacity / 10;
         let rate = self.replica_false_positive()?;
         let shape = design::dynamic_component(planned, rate, self.max_components)?;
-        DynamicFilter::new(Scheme::new(shape, hasher), capacity, self.max_components)
+        let scheme = Scheme::new(shape, hasher);
+        Ok(DynamicFilter::new(scheme, capacity, self.max_components)?.without_slices())
     }
 }
 
-/// Keys a component, so that a filter of this plan has room for all.
-fn capacity_for(plan: &SetPlan, items: u64) -> u64 {
-    let mut capacity = plan.capacity;
-    while items > capacity.saturating_mul(plan.max_components.into()) {
-        capacity = capacity.saturating_mul(2);
-    }
-    capacity
-}
+/// Keys whose memory is asked for ahead of their turn.
+const BATCH: usize = 8;
 
 /// One set at its home.
 #[derive(Debug)]
@@ -114,7 +133,8 @@ impl<C: Catalogue> Home<C> {
         intervals: Intervals,
         catalogue: C,
     ) -> Result<Self, ParamError> {
-        let filter = plan.filter(hasher, capacity_for(&plan, catalogue.len()))?;
+        let held = catalogue.components();
+        let filter = plan.filter_for(hasher, &held)?;
         let promised = plan.replica_false_positive()?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
@@ -123,6 +143,10 @@ impl<C: Catalogue> Home<C> {
             Self { catalogue, hasher, plan, shape, filter, publisher, sample, rebuilds: 0 };
         if !home.catalogue.is_empty() {
             home.fill(Duration::ZERO);
+            let first = home.filter.components()[0].0;
+            if held.keys().any(|id| *id < first) {
+                home.catalogue.move_all(first);
+            }
         }
         Ok(home)
     }
@@ -140,7 +164,8 @@ impl<C: Catalogue> Home<C> {
     ) -> Result<Self, ParamError> {
         let max_components = u32::from(u16::MAX);
         let plan = SetPlan { capacity, max_components, policy, ..SetPlan::default() };
-        let filter = DynamicFilter::new(Scheme::new(shape, hasher), capacity, max_components)?;
+        let scheme = Scheme::new(shape, hasher);
+        let filter = DynamicFilter::new(scheme, capacity, max_components)?.without_slices();
         let promised = standard::false_positive(shape, capacity + capacity / 10);
         let publisher = Publisher::new(policy, intervals, &filter, promised);
         let (sample, shape) = (Sample::new(), Some(shape));
@@ -163,7 +188,8 @@ impl<C: Catalogue> Home<C> {
         capacity: u64,
     ) -> Result<(), ParamError> {
         let scheme = Scheme::new(shape, self.hasher);
-        let filter = DynamicFilter::new(scheme, capacity, self.plan.max_components)?;
+        let components = self.plan.max_components;
+        let filter = DynamicFilter::new(scheme, capacity, components)?.without_slices();
         (self.shape, self.plan.capacity) = (Some(shape), capacity);
         self.rebuild(now, filter);
         Ok(())
@@ -171,12 +197,33 @@ impl<C: Catalogue> Home<C> {
 
     /// Adds a key; returns whether it is new.
     pub fn add(&mut self, now: Duration, key: &[u8]) -> bool {
-        if self.catalogue.contains(key) {
+        self.add_hashed(now, key, self.hasher.hash(key))
+    }
+
+    /// Adds many keys, asking for memory ahead; `told` hears of each whether it is new.
+    pub fn add_many<K: AsRef<[u8]>>(
+        &mut self,
+        now: Duration,
+        keys: &[K],
+        mut told: impl FnMut(bool),
+    ) {
+        for keys in keys.chunks(BATCH) {
+            let mut hashes = [KeyHash::from_raw(0); BATCH];
+            for (hash, key) in hashes.iter_mut().zip(keys) {
+                *hash = self.hasher.hash(key.as_ref());
+                self.filter.prefetch_insert(self.filter.scheme().cut(*hash));
+            }
+            for (key, hash) in keys.iter().zip(hashes) {
+                told(self.add_hashed(now, key.as_ref(), hash));
+            }
+        }
+    }
+
+    fn add_hashed(&mut self, now: Duration, key: &[u8], hash: KeyHash) -> bool {
+        if !self.catalogue.insert_new(key, self.filter.next_component()) {
             return false;
         }
-        let hash = self.hasher.hash(key);
         let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
-        self.catalogue.insert(key, component);
         self.sample.added(hash);
         self.publisher.added(now, hash, Held { component, flips }, self.catalogue.len());
         if self.filter.is_past_plan() && self.shape.is_none() {
@@ -241,8 +288,7 @@ impl<C: Catalogue> Home<C> {
     /// then.
     pub fn replan(&mut self, now: Duration, plan: SetPlan) -> Result<(), ParamError> {
         let promised = plan.replica_false_positive()?.get();
-        let capacity = capacity_for(&plan, self.catalogue.len());
-        let filter = plan.filter(self.hasher, capacity)?;
+        let filter = plan.filter(self.hasher, self.catalogue.len().max(plan.capacity))?;
         self.plan = plan;
         self.publisher.set_policy(plan.policy);
         self.publisher.set_by_digests(plan.by_digests);
@@ -362,17 +408,18 @@ impl<C: Catalogue> Home<C> {
         capacity > self.plan.capacity && self.catalogue.len() < capacity / 8
     }
 
-    /// Builds the filter again, for components that hold half of the keys each, and for
-    /// twice the keys at least where only a few components are planned.
+    /// Builds the filter again, with one component for all keys and room for as many more
+    /// components as are planned; for twice the keys where only one is.
     fn reshape(&mut self, now: Duration) {
-        let (items, components) = (self.catalogue.len(), u64::from(self.plan.max_components));
-        let each = items.div_ceil(2).max((2 * items).div_ceil(components));
-        let capacity = self.plan.capacity.max(each);
+        let items = self.catalogue.len();
+        let room = if self.plan.max_components > 1 { items } else { 2 * items };
+        let capacity = self.plan.capacity.max(room);
         // Without memory for a larger filter the present one goes on, past its plan.
         let filter = match self.shape {
             Some(shape) => {
                 let scheme = Scheme::new(shape, self.hasher);
                 DynamicFilter::new(scheme, self.plan.capacity, self.plan.max_components)
+                    .map(DynamicFilter::without_slices)
             }
             None => self.plan.filter(self.hasher, capacity),
         };
@@ -383,21 +430,30 @@ impl<C: Catalogue> Home<C> {
 
     /// Puts all keys into another, empty filter.
     fn rebuild(&mut self, now: Duration, filter: DynamicFilter) {
-        self.filter = filter;
+        let first = ComponentId(self.filter.next_id());
         self.rebuilds += 1;
+        self.filter = filter.starting_at(first);
         let filter = &mut self.filter;
-        self.catalogue.reassign(&mut |key| filter.insert(key));
+        if self.catalogue.len() <= filter.capacity() {
+            // All into one component: the catalogue need not be told of each.
+            self.catalogue.for_each(&mut |key, _| _ = filter.insert(key));
+            self.catalogue.move_all(first);
+        } else {
+            self.catalogue.reassign(&mut |key| filter.insert(key));
+        }
         self.publisher.rebuilt(now, &self.filter);
     }
 
-    /// Builds the filter from the catalogue, into the components that it remembers, unless
-    /// these no longer fit the plan.
+    /// Builds the filter from the catalogue, into the components that it remembers, or all
+    /// into the first one if that is newer than all of them.
     fn fill(&mut self, now: Duration) {
         let (filter, publisher, hasher) = (&mut self.filter, &mut self.publisher, self.hasher);
         let sample = &mut self.sample;
         let items = self.catalogue.len();
+        let first = filter.components()[0].0;
         self.catalogue.for_each(&mut |key, component| {
             let hash = hasher.hash(key);
+            let component = component.max(first);
             filter.insert_into(component, filter.scheme().cut(hash));
             sample.added(hash);
             publisher.added(now, hash, Held { component, flips: 0 }, items);

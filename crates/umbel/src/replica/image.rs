@@ -9,7 +9,7 @@
 
 use crate::bits::BitVector;
 use crate::codec::Flips;
-use crate::filter::{ComponentId, Slices, claims};
+use crate::filter::{ComponentId, claims};
 use crate::key_hash::{Digest, Walk};
 use crate::scheme::Scheme;
 
@@ -48,20 +48,16 @@ pub(crate) enum Change {
 pub(crate) type Changes = Vec<(ComponentId, Change)>;
 
 /// A home's set as published.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Image {
     scheme: Scheme,
     components: Vec<ImageComponent>,
-    /// Kept from two components on, so that one question asks all.
-    slices: Option<Slices>,
 }
 
 impl Image {
     pub(crate) fn new(scheme: Scheme, components: Vec<ImageComponent>) -> Self {
         debug_assert!(components.is_sorted_by(|a, b| a.id < b.id));
-        let mut image = Self { scheme, components, slices: None };
-        image.rebuild_slices();
-        image
+        Self { scheme, components }
     }
 
     pub(crate) const fn scheme(&self) -> &Scheme {
@@ -85,12 +81,10 @@ impl Image {
     /// Whether any component claims a digest.
     #[inline]
     pub(crate) fn claims(&self, digest: Digest) -> bool {
-        let shape = self.scheme.shape();
-        match (&self.slices, self.components.as_slice()) {
-            (Some(slices), _) => slices.claim(digest, shape),
-            (None, [only]) => claims(&only.bits, Walk::new(digest, shape), shape.hashes()),
-            (None, _) => false,
-        }
+        // A component that does not hold the key says so after two bits on average: slices
+        // of all components would answer no sooner, and take more memory than the bits.
+        let (shape, components) = (self.scheme.shape(), &self.components);
+        components.iter().any(|c| claims(&c.bits, Walk::new(digest, shape), shape.hashes()))
     }
 
     /// The fills of all components.
@@ -135,29 +129,11 @@ impl Image {
                 (Change::Dropped | Change::Flips(_), Err(_)) => {}
             }
         }
-        if changes.iter().any(|(_, change)| !matches!(change, Change::Flips(_))) {
-            self.rebuild_slices();
-        }
     }
 
     fn flip(&mut self, index: usize, flips: &Flips) {
         let component = &mut self.components[index];
         component.checksum = flips.checksum_after(&component.bits, component.checksum);
         flips.apply(&mut component.bits);
-        if let Some(slices) = &mut self.slices {
-            slices.set(index, flips.sets.iter().copied());
-            slices.clear(index, flips.clears.iter().copied());
-        }
-    }
-
-    fn rebuild_slices(&mut self) {
-        let sliced = self.components.len() > 1;
-        self.slices = sliced.then(|| Slices::of(self.components.iter().map(|c| &c.bits)));
-    }
-}
-
-impl PartialEq for Image {
-    fn eq(&self, other: &Self) -> bool {
-        self.scheme == other.scheme && self.components == other.components
     }
 }

@@ -571,6 +571,31 @@ fn a_restarted_home_builds_its_filter_from_the_catalogue() {
     assert_eq!(denied(&again), 35, "nothing of this life was published yet");
 }
 
+/// The catalogue's components stay exact through growth, restarts and other plans: removing
+/// every key then leaves no bit behind.
+#[test]
+fn no_bit_is_left_of_keys_that_went_through_rebuilds_and_restarts() {
+    for (capacity, max_components) in [(20, 8), (20, 1), (1000, 8), (3, 2)] {
+        let mut home = home("miss:0", 20);
+        (0..500).for_each(|number| _ = home.add(Duration::ZERO, &key(number)));
+        (0..100).for_each(|number| _ = home.remove(Duration::ZERO, &key(number)));
+        assert!(home.rebuilds() > 0, "it has grown");
+        let plan = SetPlan { capacity, max_components, ..plan("miss:0", 20) };
+        let catalogue = home.catalogue().clone();
+        let mut again = Home::new(hasher(), plan, AT_ONCE, catalogue).unwrap();
+        again.filter().validate();
+        assert!(!again.filter().is_past_plan());
+        let planned = again.filter().capacity();
+        assert!(again.filter().components().iter().all(|(_, c)| c.items() <= planned));
+        (500..600).for_each(|number| _ = again.add(Duration::ZERO, &key(number)));
+        assert!((100..600).all(|number| again.filter().contains(key(number))));
+        assert!((100..600).all(|number| again.remove(Duration::ZERO, &key(number))));
+        assert_eq!(again.filter().items(), 0);
+        let ones: u64 = again.filter().components().iter().map(|(_, c)| c.bits().ones()).sum();
+        assert_eq!(ones, 0, "capacity {capacity}, {max_components} components");
+    }
+}
+
 #[test]
 fn incarnations_grow_whatever_was_lost() {
     let heard = Some(Incarnation(9));

@@ -83,6 +83,11 @@ impl<C: Component> DynamicFilter<C> {
         self.was_filled(index);
     }
 
+    /// The component that [`Self::insert`] will put the next key into, made by then.
+    pub(crate) fn next_component(&self) -> ComponentId {
+        self.components.get(self.room).map_or(ComponentId(self.next_id), |(id, _)| *id)
+    }
+
     /// Algorithm 1's `GetActiveStandardBF`, which adds a component if none has room.
     fn index_with_room(&mut self) -> usize {
         if self.room == self.components.len() {
@@ -104,6 +109,13 @@ impl DynamicFilter<CountingFilter> {
         let id = *id;
         self.was_filled(index);
         (id, flips)
+    }
+
+    /// Asks for the memory that inserting this digest will change.
+    pub(crate) fn prefetch_insert(&self, digest: Digest) {
+        if let Some((_, component)) = self.components.get(self.room) {
+            component.prefetch_insert(digest);
+        }
     }
 }
 

@@ -65,6 +65,8 @@ pub struct DynamicFilter<C: Component = CountingFilter> {
     next_id: u32,
     /// Kept only from [`SLICE_AT`] components on.
     slices: Option<Slices>,
+    /// Whether slices are kept at all.
+    sliced: bool,
     /// Index of the first component with room; their number if all are full.
     room: usize,
 }
@@ -128,6 +130,7 @@ impl<C: Component> DynamicFilter<C> {
             aliases: BTreeMap::new(),
             next_id: 1,
             slices: None,
+            sliced: true,
             room: 0,
         })
     }
@@ -148,11 +151,31 @@ impl<C: Component> DynamicFilter<C> {
             aliases,
             next_id,
             slices: None,
+            sliced: true,
             room: 0,
         };
         filter.rebuild_slices();
         filter.find_room(0);
         filter
+    }
+
+    /// The same filter, still empty, whose first component has this id: one above all that
+    /// were ever given before.
+    pub(crate) fn starting_at(mut self, first: ComponentId) -> Self {
+        debug_assert_eq!(self.items(), 0, "ids mean the same keys for ever");
+        self.components[0].0 = first;
+        self.next_id = first.0.saturating_add(1);
+        self
+    }
+
+    /// The same filter without slices:    /// The same filter without slices: a byte a position less of memory, and as many fewer
+    /// places to change with every key. For filters that are changed and published, but not
+    /// asked; one that is asked has to go through its components one by one.
+    #[must_use]
+    pub fn without_slices(mut self) -> Self {
+        self.sliced = false;
+        self.rebuild_slices();
+        self
     }
 
     /// The id under which the keys of this component are held now.
@@ -262,7 +285,10 @@ impl<C: Component> DynamicFilter<C> {
         }
         let components = added.saturating_add(self.components.len() as u64);
         let each = self.components.iter().map(|(_, c)| c.memory_bytes() as u64).max().unwrap_or(0);
-        let slices = Slices::memory_bytes_of(components, self.scheme.shape().bits());
+        let slices = match self.sliced {
+            true => Slices::memory_bytes_of(components, self.scheme.shape().bits()),
+            false => 0,
+        };
         (size_of::<Self>() as u64)
             .saturating_add(components.saturating_mul(each))
             .saturating_add(slices)
@@ -320,7 +346,7 @@ impl<C: Component> DynamicFilter<C> {
     }
 
     fn rebuild_slices(&mut self) {
-        let pays = self.components.len() >= SLICE_AT;
+        let pays = self.sliced && self.components.len() >= SLICE_AT;
         self.slices = pays.then(|| Slices::of(self.plain_bits()));
     }
 

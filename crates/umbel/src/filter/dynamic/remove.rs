@@ -81,6 +81,7 @@ impl DynamicFilter<CountingFilter> {
             aliases: self.aliases.clone(),
             next_id: self.next_id,
             slices: self.slices.clone(),
+            sliced: self.sliced,
             room: self.room,
         }
     }

@@ -208,10 +208,10 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         now: Duration,
         set: &Name,
         keys: &[K],
-        mut told: impl FnMut(bool),
+        told: impl FnMut(bool),
     ) -> bool {
         let Some(own) = self.own_mut(set) else { return false };
-        keys.iter().for_each(|key| told(own.home.add(now, key.as_ref())));
+        own.home.add_many(now, keys, told);
         self.publish_if_due(now, set);
         true
     }
