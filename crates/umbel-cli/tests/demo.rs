@@ -61,17 +61,19 @@ fn hosts_that_cannot_be_started_are_refused() {
 #[test]
 fn real_hosts_keep_what_they_promise() {
     let output = umbel()
-        .args(["demo", "--hosts", "3", "--minutes", "0.1", "--keys", "5000", "--json"])
+        .args(["demo", "--hosts", "3", "--minutes", "0.15", "--keys", "5000", "--json"])
         .output()
         .expect("the demo runs");
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{told}");
     let shown: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let number = |name: &str| shown[name].as_f64().expect("a number");
-    assert!(number("members_asked") > 500.0, "{shown}");
-    // Under churn, over a few seconds, on a busy machine: half as much again.
-    assert!(number("miss_rate") <= 1.5 * number("miss_target"), "{shown}");
-    assert!(number("false_positive_rate") <= 1.5 * number("false_positive_promised"), "{shown}");
+    assert!(number("members_asked") > 2000.0 && number("absent_asked") > 2000.0, "{shown}");
+    assert!(number("miss_rate") <= number("miss_target"), "{shown}");
+    assert!(number("false_positive_rate") <= number("false_positive_promised"), "{shown}");
+    // There was something to miss: keys came and went all the while.
+    let hosts = shown["hosts"].as_array().expect("a list");
+    assert!(hosts.iter().all(|host| host["updates"].as_f64() >= Some(3.0)), "{shown}");
     assert_eq!(shown["hosts"].as_array().map(Vec::len), Some(3));
 }
 

@@ -52,8 +52,15 @@ impl Cluster {
 
     /// Starts a host, with more flags than it needs.
     pub(crate) fn start(&mut self, host: usize, flags: &[&str]) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
-        command.args(["serve", "--name", &name(host), "--print-ports", "json"]);
+        self.start_by(host, Command::new(env!("CARGO_BIN_EXE_umbel")), flags);
+    }
+
+    /// Starts a host through a command that becomes the host in the end.
+    pub(crate) fn start_by(&mut self, host: usize, mut command: Command, flags: &[&str]) {
+        command.args(["serve", "--print-ports", "json"]);
+        if !flags.contains(&"--name") {
+            command.args(["--name", &name(host)]);
+        }
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command.args(["--listen", &self.listen[host]]);
         command.arg("--data").arg(self.data(host));

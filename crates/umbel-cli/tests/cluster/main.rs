@@ -225,3 +225,60 @@ fn hosts_that_do_not_match_are_refused_and_both_say_why() {
         }
     }
 }
+
+#[test]
+fn two_hosts_of_one_name_are_reported_by_both() {
+    let mut cluster = Cluster::new(2);
+    cluster.start(0, &[]);
+    cluster.start(1, &["--name", &name(0)]);
+    for host in [0, 1] {
+        eventually("it is counted", || {
+            let info: std::collections::HashMap<String, redis::Value> =
+                cluster.ask(host, &["UMBEL.INFO"]);
+            let counted = info.get("name_taken").cloned().expect("counted");
+            redis::from_redis_value::<u64>(counted).expect("a number") > 0
+        });
+        eventually("and logged", || cluster.log(host).contains("another host is called"));
+    }
+}
+
+/// Needs root: the host's folder is a file system of its own, of a few megabytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_refuses_keys_and_loses_none() {
+    let mut cluster = Cluster::new(1);
+    let data = cluster.data(0);
+    std::fs::create_dir_all(&data).expect("a folder");
+    let mut command = std::process::Command::new("unshare");
+    let script = "mount -t tmpfs -o size=4m none \"$0\" && exec \"$@\"";
+    command.args(["--mount", "sh", "-c", script]).arg(&data).arg(env!("CARGO_BIN_EXE_umbel"));
+    cluster.start_by(0, command, &[]);
+
+    let mut connection = cluster.connect(0);
+    let mut acknowledged = Vec::new();
+    let refused = (0..10_000).find_map(|round| {
+        let keys: Vec<String> = (0..1000).map(|key| format!("{round}-{key}")).collect();
+        let words: Vec<&str> =
+            ["UMBEL.ADD", "images"].into_iter().chain(keys.iter().map(String::as_str)).collect();
+        let added: redis::RedisResult<Vec<u8>> = ask(&mut connection, &words);
+        match added {
+            Ok(new) => acknowledged.extend(keys.into_iter().zip(new)),
+            Err(error) => return Some(error.to_string()),
+        }
+        None
+    });
+    let refused = refused.expect("four megabytes do not hold ten million keys");
+    assert!(refused.contains("No space left"), "{refused}");
+    assert!(acknowledged.iter().all(|(_, new)| *new == 1), "each key is new once");
+
+    // The same connection goes on: questions are answered, changes refused.
+    for keys in acknowledged.chunks(1000) {
+        let keys = keys.iter().map(|(key, _)| key.as_str());
+        let words: Vec<&str> = ["UMBEL.HAS", "images"].into_iter().chain(keys).collect();
+        let held: Vec<u8> = ask(&mut connection, &words).expect("questions are answered");
+        assert!(held.iter().all(|held| *held == 1), "an acknowledged key is held");
+    }
+    let again: redis::RedisResult<Vec<u8>> =
+        ask(&mut connection, &["UMBEL.ADD", "images", "one more"]);
+    assert!(again.is_err_and(|error| error.to_string().contains("No space left")));
+}
