@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer, LogFormat};
 use umbel_node::{Addresses, Host, Settings};
@@ -64,6 +65,7 @@ impl Serve {
             Some(PortsFormat::Json) => print(&format!("{}\n", ports_json(addresses)))?,
             None => print(&ports_text(&host, addresses))?,
         }
+        tell_manager(&NotifyState::Ready);
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
             _ = tokio::signal::ctrl_c() => {}
@@ -71,8 +73,16 @@ impl Serve {
             () = input_closed(), if self.stop_with_input => {}
         }
         tracing::info!("stopping");
+        tell_manager(&NotifyState::Stopping);
         host.stop().await;
         Ok(())
+    }
+}
+
+/// Tells the service manager that started this process, if one did and wants to know.
+fn tell_manager(state: &NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
+        tracing::warn!(%error, "the service manager cannot be told");
     }
 }
 
