@@ -15,10 +15,6 @@ use super::table::{Match, Table};
 /// Addresses that go through the steps together.
 const TOGETHER: usize = 32;
 
-/// Filters of a group up to so many bits are in the cache before they are asked for: asking
-/// ahead would cost more than it saves.
-const IN_CACHE: usize = 1 << 22;
-
 /// What the filters said of an address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Claimed {
@@ -90,14 +86,10 @@ impl<P: Prefix, V: Default> Table<P, V> {
         found: &mut impl FnMut(Option<Match<'t, V>>),
     ) {
         let groups = self.filters.common();
-        let ahead = groups.first().filter(|group| group.blocks.bits() > IN_CACHE);
         let mut queries = Vec::with_capacity(TOGETHER);
         for together in addresses.chunks(TOGETHER) {
             queries.clear();
             queries.extend(together.iter().map(P::query));
-            if let Some(group) = ahead {
-                queries.iter().for_each(|query| query.prefetch(group));
-            }
             let claimed = self.ask(asker, &queries, groups);
             for (query, claimed) in queries.iter().zip(&claimed) {
                 self.prefetch_claimed(query, claimed, groups);
@@ -126,11 +118,17 @@ impl<P: Prefix, V: Default> Table<P, V> {
             let index = usize::from(*index);
             claimed[index].marked = self.filters.is_marked(&queries[index]);
         }
+        let mut ready = [<P::Query<'_> as Query>::Ready::default(); TOGETHER];
         for (number, group) in (0u8..).zip(groups) {
+            for (index, ready) in open[..count].iter().zip(&mut ready) {
+                let query = &queries[usize::from(*index)];
+                *ready = query.ready(group);
+                query.prefetch(group, *ready);
+            }
             let mut left = 0;
             for place in 0..count {
                 let index = open[place];
-                let claims = queries[usize::from(index)].ask(asker, group);
+                let claims = queries[usize::from(index)].ask_ready(asker, group, ready[place]);
                 let answer = &mut claimed[usize::from(index)];
                 (answer.claims, answer.group) = (claims, number);
                 open[left] = index;

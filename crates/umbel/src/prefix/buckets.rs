@@ -30,15 +30,15 @@ const TRIES: usize = 32;
 /// Fewest buckets, so that the remainders fit their words.
 const FEWEST: usize = 128;
 
-/// Share of the slots that is filled when a table is made for a number of keys.
-const LOAD: f64 = 0.9;
-
 /// A bucket: a cache line of words.
 pub trait Line: Copy + Default {
     /// Longest prefix whose number fits.
     const LENGTH: u8;
     /// Words of a line.
     const SLOTS: usize;
+    /// Share of the slots that is filled when a table is made for a number of keys: the more,
+    /// the more keys lie in another bucket than their own.
+    const LOAD: f64;
 
     /// A slot that holds a word.
     fn find(&self, word: u64) -> Option<usize>;
@@ -74,10 +74,11 @@ pub struct Line48 {
 const _: () = assert!(size_of::<Line24>() == 64 && size_of::<Line48>() == 64);
 
 macro_rules! line {
-    ($line:ident, $length:literal, $slots:literal, $low:ty, $high:ty, $equal:path) => {
+    ($line:ident, $length:literal, $slots:literal, $load:literal, $low:ty, $high:ty, $equal:path) => {
         impl Line for $line {
             const LENGTH: u8 = $length;
             const SLOTS: usize = $slots;
+            const LOAD: f64 = $load;
 
             #[inline(always)]
             fn find(&self, word: u64) -> Option<usize> {
@@ -117,8 +118,8 @@ macro_rules! line {
     };
 }
 
-line!(Line24, 24, 21, u16, u8, equal_u16s);
-line!(Line48, 48, 10, u32, u16, equal_u32s);
+line!(Line24, 24, 21, 0.9, u16, u8, equal_u16s);
+line!(Line48, 48, 10, 0.75, u32, u16, equal_u32s);
 
 /// Where a key belongs, and what is stored of it there.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +133,12 @@ impl Home {
     /// The bucket of a try.
     #[inline(always)]
     const fn after(self, tries: usize, buckets: usize) -> usize {
-        (self.bucket + tries * step(self.word - 1)) % buckets
+        let mut bucket = self.bucket + tries * step(self.word - 1);
+        // Seldom, and then mostly once: cheaper than a division.
+        while bucket >= buckets {
+            bucket -= buckets;
+        }
+        bucket
     }
 }
 
@@ -152,7 +158,7 @@ pub(super) struct Buckets<L, V> {
 impl<L: Line, V: Default> Buckets<L, V> {
     /// An empty table with room for so many keys.
     pub(super) fn with_room(items: usize) -> Self {
-        Self::with_buckets((items as f64 / (L::SLOTS as f64 * LOAD)) as usize + 1)
+        Self::with_buckets((items as f64 / (L::SLOTS as f64 * L::LOAD)) as usize + 1)
     }
 
     fn with_buckets(buckets: usize) -> Self {
@@ -272,8 +278,14 @@ impl<L: Line, V> Buckets<L, V> {
         // The only multiple of `buckets` whose bits above the shift are these.
         let buckets = buckets as u64;
         let remainder = (word / TRIES as u64) << buckets.ilog2();
-        let least = (bucket as u128) << Self::BITS | u128::from(remainder);
-        Some(Self::restore(least.div_ceil(buckets.into()) as u64))
+        let permuted = if buckets >> (64 - Self::BITS) == 0 {
+            ((bucket as u64) << Self::BITS | remainder).div_ceil(buckets)
+        } else {
+            // Many times as slow.
+            let least = (bucket as u128) << Self::BITS | u128::from(remainder);
+            least.div_ceil(buckets.into()) as u64
+        };
+        Some(Self::restore(permuted))
     }
 
     /// Spreads numbers over all of `0 … 2^B`, one to one.

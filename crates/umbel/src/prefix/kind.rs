@@ -37,11 +37,23 @@ pub trait Query: Copy {
     /// Where its prefix of a length stands among the marks of that length.
     fn mark(&self, length: u8) -> Spot;
 
-    /// Which lengths a group claims, shortest lowest.
-    fn ask(&self, asker: impl Asker, group: &Group) -> u32;
+    /// What the filters of a group are asked with.
+    type Ready: Copy + Default;
 
-    /// Asks for the memory that [`Self::ask`] will read.
-    fn prefetch(&self, group: &Group);
+    /// Makes ready to ask a group.
+    fn ready(&self, group: &Group) -> Self::Ready;
+
+    /// Asks for the memory that [`Self::ask_ready`] will read.
+    fn prefetch(&self, group: &Group, ready: Self::Ready);
+
+    /// Which lengths a group claims, shortest lowest.
+    fn ask_ready(&self, asker: impl Asker, group: &Group, ready: Self::Ready) -> u32;
+
+    /// The same, made ready on the spot.
+    #[inline(always)]
+    fn ask(&self, asker: impl Asker, group: &Group) -> u32 {
+        self.ask_ready(asker, group, self.ready(group))
+    }
 }
 
 /// Prefixes with their values, found by a question and a length.

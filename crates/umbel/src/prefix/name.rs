@@ -191,6 +191,9 @@ impl NameQuery<'_> {
 }
 
 impl Query for NameQuery<'_> {
+    /// A name has its hashes from the start.
+    type Ready = ();
+
     fn length(&self) -> u8 {
         self.length
     }
@@ -208,7 +211,9 @@ impl Query for NameQuery<'_> {
         self.spot(length)
     }
 
-    fn ask(&self, _: impl Asker, group: &Group) -> u32 {
+    fn ready(&self, _: &Group) {}
+
+    fn ask_ready(&self, _: impl Asker, group: &Group, (): ()) -> u32 {
         // Names branch without bound, so that no two lengths can share a block: eight lines,
         // for which a register is of no use.
         let lengths = self.length.saturating_sub(group.base).min(8);
@@ -218,7 +223,7 @@ impl Query for NameQuery<'_> {
         })
     }
 
-    fn prefetch(&self, group: &Group) {
+    fn prefetch(&self, group: &Group, (): ()) {
         for lane in 0..self.length.saturating_sub(group.base).min(8) {
             group.blocks.prefetch(lane.into(), self.spot(group.base + lane + 1).pick);
         }
