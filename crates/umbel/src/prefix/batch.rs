@@ -26,6 +26,13 @@ struct Claimed {
     marked: bool,
 }
 
+/// The prefix that is read first.
+#[derive(Debug, Clone, Copy, Default)]
+struct First<Place> {
+    length: u8,
+    place: Place,
+}
+
 /// Many lookups.
 struct Many<'t, 'a, P: Prefix, V: Default, F> {
     table: &'t Table<P, V>,
@@ -91,11 +98,13 @@ impl<P: Prefix, V: Default> Table<P, V> {
             queries.clear();
             queries.extend(together.iter().map(P::query));
             let claimed = self.ask(asker, &queries, groups);
-            for (query, claimed) in queries.iter().zip(&claimed) {
-                self.prefetch_claimed(query, claimed, groups);
+            let mut first = [First::default(); TOGETHER];
+            for ((query, claimed), first) in queries.iter().zip(&claimed).zip(&mut first) {
+                *first = self.first(query, claimed, groups);
+                self.store.prefetch(first.place);
             }
-            for (query, claimed) in queries.iter().zip(&claimed) {
-                found(self.finish(asker, query, claimed, groups));
+            for ((query, claimed), first) in queries.iter().zip(&claimed).zip(first) {
+                found(self.finish(asker, query, claimed, first, groups));
             }
         }
     }
@@ -139,13 +148,19 @@ impl<P: Prefix, V: Default> Table<P, V> {
         claimed
     }
 
-    /// Asks for the memory of the longest prefix that is claimed, or of the short one.
+    /// The longest prefix that is claimed, or the short one.
     #[inline(always)]
-    fn prefetch_claimed(&self, query: &P::Query<'_>, claimed: &Claimed, groups: &[Group]) {
+    fn first(
+        &self,
+        query: &P::Query<'_>,
+        claimed: &Claimed,
+        groups: &[Group],
+    ) -> First<<P::Store<V> as Store<P, V>>::Place> {
         let base = groups.get(usize::from(claimed.group)).map_or(0, |group| group.base);
         let longest = base + (claimed.claims | 1).ilog2() as u8 + 1;
         let short = self.shortest_length(query).unwrap_or(0);
-        self.store.prefetch(query, if claimed.claims == 0 { short } else { longest });
+        let length = if claimed.claims == 0 { short } else { longest };
+        First { length, place: self.store.place(query, length) }
     }
 
     /// Reads what was claimed, and goes on asking if nothing of it was true.
@@ -155,15 +170,20 @@ impl<P: Prefix, V: Default> Table<P, V> {
         asker: impl Asker,
         query: &P::Query<'_>,
         claimed: &Claimed,
+        First { length, place }: First<<P::Store<V> as Store<P, V>>::Place>,
         groups: &[Group],
     ) -> Option<Match<'_, V>> {
         if claimed.marked {
             return self.lookup_by(asker, query);
         }
+        if let Some(value) = self.store.find_at(query, length, place) {
+            return Some(Match { length, value });
+        }
         if claimed.claims != 0 {
             let (asked, rest) = groups.split_at(usize::from(claimed.group) + 1);
             let last = &asked[asked.len() - 1];
-            let mut found = self.read(query, last.base, claimed.claims);
+            let shorter = claimed.claims ^ 1 << claimed.claims.ilog2();
+            let mut found = self.read(query, last.base, shorter);
             for group in rest {
                 if found.is_some() {
                     break;

@@ -122,8 +122,8 @@ line!(Line24, 24, 21, 0.9, u16, u8, equal_u16s);
 line!(Line48, 48, 10, 0.75, u32, u16, equal_u32s);
 
 /// Where a key belongs, and what is stored of it there.
-#[derive(Debug, Clone, Copy)]
-struct Home {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Home {
     bucket: usize,
     /// Its word in its own bucket; one more for each further try.
     word: u64,
@@ -193,7 +193,7 @@ impl<L: Line, V: Default> Buckets<L, V> {
 
     /// Takes a key out.
     pub(super) fn remove(&mut self, number: u64) -> Option<V> {
-        let slot = self.slot(number)?;
+        let slot = self.slot(self.home(number))?;
         self.lines[slot / L::SLOTS].put(slot % L::SLOTS, 0);
         self.items -= 1;
         Some(std::mem::take(&mut self.values[slot]))
@@ -221,20 +221,19 @@ impl<L: Line, V> Buckets<L, V> {
 
     /// The value of a key.
     #[inline(always)]
-    pub(super) fn find(&self, number: u64) -> Option<&V> {
-        self.slot(number).map(|slot| &self.values[slot])
+    pub(super) fn find(&self, home: Home) -> Option<&V> {
+        self.slot(home).map(|slot| &self.values[slot])
     }
 
-    pub(super) fn find_mut(&mut self, number: u64) -> Option<&mut V> {
-        self.slot(number).map(|slot| &mut self.values[slot])
+    pub(super) fn find_mut(&mut self, home: Home) -> Option<&mut V> {
+        self.slot(home).map(|slot| &mut self.values[slot])
     }
 
     /// Asks for the line of a key ahead of its use.
     #[inline(always)]
-    pub(super) fn prefetch(&self, number: u64) {
-        let bucket = self.home(number).bucket;
-        prefetch(&self.lines, bucket);
-        prefetch(&self.values, bucket * L::SLOTS + L::SLOTS / 2);
+    pub(super) fn prefetch(&self, home: Home) {
+        prefetch(&self.lines, home.bucket);
+        prefetch(&self.values, home.bucket * L::SLOTS + L::SLOTS / 2);
     }
 
     /// All keys with their values.
@@ -248,8 +247,7 @@ impl<L: Line, V> Buckets<L, V> {
     }
 
     #[inline(always)]
-    fn slot(&self, number: u64) -> Option<usize> {
-        let home = self.home(number);
+    fn slot(&self, home: Home) -> Option<usize> {
         let line = &self.lines[home.bucket];
         match line.find(home.word) {
             Some(slot) => Some(home.bucket * L::SLOTS + slot),
@@ -261,8 +259,9 @@ impl<L: Line, V> Buckets<L, V> {
         }
     }
 
+    /// Where a key belongs.
     #[inline(always)]
-    fn home(&self, number: u64) -> Home {
+    pub(super) fn home(&self, number: u64) -> Home {
         let buckets = self.lines.len() as u64;
         let product = u128::from(Self::permute(number)) * u128::from(buckets);
         let remainder = (product as u64 & Self::MASK) >> buckets.ilog2();

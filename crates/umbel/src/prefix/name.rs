@@ -242,7 +242,11 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         Self { names: BTreeMap::new(), text_bytes: 0 }
     }
 
-    fn find(&self, query: &NameQuery<'_>, length: u8) -> Option<&V> {
+    type Place = ();
+
+    fn place(&self, _: &NameQuery<'_>, _: u8) {}
+
+    fn find_at(&self, query: &NameQuery<'_>, length: u8, (): ()) -> Option<&V> {
         self.names.get(query.cut(length)).map(|(_, value)| value)
     }
 
@@ -250,7 +254,7 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         self.names.get_mut(query.cut(length)).map(|(_, value)| value)
     }
 
-    fn prefetch(&self, _: &NameQuery<'_>, _: u8) {}
+    fn prefetch(&self, (): ()) {}
 
     fn insert(&mut self, prefix: &Name, value: V) {
         self.text_bytes += prefix.text.len();

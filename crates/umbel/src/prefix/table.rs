@@ -185,7 +185,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// other.
     #[inline(always)]
     fn prefetch(&self, query: &P::Query<'_>, length: u8) {
-        self.store.prefetch(query, length);
+        self.store.prefetch(self.store.place(query, length));
         if length >= first_filtered::<P>() {
             self.filters.prefetch::<P>(query, length);
             if let (Some(front), Some(slot)) = (&self.front, query.front()) {
