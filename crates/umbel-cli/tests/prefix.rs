@@ -122,7 +122,13 @@ fn bad_lines_are_refused_with_their_number_and_nothing_is_written() {
         let lines = format!("{good}\n{line}\n12.0.0.0/8 c\n");
         scratch.refuses(&["build", "-o", "out"], &lines, &["line 3", why]);
     }
-    scratch.refuses(&["build", "-o", "out"], "/a/ b\n", &["line 1", "no name prefix"]);
+    for (lines, why) in [
+        ("/a/../b c\n", &["line 1", "'.' or '..'"]),
+        ("/b c\n/a//b c\n", &["line 2", "empty component"]),
+        ("/a b\n/a/ c\n", &["line 2", "is there already, in line 1"]),
+    ] {
+        scratch.refuses(&["build", "-o", "out"], lines, why);
+    }
     scratch.refuses(&["build", "-o", "out"], "junk b\n", &["line 1", "'junk'"]);
     scratch.refuses(&["build", "-o", "out"], "\n\n", &["no prefixes"]);
     scratch.refuses(&["build", "-o", "out", "nosuch"], "", &["nosuch", "No such file"]);

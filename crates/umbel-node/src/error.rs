@@ -24,6 +24,14 @@ pub enum HostError {
         /// What it may have.
         most: usize,
     },
+    /// A text that is no name such as `/a/b`.
+    #[error("'{text}': {reason}")]
+    PrefixName {
+        /// How it begins.
+        text: String,
+        /// What is wrong with it.
+        reason: umbel::prefix::ParseError,
+    },
     /// More sets than the host may have.
     #[error("this host has {0} sets already, as many as it may have")]
     TooManySets(usize),

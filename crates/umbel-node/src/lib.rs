@@ -26,7 +26,8 @@ mod value;
 pub use catalogue::{OwnCatalogue, Ticket};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, SetInfo, Status,
+    Addresses, Announced, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, SetInfo,
+    Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};

@@ -31,6 +31,14 @@ assert client.execute_command("UMBEL.POLICY", "layers") == b"manual"
 assert client.execute_command("UMBEL.PUBLISH", "layers") == b"OK"
 assert sorted(client.execute_command("UMBEL.SETS")) == [b"images", b"layers"]
 
+# Names.
+assert client.execute_command("UMBEL.ANNOUNCE", "names", "/a", "/a/b/") == [1, 1]
+assert client.execute_command("UMBEL.MATCH", "names", "/a/b/c") == [b"/a/b", [me]]
+assert client.execute_command("UMBEL.WITHDRAW", "names", "/a/b", "/c") == [1, 0]
+assert client.execute_command("UMBEL.MATCH", "names", "/a/b", "CONFIRM", 500) == [b"/a", [me]]
+assert client.execute_command("UMBEL.MATCH", "names", "/b") is None
+assert client.delete("names") == 1
+
 info = client.execute_command("UMBEL.INFO", "images")
 info = info if protocol == 3 else dict(zip(info[::2], info[1::2]))
 assert info[b"items"] == 2, info

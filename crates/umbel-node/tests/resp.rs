@@ -107,6 +107,64 @@ fn keys_are_added_asked_for_and_removed() {
 }
 
 #[test]
+fn prefixes_are_announced_matched_and_withdrawn() {
+    let port = Port::open();
+    let reply = port.ask(
+        b"UMBEL.ANNOUNCE s /a /a/b/ /a/b /\r\nUMBEL.MATCH s /a/b/c\r\nUMBEL.HAS s /a/b /a/b/\r\n\
+          umbel.withdraw s /a/b/ /c\r\nUMBEL.MATCH s /a/b/c/\r\nUMBEL.MATCH s /ab CONFIRM 500\r\n\
+          UMBEL.REM s /\r\nUMBEL.MATCH s /ab confirm 500\r\nUMBEL.MATCH s /\r\nHELLO 3\r\nPING\r\n\
+          UMBEL.MATCH s /ab\r\n",
+    );
+    let (two, three) = reply.split_once("%7").expect("in a test");
+    assert_eq!(
+        two,
+        "*4\r\n:1\r\n:1\r\n:0\r\n:1\r\n*2\r\n$4\r\n/a/b\r\n*1\r\n$4\r\nhere\r\n*2\r\n:1\r\n:0\r\n\
+         *2\r\n:1\r\n:0\r\n*2\r\n$2\r\n/a\r\n*1\r\n$4\r\nhere\r\n\
+         *2\r\n$1\r\n/\r\n*1\r\n$4\r\nhere\r\n*1\r\n:1\r\n$-1\r\n$-1\r\n"
+    );
+    assert!(three.ends_with("+PONG\r\n_\r\n"), "{three}");
+}
+
+#[test]
+fn names_that_are_none_are_refused_and_nothing_is_announced() {
+    let port = Port::open();
+    let long = format!("/{}", "a".repeat(4096));
+    let deep = "/a".repeat(65);
+    let bad: &[(&[u8], &str)] = &[
+        (b"", "'': a name begins with '/'"),
+        (b"a/b", "'a/b': a name begins with '/'"),
+        (b"//", "'//': a name has no empty component: '//' is one too many"),
+        (b"/a//b", "'/a//b': a name has no empty component: '//' is one too many"),
+        (b"/a/..", "'/a/..': a name has no component '.' or '..': resolve them first"),
+        (
+            b"/a b\r\n-x",
+            r"'/a b\r\n-x': a name has no white space or control characters: encode them",
+        ),
+        (b"/\xff", "a name must be UTF-8"),
+        (long.as_bytes(), "a name has at most 64 components and 4096 bytes"),
+        (deep.as_bytes(), "a name has at most 64 components and 4096 bytes"),
+    ];
+    let requests: [&[&[u8]]; 4] = [
+        &[b"UMBEL.ANNOUNCE", b"s", b"/good"],
+        &[b"UMBEL.WITHDRAW", b"s", b"/good"],
+        &[b"UMBEL.MATCH", b"s"],
+        &[b"UMBEL.MATCH", b"s"],
+    ];
+    for (name, expected) in bad {
+        for (place, words) in requests.iter().enumerate() {
+            let mut words = [words, &[*name][..]].concat();
+            if place == 3 {
+                words.extend([&b"CONFIRM"[..], b"5"]);
+            }
+            let reply = port.ask(&[&array(&words)[..], b"DBSIZE\r\n"].concat());
+            let (error, rest) = reply.split_once("\r\n").expect("in a test");
+            assert!(error.starts_with("-ERR ") && error.ends_with(expected), "{reply}");
+            assert_eq!(rest, ":0\r\n", "one line, and no set was made");
+        }
+    }
+}
+
+#[test]
 fn sets_are_listed_walked_and_deleted() {
     let port = Port::open();
     let reply = port.ask(
@@ -225,6 +283,15 @@ fn bad_input_gets_a_line_and_changes_nothing() {
         (b"UMBEL.LOCATE s k TIMEOUT 0", "TIMEOUT takes whole milliseconds, 1 to 3600000"),
         (b"UMBEL.LOCATE s k TIMEOUT", "TIMEOUT is the last word; its value is missing"),
         (b"UMBEL.LOCATE s k SOON 1", "unknown option 'SOON'"),
+        (b"UMBEL.ANNOUNCE s", "wrong number of arguments for 'umbel.announce' command"),
+        (b"UMBEL.WITHDRAW s", "wrong number of arguments for 'umbel.withdraw' command"),
+        (b"UMBEL.WITHDRAW none /a", "no such set 'none'"),
+        (b"UMBEL.MATCH s", "wrong number of arguments for 'umbel.match' command"),
+        (b"UMBEL.MATCH none /a", "no such set 'none'"),
+        (b"UMBEL.MATCH none /a CONFIRM 5", "no such set 'none'"),
+        (b"UMBEL.MATCH s /a CONFIRM", "CONFIRM is the last word; its value is missing"),
+        (b"UMBEL.MATCH s /a CONFIRM 0", "CONFIRM takes whole milliseconds, 1 to 3600000"),
+        (b"UMBEL.MATCH s /a SOON 5", "unknown option 'SOON'"),
         (b"UMBEL.RESERVE s 0 10", "false_positive must lie between 0 and 1"),
         (b"UMBEL.RESERVE s 1 10", "false_positive must lie between 0 and 1"),
         (b"UMBEL.RESERVE s 0.1 0", "capacity must be a whole number of keys, at least 1"),
@@ -295,6 +362,13 @@ fn replies_keep_the_order_of_requests_when_some_wait_for_other_hosts() {
         reply,
         "*1\r\n:1\r\n*1\r\n$4\r\nhere\r\n*0\r\n*1\r\n$5\r\nquick\r\n+PONG\r\n*1\r\n$4\r\nhere\r\n*1\r\n:1\r\n*0\r\n"
     );
+    // So do errors of commands that would wait.
+    let reply = port.ask(
+        b"UMBEL.LOCATE s a\r\nUMBEL.LOCATE s a TIMEOUT 0\r\nUMBEL.MATCH s /a CONFIRM 5\r\nUMBEL.LOCATE s\r\n\
+          UMBEL.LOCATE s a\r\nUMBEL.MATCH s /a\r\n",
+    );
+    let lines: Vec<&str> = reply.lines().map(|line| &line[..line.len().min(12)]).collect();
+    assert_eq!(lines, ["*0", "-ERR TIMEOUT", "$-1", "-ERR wrong n", "*0", "$-1"]);
 }
 
 #[test]
@@ -463,7 +537,9 @@ fn commands() -> impl Strategy<Value = Vec<String>> {
     let word = prop_oneof![
         8 => (r"UMBEL\.(ADD|HAS|WHO|REM)", "[st]", prop::collection::vec("[a-e]", 1..4))
             .prop_map(|(name, set, keys)| format!("{name} {set} {}", keys.join(" "))),
-        1 => r"(PING|DBSIZE|DEL s|UMBEL\.MISSING s a b|UMBEL\.LOCATE t a)",
+        1 => (r"UMBEL\.(ANNOUNCE|WITHDRAW|MATCH)", "[st]", "((/[a-b]){1,3}/?|/)")
+            .prop_map(|(name, set, prefix)| format!("{name} {set} {prefix}")),
+        1 => r"(PING|DBSIZE|DEL s|UMBEL\.MISSING s a b|UMBEL\.LOCATE t a( TIMEOUT 0)?|UMBEL\.MATCH t /a/b CONFIRM 9)",
     ];
     prop::collection::vec(word, 1..40)
 }

@@ -348,11 +348,44 @@ fn what_is_no_prefix_is_refused() {
     assert_eq!("10.0.0.0/33".parse::<Ipv4Prefix>(), too_long);
     assert_eq!("2001:db8::1/64".parse::<Ipv6Prefix>(), Err(ParseError::HostBits));
     assert!("2001:db8::/129".parse::<Ipv6Prefix>().is_err());
-    for text in ["", "a", "//", "/a/", "/a//b", "/a b", "/a\tb"] {
-        assert_eq!(text.parse::<Name>(), Err(ParseError::Malformed("name")), "{text}");
+    for (texts, why) in [
+        (&["", "a", "a/b", " /a"][..], ParseError::NoSlash),
+        (&["//", "///", "//a", "/a//", "/a//b"], ParseError::Empty),
+        (&["/.", "/..", "/a/../b", "/a/./"], ParseError::Dots),
+        (&["/a b", "/a\tb", "/a\n", "/\u{2003}", "/a\0"], ParseError::Blank),
+        (
+            &[&"/a".repeat(65), &"/".repeat(4098), &format!("/{}", "a".repeat(4096))],
+            ParseError::TooLong,
+        ),
+    ] {
+        for text in texts {
+            assert_eq!(text.parse::<Name>(), Err(why), "{text}");
+        }
     }
-    assert_eq!("/a".repeat(65).parse::<Name>(), Err(ParseError::TooLong));
-    assert!("/a".repeat(64).parse::<Name>().is_ok() && "/".parse::<Name>().is_ok());
+}
+
+#[test]
+fn a_name_has_one_text() {
+    let longest = format!("/{}", "a".repeat(4095));
+    for (text, canonical) in [
+        ("/", "/"),
+        ("/a/", "/a"),
+        ("/a/b", "/a/b"),
+        ("/a/b/", "/a/b"),
+        ("/...", "/..."),
+        ("/a%2F/B", "/a%2F/B"),
+        (&"/ä".repeat(64), &"/ä".repeat(64)),
+        (&format!("{longest}/"), &longest),
+    ] {
+        let name: Name = text.parse().unwrap();
+        assert_eq!(name.as_str(), canonical);
+        assert_eq!(name.as_str().parse(), Ok(name.clone()));
+        let prefixes: Vec<&str> = name.prefixes().collect();
+        assert_eq!(prefixes.len(), usize::from(name.length()) + 1);
+        for (length, prefix) in (0..=name.length()).rev().zip(prefixes) {
+            assert_eq!(Name::of(&name, length).as_str(), prefix, "{text}");
+        }
+    }
 }
 
 #[test]

@@ -13,6 +13,11 @@ pub(crate) const MAX_KEY: usize = 32 << 10;
 const KEYS: usize = 1000;
 const BYTES: usize = 256 << 10;
 
+/// Keys and bytes of a pipeline. All of it, with the words of its commands, must fit a socket
+/// that nobody reads: the host may be waiting for its own answers to be read first.
+const PIPELINE_KEYS: usize = 64;
+const PIPELINE_BYTES: usize = 16 << 10;
+
 /// Some keys, in the order in which they came.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
@@ -39,6 +44,10 @@ impl Batch {
         self.keys.len() >= KEYS || self.packed.len() >= BYTES
     }
 
+    pub(super) fn is_full_pipeline(&self) -> bool {
+        self.keys.len() >= PIPELINE_KEYS || self.packed.len() >= PIPELINE_BYTES
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
@@ -53,6 +62,17 @@ impl Batch {
         line(into, b'*', words.len() + self.len());
         words.iter().for_each(|word| bulk(into, word));
         into.extend_from_slice(&self.packed);
+    }
+
+    /// A command for each key, one after the other: its first words, the key, its last words.
+    pub(super) fn commands(&self, words: &[Vec<u8>], behind: &[Vec<u8>], into: &mut Vec<u8>) {
+        into.clear();
+        for key in self.keys() {
+            line(into, b'*', words.len() + 1 + behind.len());
+            words.iter().for_each(|word| bulk(into, word));
+            bulk(into, key);
+            behind.iter().for_each(|word| bulk(into, word));
+        }
     }
 }
 
@@ -96,6 +116,15 @@ mod tests {
         batch.command(&[b"UMBEL.ADD".to_vec(), b"images".to_vec()], &mut packed);
         assert_eq!(packed, command.get_packed_command());
         assert!(batch.keys().eq(keys));
+        let mut one_by_one = Vec::new();
+        for key in keys {
+            let mut command = redis::cmd("UMBEL.MATCH");
+            command.arg("images").arg(key).arg("CONFIRM");
+            one_by_one.extend(command.get_packed_command());
+        }
+        let words = [b"UMBEL.MATCH".to_vec(), b"images".to_vec()];
+        batch.commands(&words, &[b"CONFIRM".to_vec()], &mut packed);
+        assert_eq!(packed, one_by_one);
         batch.clear(7);
         assert_eq!((batch.len(), batch.number), (0, 7));
     }

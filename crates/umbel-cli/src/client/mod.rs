@@ -128,6 +128,13 @@ impl Client {
         let answer = self.connection.req_packed_command(command);
         answer.and_then(Value::extract_error).map_err(|error| told(&self.address, &error))
     }
+
+    /// Asks several commands that are already as they travel; the list of their answers.
+    pub(crate) fn ask_pipeline(&mut self, commands: &[u8], count: usize) -> anyhow::Result<Value> {
+        let answers = self.connection.req_packed_commands(commands, 0, count);
+        let answers = answers.map(Value::Array).and_then(Value::extract_error);
+        answers.map_err(|error| told(&self.address, &error))
+    }
 }
 
 /// Hosts are near; one that does not even accept is not there.

@@ -24,13 +24,44 @@ const BATCHES: usize = 4 * CONNECTIONS;
 
 /// What is asked about every key: `UMBEL.ADD images` and the like.
 pub(crate) struct Asked {
-    pub(crate) words: Vec<Vec<u8>>,
+    /// Said before the keys.
+    words: Vec<Vec<u8>>,
+    /// Said behind each key, if every one has a command of its own.
+    behind_each: Option<Vec<Vec<u8>>>,
 }
 
 impl Asked {
+    /// One command for all keys of a batch.
     pub(crate) fn new(words: &[&str]) -> Self {
-        Self { words: words.iter().map(|word| word.as_bytes().to_vec()).collect() }
+        Self { words: bytes(words), behind_each: None }
     }
+
+    /// A command a key, in a pipeline: for commands that take only one. The answer of a batch
+    /// is the list of their answers.
+    pub(crate) fn one_by_one(words: &[&str], behind: &[&str]) -> Self {
+        Self { words: bytes(words), behind_each: Some(bytes(behind)) }
+    }
+
+    fn ask(&self, client: &mut Client, batch: &Batch, into: &mut Vec<u8>) -> anyhow::Result<Value> {
+        match &self.behind_each {
+            None => {
+                batch.command(&self.words, into);
+                client.ask_packed(into)
+            }
+            Some(behind) => {
+                batch.commands(&self.words, behind, into);
+                client.ask_pipeline(into, batch.len())
+            }
+        }
+    }
+
+    fn is_enough(&self, batch: &Batch) -> bool {
+        if self.behind_each.is_some() { batch.is_full_pipeline() } else { batch.is_full() }
+    }
+}
+
+fn bytes(words: &[&str]) -> Vec<Vec<u8>> {
+    words.iter().map(|word| word.as_bytes().to_vec()).collect()
 }
 
 type Answered = anyhow::Result<(Batch, Value)>;
@@ -59,7 +90,7 @@ where
             scope.spawn(move || carry(address, asked, waiting, &answer));
         }
         scope.spawn(move || {
-            if let Err(error) = pack(read, &free, &work) {
+            if let Err(error) = pack(asked, read, &free, &work) {
                 _ = answer.send(Err(error));
             }
         });
@@ -76,7 +107,12 @@ where
 }
 
 /// Cuts what is read into batches.
-fn pack<R>(read: R, free: &Receiver<Batch>, work: &Sender<Batch>) -> anyhow::Result<()>
+fn pack<R>(
+    asked: &Asked,
+    read: R,
+    free: &Receiver<Batch>,
+    work: &Sender<Batch>,
+) -> anyhow::Result<()>
 where
     R: FnOnce(&mut dyn FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()>,
 {
@@ -93,7 +129,7 @@ where
             }
         };
         filling.push(key);
-        if filling.is_full() {
+        if asked.is_enough(filling) {
             batch.take().map_or(Ok(()), |full| work.send(full)).map_err(|_| Ended)?;
         }
         Ok(())
@@ -123,8 +159,7 @@ fn carry(
             Some(client) => client,
             None => client.insert(Client::connect(address)?),
         };
-        batch.command(&asked.words, &mut command);
-        client.ask_packed(&command)
+        asked.ask(client, batch, &mut command)
     };
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -90,6 +90,54 @@ fn keys_of_one_host_are_found_by_all_others() {
     });
 }
 
+/// The longest announced prefix that a host's memory has for a name, and who announces it.
+fn matched(cluster: &Cluster, host: usize, name: &str) -> Option<(String, Vec<String>)> {
+    cluster.try_ask(host, &["UMBEL.MATCH", "content", name]).unwrap_or_default()
+}
+
+#[test]
+fn announced_prefixes_are_matched_by_all_and_go_with_their_host() {
+    let mut cluster = Cluster::running(3);
+    let found = |prefix: &str, hosts: &[usize]| {
+        Some((prefix.to_owned(), hosts.iter().map(|host| name(*host)).collect::<Vec<_>>()))
+    };
+    for host in 0..3 {
+        let policy = "interval:0.2";
+        let plan = ["UMBEL.RESERVE", "content", "1e-6", "1000", "POLICY", policy];
+        let _: () = cluster.ask(host, &plan);
+    }
+    let new: Vec<u8> = cluster.ask(0, &["UMBEL.ANNOUNCE", "content", "/video", "/video/"]);
+    assert_eq!(new, [1, 0]);
+    eventually("the others match it", || {
+        [1, 2].iter().all(|host| matched(&cluster, *host, "/video/a/b") == found("/video", &[0]))
+    });
+    assert_eq!(matched(&cluster, 1, "/videos"), None);
+
+    // A longer prefix elsewhere wins, at the host itself as well; equal ones are told together.
+    let _: Vec<u8> = cluster.ask(1, &["UMBEL.ANNOUNCE", "content", "/video/a", "/video"]);
+    eventually("the longer one wins", || {
+        [0, 2].iter().all(|host| matched(&cluster, *host, "/video/a/b") == found("/video/a", &[1]))
+            && matched(&cluster, 2, "/video/x") == found("/video", &[0, 1])
+    });
+    let confirmed: Option<(String, Vec<String>)> =
+        cluster.ask(2, &["UMBEL.MATCH", "content", "/video/a/b", "CONFIRM", "5000"]);
+    assert_eq!(confirmed, found("/video/a", &[1]));
+
+    let gone: Vec<u8> = cluster.ask(1, &["UMBEL.WITHDRAW", "content", "/video/a", "/none"]);
+    assert_eq!(gone, [1, 0]);
+    eventually("what was withdrawn is gone", || {
+        matched(&cluster, 2, "/video/a/b") == found("/video", &[0, 1])
+    });
+
+    // A host that dies takes its announcements along, and brings them back.
+    cluster.kill(0);
+    eventually("the dead host's announcements are gone", || {
+        matched(&cluster, 2, "/video/x") == found("/video", &[1])
+    });
+    cluster.start(0, &[]);
+    eventually("they come back", || matched(&cluster, 2, "/video/x") == found("/video", &[0, 1]));
+}
+
 #[test]
 fn no_acknowledged_key_is_lost_and_no_answer_wrong_after_kill_and_restart() {
     let mut cluster = Cluster::running(3);

@@ -7,7 +7,7 @@ use super::real::Real;
 use super::refused;
 
 /// Every command that asks a host, with arguments that would work.
-const COMMANDS: [&[&str]; 14] = [
+const COMMANDS: [&[&str]; 18] = [
     &["add", "s", "k"],
     &["add", "s", "k", "--lifetime", "5"],
     &["remove", "s", "k"],
@@ -15,6 +15,10 @@ const COMMANDS: [&[&str]; 14] = [
     &["who", "s", "k"],
     &["missing", "s", "k"],
     &["locate", "s", "k"],
+    &["announce", "s", "/k"],
+    &["withdraw", "s", "/k"],
+    &["match", "s", "/k"],
+    &["match", "s", "/k", "--confirm"],
     &["hosts"],
     &["sets"],
     &["info"],
@@ -85,6 +89,16 @@ fn bad_arguments_ask_nobody() {
         (&["missing", "s"], "KEY"),
         (&["locate", "s"], "KEY"),
         (&["locate", "s", "k", "--timeout", "0"], "--timeout"),
+        (&["announce", "s"], "NAME"),
+        (&["announce", "s", "/k", "k"], "'k': a name begins with '/'"),
+        (&["announce", "s", "/a//b"], "'/a//b': a name has no empty component"),
+        (&["withdraw", "s", "/a/../b"], "'.' or '..'"),
+        (&["withdraw", "s"], "NAME"),
+        (&["match", "s"], "NAME"),
+        (&["match", "s", "/a b"], "white space"),
+        (&["match", "s", &long], "a name begins with '/'"),
+        (&["match", "s", "/k", "--confirm=0"], "--confirm"),
+        (&["match", "s", "/k", "--file", "f"], "--file"),
         (&["policy", "s", "often"], "unknown policy 'often'"),
         (&["policy", "s", "--all-hosts"], "POLICY"),
         (&["reserve", "s", "--capacity", "5"], "--false-positive"),
@@ -113,6 +127,15 @@ fn a_bad_line_of_a_file_changes_nothing() {
     std::fs::write(&file, format!("good\n\n{}\n", "k".repeat(40_000))).unwrap();
     let told = refused(&host.at, &["add", "s", "--file", file.to_str().unwrap()], "");
     assert!(told.contains("line 3: a key has at most 32768 bytes, not 40000"), "{told}");
+    let names = folder.path().join("names");
+    std::fs::write(&names, "/good\n\n/ä/\n/a//b\n").unwrap();
+    for command in ["announce", "withdraw", "match"] {
+        let told = refused(&host.at, &[command, "s", "--file", names.to_str().unwrap()], "");
+        assert!(told.contains("line 4: '/a//b': a name has no empty component"), "{told}");
+    }
+    std::fs::write(&names, b"/good\n/\xff\n").unwrap();
+    let told = refused(&host.at, &["announce", "s", "--file", names.to_str().unwrap()], "");
+    assert!(told.contains("line 2: a name must be UTF-8"), "{told}");
     assert_eq!(host.asked(), Vec::<Vec<Vec<u8>>>::new());
     let input = std::fs::read_to_string(&file).unwrap();
     let real = Real::start();

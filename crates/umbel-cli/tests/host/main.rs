@@ -56,6 +56,56 @@ fn keys_are_added_asked_for_and_removed() {
 }
 
 #[test]
+fn prefixes_are_announced_matched_and_withdrawn() {
+    let host = Real::start();
+    let at = &host.at;
+    let announce = ["announce", "n", "/video", "/video/2024/", "/video"];
+    assert_eq!(run(at, &announce, ""), (0, "announced 2 of 3 prefixes in n\n".into()));
+    assert_eq!(
+        run(at, &["match", "n", "/video/2024/intro", "/audio", "/video/"], ""),
+        (0, "/video/2024/intro\t/video/2024\ta\n/audio\t-\n/video/\t/video\ta\n".into())
+    );
+    assert_eq!(run(at, &["match", "n", "/videos"], ""), (1, "/videos\t-\n".into()));
+    let withdraw = ["withdraw", "n", "/video/2024", "/x"];
+    assert_eq!(run(at, &withdraw, ""), (0, "withdrew 1 of 2 prefixes from n\n".into()));
+    for confirm in ["--confirm", "--confirm=500"] {
+        assert_eq!(
+            run(at, &["match", "n", confirm, "-"], "/video/2024\n\n/x\n"),
+            (0, "/video/2024\t/video\ta\n/x\t-\n".into())
+        );
+    }
+    assert_eq!(
+        json(at, &["match", "n", "/video/1", "/x", "--json"]),
+        serde_json::json!({"names": [
+            {"name": "/video/1", "prefix": "/video", "hosts": ["a"]},
+            {"name": "/x", "prefix": null, "hosts": []},
+        ], "asked": 2, "count": 1})
+    );
+    let announced = json(at, &["announce", "n", "/a", "--json"]);
+    assert_eq!(announced, serde_json::json!({"set": "n", "prefixes": 1, "announced": 1}));
+    let withdrawn = json(at, &["withdraw", "n", "/a", "/b", "--json"]);
+    assert_eq!(withdrawn, serde_json::json!({"set": "n", "prefixes": 2, "withdrawn": 1}));
+}
+
+#[test]
+fn many_names_are_matched_in_order() {
+    let host = Real::start();
+    let at = &host.at;
+    let lines: String = (0..5000).map(|n| format!("/{}/{n}\n", n % 7)).collect();
+    run(at, &["announce", "n", "-"], "/0\n/1/\n/3\n/3/10\n");
+    let expected = |n: usize| match (n % 7, n) {
+        (3, 10) => "\t/3/10\ta".to_owned(),
+        (0 | 1 | 3, _) => format!("\t/{}\ta", n % 7),
+        _ => "\t-".to_owned(),
+    };
+    let expected: String =
+        lines.lines().enumerate().map(|(n, line)| format!("{line}{}\n", expected(n))).collect();
+    let (code, matched) = run(at, &["match", "n", "-"], &lines);
+    assert!(code == 0 && matched == expected, "all of them, in order");
+    assert!(run(at, &["match", "n", "-", "--confirm"], &lines) == (0, expected), "asked as well");
+}
+
+#[test]
 fn many_keys_come_through_in_order() {
     let host = Real::start();
     let at = &host.at;
@@ -121,6 +171,9 @@ fn questions_about_a_set_that_nobody_has_are_refused() {
     for command in ["has", "who", "missing", "locate", "remove"] {
         let told = refused(&host.at, &[command, "none", "k"], "");
         assert!(told.contains("no such set"), "{command}: {told}");
+    }
+    for command in ["match", "withdraw"] {
+        assert!(refused(&host.at, &[command, "none", "/k"], "").contains("no such set"));
     }
     for command in ["info", "policy", "publish"] {
         assert!(refused(&host.at, &[command, "none"], "").contains("no such set"));

@@ -19,9 +19,9 @@ const BYTES: usize = 192 << 10;
 
 /// What candidates said of each key.
 #[derive(Debug, Clone, Default)]
-struct Verdict {
+pub(super) struct Verdict {
     /// Hosts that hold it.
-    holders: Vec<Name>,
+    pub(super) holders: Vec<Name>,
     /// Whether a host that was named does not.
     named_wrong_host: bool,
     /// Whether a host that was named did not answer.
@@ -69,7 +69,12 @@ impl Host {
     }
 
     /// Asks every candidate of every key, in one question each as far as they fit.
-    async fn confirm(&self, known: &Arc<Known>, keys: &[&[u8]], timeout: Duration) -> Vec<Verdict> {
+    pub(super) async fn confirm(
+        &self,
+        known: &Arc<Known>,
+        keys: &[&[u8]],
+        timeout: Duration,
+    ) -> Vec<Verdict> {
         let mut verdicts = vec![Verdict::default(); keys.len()];
         let mut asked = Vec::new();
         for (host, places) in self.candidates(known, keys) {

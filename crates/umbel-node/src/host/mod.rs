@@ -14,6 +14,7 @@ mod ask;
 mod directory;
 mod info;
 mod keys;
+mod names;
 mod sets;
 mod single;
 mod start;
@@ -38,6 +39,7 @@ use crate::settings::Settings;
 use directory::Known;
 pub use info::{HostInfo, Readiness, SetInfo, Status};
 pub use keys::{KeyPage, Lifetime};
+pub use names::Announced;
 pub use sets::Reserve;
 pub use start::Builder;
 

@@ -137,10 +137,19 @@ impl Context<'_> {
                     None => Err(commands::unknown_child(command, name)),
                 };
             }
-            Action::Slow(read) => return read(arguments).map(Next::Slow),
+            Action::Slow(read) => return Ok(slow(read(arguments))),
+            Action::Either(_, read) if command.is_slow(arguments.len()) => {
+                return Ok(slow(read(arguments)));
+            }
+            Action::Either(handle, _) => handle(self, arguments)?,
             // Commands with keys have joined a run; one without is refused above.
             Action::Run(_) => return Err(command.wrong_number()),
         }
         Ok(Next::Go)
     }
+}
+
+/// What is to be waited for; an error waits as well, so that replies keep their order.
+fn slow(read: Result<Slow, Refusal>) -> Next {
+    Next::Slow(read.unwrap_or_else(Slow::Refused))
 }

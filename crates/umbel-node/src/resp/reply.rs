@@ -10,7 +10,7 @@
 use std::io::Write;
 use std::ops::Range;
 
-use crate::Value;
+use crate::{Announced, Value};
 
 /// What the client of a connection understands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -158,6 +158,15 @@ impl Replies {
         for name in names {
             self.text(name);
         }
+    }
+
+    /// A prefix and its hosts, or nothing, as `MATCH` answers them.
+    pub(super) fn announced(&mut self, found: Option<&Announced>) {
+        let Some(Announced { prefix, hosts }) = found else { return self.null() };
+        self.array(2);
+        self.text(prefix);
+        self.array(hosts.len());
+        hosts.iter().for_each(|host| self.text(host));
     }
 
     /// That many pairs of field and value follow.

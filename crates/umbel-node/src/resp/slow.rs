@@ -6,14 +6,38 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
+use super::burst::Refusal;
 use super::reply::Replies;
-use crate::{Host, HostError};
+use crate::{Announced, Host, HostError};
 
 /// A command that asks other hosts. Owns what it asks for: the buffer may move on.
 #[derive(Debug)]
 pub(super) enum Slow {
-    Missing { set: String, keys: Vec<Vec<u8>> },
-    Locate { set: String, key: Vec<u8>, timeout: Option<Duration> },
+    Missing {
+        set: String,
+        keys: Vec<Vec<u8>>,
+    },
+    Locate {
+        set: String,
+        key: Vec<u8>,
+        timeout: Option<Duration>,
+    },
+    Match {
+        set: String,
+        name: String,
+        timeout: Duration,
+    },
+    /// One that asks nobody: its error waits for its turn.
+    Refused(Refusal),
+}
+
+/// What came of one.
+#[derive(Debug)]
+enum Answer {
+    /// Keys, or names of hosts.
+    List(Vec<Vec<u8>>),
+    Announced(Option<Announced>),
+    Refused(Refusal),
 }
 
 impl Slow {
@@ -22,17 +46,23 @@ impl Slow {
         match self {
             Self::Missing { keys, .. } => keys.iter().map(|key| key.len() + 24).sum(),
             Self::Locate { key, .. } => key.len(),
+            Self::Match { name, .. } => name.len(),
+            Self::Refused(why) => why.len(),
         }
     }
 
-    async fn ask(self, host: &Host) -> Result<Vec<Vec<u8>>, HostError> {
-        match self {
-            Self::Missing { set, keys } => host.missing(&set, keys).await,
+    async fn ask(self, host: &Host) -> Result<Answer, HostError> {
+        Ok(match self {
+            Self::Missing { set, keys } => Answer::List(host.missing(&set, keys).await?),
             Self::Locate { set, key, timeout } => {
                 let names = host.locate(&set, &key, timeout).await?;
-                Ok(names.into_iter().map(String::into_bytes).collect())
+                Answer::List(names.into_iter().map(String::into_bytes).collect())
             }
-        }
+            Self::Match { set, name, timeout } => {
+                Answer::Announced(host.match_confirmed(&set, &name, timeout).await?)
+            }
+            Self::Refused(why) => Answer::Refused(why),
+        })
     }
 }
 
@@ -79,10 +109,12 @@ impl Waiting {
         }
         for answer in answers {
             match answer {
-                Some(Ok(found)) => {
+                Some(Ok(Answer::List(found))) => {
                     replies.array(found.len());
                     found.iter().for_each(|bytes| replies.bulk(bytes));
                 }
+                Some(Ok(Answer::Announced(found))) => replies.announced(found.as_ref()),
+                Some(Ok(Answer::Refused(why))) => replies.error(&why),
                 Some(Err(error)) => replies.error(&error.to_string()),
                 None => replies.error("the question to other hosts broke off"),
             }

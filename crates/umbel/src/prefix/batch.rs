@@ -15,10 +15,6 @@ use super::table::{Match, Table};
 /// Addresses that go through the steps together.
 const TOGETHER: usize = 32;
 
-/// Filters of a group up to so many bits are in the cache before they are asked for: asking
-/// ahead would cost more than it saves.
-const IN_CACHE: usize = 1 << 22;
-
 /// What the filters said of an address.
 #[derive(Debug, Clone, Copy, Default)]
 struct Claimed {
@@ -28,6 +24,13 @@ struct Claimed {
     group: u8,
     /// Whether rare groups must be asked as well.
     marked: bool,
+}
+
+/// The prefix that is read first.
+#[derive(Debug, Clone, Copy, Default)]
+struct First<Place> {
+    length: u8,
+    place: Place,
 }
 
 /// Many lookups.
@@ -90,20 +93,18 @@ impl<P: Prefix, V: Default> Table<P, V> {
         found: &mut impl FnMut(Option<Match<'t, V>>),
     ) {
         let groups = self.filters.common();
-        let ahead = groups.first().filter(|group| group.blocks.bits() > IN_CACHE);
         let mut queries = Vec::with_capacity(TOGETHER);
         for together in addresses.chunks(TOGETHER) {
             queries.clear();
             queries.extend(together.iter().map(P::query));
-            if let Some(group) = ahead {
-                queries.iter().for_each(|query| query.prefetch(group));
-            }
             let claimed = self.ask(asker, &queries, groups);
-            for (query, claimed) in queries.iter().zip(&claimed) {
-                self.prefetch_claimed(query, claimed, groups);
+            let mut first = [First::default(); TOGETHER];
+            for ((query, claimed), first) in queries.iter().zip(&claimed).zip(&mut first) {
+                *first = self.first(query, claimed, groups);
+                self.store.prefetch(first.place);
             }
-            for (query, claimed) in queries.iter().zip(&claimed) {
-                found(self.finish(asker, query, claimed, groups));
+            for ((query, claimed), first) in queries.iter().zip(&claimed).zip(first) {
+                found(self.finish(asker, query, claimed, first, groups));
             }
         }
     }
@@ -126,11 +127,17 @@ impl<P: Prefix, V: Default> Table<P, V> {
             let index = usize::from(*index);
             claimed[index].marked = self.filters.is_marked(&queries[index]);
         }
+        let mut ready = [<P::Query<'_> as Query>::Ready::default(); TOGETHER];
         for (number, group) in (0u8..).zip(groups) {
+            for (index, ready) in open[..count].iter().zip(&mut ready) {
+                let query = &queries[usize::from(*index)];
+                *ready = query.ready(group);
+                query.prefetch(group, *ready);
+            }
             let mut left = 0;
             for place in 0..count {
                 let index = open[place];
-                let claims = queries[usize::from(index)].ask(asker, group);
+                let claims = queries[usize::from(index)].ask_ready(asker, group, ready[place]);
                 let answer = &mut claimed[usize::from(index)];
                 (answer.claims, answer.group) = (claims, number);
                 open[left] = index;
@@ -141,13 +148,19 @@ impl<P: Prefix, V: Default> Table<P, V> {
         claimed
     }
 
-    /// Asks for the memory of the longest prefix that is claimed, or of the short one.
+    /// The longest prefix that is claimed, or the short one.
     #[inline(always)]
-    fn prefetch_claimed(&self, query: &P::Query<'_>, claimed: &Claimed, groups: &[Group]) {
+    fn first(
+        &self,
+        query: &P::Query<'_>,
+        claimed: &Claimed,
+        groups: &[Group],
+    ) -> First<<P::Store<V> as Store<P, V>>::Place> {
         let base = groups.get(usize::from(claimed.group)).map_or(0, |group| group.base);
         let longest = base + (claimed.claims | 1).ilog2() as u8 + 1;
         let short = self.shortest_length(query).unwrap_or(0);
-        self.store.prefetch(query, if claimed.claims == 0 { short } else { longest });
+        let length = if claimed.claims == 0 { short } else { longest };
+        First { length, place: self.store.place(query, length) }
     }
 
     /// Reads what was claimed, and goes on asking if nothing of it was true.
@@ -157,15 +170,20 @@ impl<P: Prefix, V: Default> Table<P, V> {
         asker: impl Asker,
         query: &P::Query<'_>,
         claimed: &Claimed,
+        First { length, place }: First<<P::Store<V> as Store<P, V>>::Place>,
         groups: &[Group],
     ) -> Option<Match<'_, V>> {
         if claimed.marked {
             return self.lookup_by(asker, query);
         }
+        if let Some(value) = self.store.find_at(query, length, place) {
+            return Some(Match { length, value });
+        }
         if claimed.claims != 0 {
             let (asked, rest) = groups.split_at(usize::from(claimed.group) + 1);
             let last = &asked[asked.len() - 1];
-            let mut found = self.read(query, last.base, claimed.claims);
+            let shorter = claimed.claims ^ 1 << claimed.claims.ilog2();
+            let mut found = self.read(query, last.base, shorter);
             for group in rest {
                 if found.is_some() {
                     break;

@@ -30,15 +30,15 @@ const TRIES: usize = 32;
 /// Fewest buckets, so that the remainders fit their words.
 const FEWEST: usize = 128;
 
-/// Share of the slots that is filled when a table is made for a number of keys.
-const LOAD: f64 = 0.9;
-
 /// A bucket: a cache line of words.
 pub trait Line: Copy + Default {
     /// Longest prefix whose number fits.
     const LENGTH: u8;
     /// Words of a line.
     const SLOTS: usize;
+    /// Share of the slots that is filled when a table is made for a number of keys: the more,
+    /// the more keys lie in another bucket than their own.
+    const LOAD: f64;
 
     /// A slot that holds a word.
     fn find(&self, word: u64) -> Option<usize>;
@@ -74,10 +74,11 @@ pub struct Line48 {
 const _: () = assert!(size_of::<Line24>() == 64 && size_of::<Line48>() == 64);
 
 macro_rules! line {
-    ($line:ident, $length:literal, $slots:literal, $low:ty, $high:ty, $equal:path) => {
+    ($line:ident, $length:literal, $slots:literal, $load:literal, $low:ty, $high:ty, $equal:path) => {
         impl Line for $line {
             const LENGTH: u8 = $length;
             const SLOTS: usize = $slots;
+            const LOAD: f64 = $load;
 
             #[inline(always)]
             fn find(&self, word: u64) -> Option<usize> {
@@ -117,12 +118,12 @@ macro_rules! line {
     };
 }
 
-line!(Line24, 24, 21, u16, u8, equal_u16s);
-line!(Line48, 48, 10, u32, u16, equal_u32s);
+line!(Line24, 24, 21, 0.9, u16, u8, equal_u16s);
+line!(Line48, 48, 10, 0.75, u32, u16, equal_u32s);
 
 /// Where a key belongs, and what is stored of it there.
-#[derive(Debug, Clone, Copy)]
-struct Home {
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Home {
     bucket: usize,
     /// Its word in its own bucket; one more for each further try.
     word: u64,
@@ -132,7 +133,12 @@ impl Home {
     /// The bucket of a try.
     #[inline(always)]
     const fn after(self, tries: usize, buckets: usize) -> usize {
-        (self.bucket + tries * step(self.word - 1)) % buckets
+        let mut bucket = self.bucket + tries * step(self.word - 1);
+        // Seldom, and then mostly once: cheaper than a division.
+        while bucket >= buckets {
+            bucket -= buckets;
+        }
+        bucket
     }
 }
 
@@ -152,7 +158,7 @@ pub(super) struct Buckets<L, V> {
 impl<L: Line, V: Default> Buckets<L, V> {
     /// An empty table with room for so many keys.
     pub(super) fn with_room(items: usize) -> Self {
-        Self::with_buckets((items as f64 / (L::SLOTS as f64 * LOAD)) as usize + 1)
+        Self::with_buckets((items as f64 / (L::SLOTS as f64 * L::LOAD)) as usize + 1)
     }
 
     fn with_buckets(buckets: usize) -> Self {
@@ -187,7 +193,7 @@ impl<L: Line, V: Default> Buckets<L, V> {
 
     /// Takes a key out.
     pub(super) fn remove(&mut self, number: u64) -> Option<V> {
-        let slot = self.slot(number)?;
+        let slot = self.slot(self.home(number))?;
         self.lines[slot / L::SLOTS].put(slot % L::SLOTS, 0);
         self.items -= 1;
         Some(std::mem::take(&mut self.values[slot]))
@@ -215,20 +221,19 @@ impl<L: Line, V> Buckets<L, V> {
 
     /// The value of a key.
     #[inline(always)]
-    pub(super) fn find(&self, number: u64) -> Option<&V> {
-        self.slot(number).map(|slot| &self.values[slot])
+    pub(super) fn find(&self, home: Home) -> Option<&V> {
+        self.slot(home).map(|slot| &self.values[slot])
     }
 
-    pub(super) fn find_mut(&mut self, number: u64) -> Option<&mut V> {
-        self.slot(number).map(|slot| &mut self.values[slot])
+    pub(super) fn find_mut(&mut self, home: Home) -> Option<&mut V> {
+        self.slot(home).map(|slot| &mut self.values[slot])
     }
 
     /// Asks for the line of a key ahead of its use.
     #[inline(always)]
-    pub(super) fn prefetch(&self, number: u64) {
-        let bucket = self.home(number).bucket;
-        prefetch(&self.lines, bucket);
-        prefetch(&self.values, bucket * L::SLOTS + L::SLOTS / 2);
+    pub(super) fn prefetch(&self, home: Home) {
+        prefetch(&self.lines, home.bucket);
+        prefetch(&self.values, home.bucket * L::SLOTS + L::SLOTS / 2);
     }
 
     /// All keys with their values.
@@ -242,8 +247,7 @@ impl<L: Line, V> Buckets<L, V> {
     }
 
     #[inline(always)]
-    fn slot(&self, number: u64) -> Option<usize> {
-        let home = self.home(number);
+    fn slot(&self, home: Home) -> Option<usize> {
         let line = &self.lines[home.bucket];
         match line.find(home.word) {
             Some(slot) => Some(home.bucket * L::SLOTS + slot),
@@ -255,8 +259,9 @@ impl<L: Line, V> Buckets<L, V> {
         }
     }
 
+    /// Where a key belongs.
     #[inline(always)]
-    fn home(&self, number: u64) -> Home {
+    pub(super) fn home(&self, number: u64) -> Home {
         let buckets = self.lines.len() as u64;
         let product = u128::from(Self::permute(number)) * u128::from(buckets);
         let remainder = (product as u64 & Self::MASK) >> buckets.ilog2();
@@ -272,8 +277,14 @@ impl<L: Line, V> Buckets<L, V> {
         // The only multiple of `buckets` whose bits above the shift are these.
         let buckets = buckets as u64;
         let remainder = (word / TRIES as u64) << buckets.ilog2();
-        let least = (bucket as u128) << Self::BITS | u128::from(remainder);
-        Some(Self::restore(least.div_ceil(buckets.into()) as u64))
+        let permuted = if buckets >> (64 - Self::BITS) == 0 {
+            ((bucket as u64) << Self::BITS | remainder).div_ceil(buckets)
+        } else {
+            // Many times as slow.
+            let least = (bucket as u128) << Self::BITS | u128::from(remainder);
+            least.div_ceil(buckets.into()) as u64
+        };
+        Some(Self::restore(permuted))
     }
 
     /// Spreads numbers over all of `0 … 2^B`, one to one.

@@ -295,6 +295,8 @@ impl Coded for Name {
             let rest = reader.varint()?;
             last.extend_from_slice(reader.take(rest)?);
             let name = str::from_utf8(&last).ok().and_then(|text| text.parse::<Self>().ok());
+            // A name that is written in another way than its own would not be found again.
+            let name = name.filter(|name| name.as_str().len() == last.len());
             let name = name.ok_or(DecodeError::Malformed("a name that is none"))?;
             if names.last().is_some_and(|before| before.as_str() >= name.as_str()) {
                 return Err(DecodeError::Malformed("names do not ascend"));

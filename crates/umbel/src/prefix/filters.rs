@@ -37,7 +37,7 @@ pub(super) const fn mix(number: u64) -> u64 {
 }
 
 /// Where in a block a key stands: its word and its bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Point(u32);
 
 impl Point {
@@ -73,7 +73,7 @@ impl Point {
 }
 
 /// Where a key stands in a span: what picks the block, and the point in it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
     /// Spread over 32 bits.
     pub(super) pick: u32,

@@ -183,6 +183,9 @@ const fn pick(anchor: u64) -> u32 {
 }
 
 impl Query for BitQuery {
+    /// Hashes of the bits before each span.
+    type Ready = [u64; 2];
+
     #[inline(always)]
     fn length(&self) -> u8 {
         128
@@ -208,20 +211,23 @@ impl Query for BitQuery {
     }
 
     #[inline(always)]
-    fn ask(&self, asker: impl Asker, group: &Group) -> u32 {
-        let levels = [group.base, group.base + 4];
-        let anchors = levels.map(|level| self.anchor(level));
+    fn ready(&self, group: &Group) -> [u64; 2] {
+        [self.anchor(group.base), self.anchor(group.base + 4)]
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, group: &Group, anchors: [u64; 2]) {
+        group.blocks.prefetch(0, pick(anchors[0]));
+        group.blocks.prefetch(1, pick(anchors[1]));
+    }
+
+    #[inline(always)]
+    fn ask_ready(&self, asker: impl Asker, group: &Group, anchors: [u64; 2]) -> u32 {
         let blocks = [0, 1].map(|span| group.blocks.block(span, pick(anchors[span])));
         asker.claims(
             blocks,
             anchors.map(|anchor| anchor as u32),
-            levels.map(|level| self.nibble(level)),
+            [group.base, group.base + 4].map(|level| self.nibble(level)),
         )
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, group: &Group) {
-        group.blocks.prefetch(0, pick(self.anchor(group.base)));
-        group.blocks.prefetch(1, pick(self.anchor(group.base + 4)));
     }
 }

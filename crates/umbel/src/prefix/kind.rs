@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::buckets::{Buckets, Line};
+use super::buckets::{Buckets, Home, Line};
 use super::filters::{Group, Spot};
 use super::simd::Asker;
 use crate::codec::{DecodeError, Reader};
@@ -37,23 +37,44 @@ pub trait Query: Copy {
     /// Where its prefix of a length stands among the marks of that length.
     fn mark(&self, length: u8) -> Spot;
 
-    /// Which lengths a group claims, shortest lowest.
-    fn ask(&self, asker: impl Asker, group: &Group) -> u32;
+    /// What the filters of a group are asked with.
+    type Ready: Copy + Default;
 
-    /// Asks for the memory that [`Self::ask`] will read.
-    fn prefetch(&self, group: &Group);
+    /// Makes ready to ask a group.
+    fn ready(&self, group: &Group) -> Self::Ready;
+
+    /// Asks for the memory that [`Self::ask_ready`] will read.
+    fn prefetch(&self, group: &Group, ready: Self::Ready);
+
+    /// Which lengths a group claims, shortest lowest.
+    fn ask_ready(&self, asker: impl Asker, group: &Group, ready: Self::Ready) -> u32;
+
+    /// The same, made ready on the spot.
+    #[inline(always)]
+    fn ask(&self, asker: impl Asker, group: &Group) -> u32 {
+        self.ask_ready(asker, group, self.ready(group))
+    }
 }
 
 /// Prefixes with their values, found by a question and a length.
 pub trait Store<P: Kind, V> {
     /// An empty store with room for so many prefixes of each length.
     fn with_room(per_length: &[usize]) -> Self;
+    /// Where a prefix belongs.
+    type Place: Copy + Default;
+    /// Where a prefix of a question belongs.
+    fn place(&self, query: &P::Query<'_>, length: u8) -> Self::Place;
+    /// The value of a prefix that belongs to a place.
+    fn find_at(&self, query: &P::Query<'_>, length: u8, place: Self::Place) -> Option<&V>;
     /// The value of a prefix.
-    fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V>;
+    #[inline(always)]
+    fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V> {
+        self.find_at(query, length, self.place(query, length))
+    }
     /// The value of a prefix, to be changed.
     fn find_mut(&mut self, query: &P::Query<'_>, length: u8) -> Option<&mut V>;
-    /// Asks for the memory that [`Self::find`] will read.
-    fn prefetch(&self, query: &P::Query<'_>, length: u8);
+    /// Asks for the memory that [`Self::find_at`] will read.
+    fn prefetch(&self, place: Self::Place);
     /// Adds a prefix that is not there.
     fn insert(&mut self, prefix: &P, value: V);
     /// Takes a prefix out.
@@ -116,27 +137,33 @@ where
         Self { near: Buckets::with_room(near), far: BTreeMap::new() }
     }
 
+    /// Of the few that are far, none.
+    type Place = Option<Home>;
+
     #[inline(always)]
-    fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V> {
-        if length <= L::LENGTH {
-            self.near.find(number(query.bits(), length))
-        } else {
-            self.far.get(&P::from_bits(length, query.bits()))
+    fn place(&self, query: &P::Query<'_>, length: u8) -> Option<Home> {
+        (length <= L::LENGTH).then(|| self.near.home(number(query.bits(), length)))
+    }
+
+    #[inline(always)]
+    fn find_at(&self, query: &P::Query<'_>, length: u8, place: Option<Home>) -> Option<&V> {
+        match place {
+            Some(home) => self.near.find(home),
+            None => self.far.get(&P::from_bits(length, query.bits())),
         }
     }
 
     fn find_mut(&mut self, query: &P::Query<'_>, length: u8) -> Option<&mut V> {
-        if length <= L::LENGTH {
-            self.near.find_mut(number(query.bits(), length))
-        } else {
-            self.far.get_mut(&P::from_bits(length, query.bits()))
+        match self.place(query, length) {
+            Some(home) => self.near.find_mut(home),
+            None => self.far.get_mut(&P::from_bits(length, query.bits())),
         }
     }
 
     #[inline(always)]
-    fn prefetch(&self, query: &P::Query<'_>, length: u8) {
-        if length <= L::LENGTH {
-            self.near.prefetch(number(query.bits(), length));
+    fn prefetch(&self, place: Option<Home>) {
+        if let Some(home) = place {
+            self.near.prefetch(home);
         }
     }
 

@@ -5,12 +5,15 @@
 //! their prefixes begin so.
 //!
 //! Always true: a prefix that was added and not removed is claimed by its group, and marked
-//! if its group is rare.
+//! if its group is rare. Rare prefixes come in crowds under few marks, so that a mark is
+//! counted exactly and set once: the filter of marks never fills up with what is gone.
+
+use std::collections::BTreeMap;
 
 use super::Prefix;
 use super::filters::{Blocks, Group, Spot};
 use super::front::SHORT;
-use super::kind::Query;
+use super::kind::{Query, map_bytes};
 
 /// Filter bits a prefix of the marks: a mark that lies costs asking several groups.
 const MARK_BITS: usize = 32;
@@ -27,6 +30,8 @@ pub(super) struct Filters {
     rare: usize,
     mark_length: u8,
     marks: Blocks,
+    /// Prefixes under each mark, by what the mark picks.
+    marked: BTreeMap<Spot, u32>,
 }
 
 impl Filters {
@@ -57,7 +62,7 @@ impl Filters {
         let mark_length = rare.checked_sub(1).map_or(P::LONGEST, |last| groups[last].base);
         let behind = items(mark_length + 1, usize::from(P::LONGEST));
         let marks = Blocks::for_items(&[behind], MARK_BITS);
-        Self { groups, rare, mark_length, marks }
+        Self { groups, rare, mark_length, marks, marked: BTreeMap::new() }
     }
 
     /// The groups to ask for a question, longest lengths first.
@@ -77,23 +82,47 @@ impl Filters {
         &self.groups[self.rare..]
     }
 
-    /// Changes the filters of one prefix; true if they should be made anew.
-    pub(super) fn change<P: Prefix>(
-        &mut self,
-        query: &impl Query,
-        length: u8,
-        change: fn(&mut Blocks, usize, Spot) -> bool,
-    ) -> bool {
-        let base = Group::base_of(length);
-        let Some(group) = self.groups.iter_mut().find(|group| group.base == base) else {
-            return true;
-        };
-        let span = usize::from(length - base - 1) * P::SPANS / 8;
-        let mut renew = change(&mut group.blocks, span, query.spot(length));
-        if length > self.mark_length {
-            renew |= change(&mut self.marks, 0, query.mark(self.mark_length));
+    /// Adds a prefix; true if its filter should be made anew, for more.
+    pub(super) fn add<P: Prefix>(&mut self, query: &impl Query, length: u8) -> bool {
+        let Some((group, span)) = self.group_of::<P>(length) else { return true };
+        let renew = group.blocks.add(span, query.spot(length));
+        if length <= self.mark_length {
+            return renew;
         }
-        renew
+        let mark = query.mark(self.mark_length);
+        let under = self.marked.entry(mark).or_default();
+        *under += 1;
+        renew | (*under == 1 && self.marks.add(0, mark))
+    }
+
+    /// Removes a prefix that was added; true if its filter should be made anew, without what
+    /// is left of those that are gone.
+    pub(super) fn remove<P: Prefix>(&mut self, query: &impl Query, length: u8) -> bool {
+        let Some((group, span)) = self.group_of::<P>(length) else { return true };
+        let renew = group.blocks.remove(span, query.spot(length));
+        if length <= self.mark_length {
+            return renew;
+        }
+        let mark = query.mark(self.mark_length);
+        match self.marked.get_mut(&mark) {
+            Some(under) if *under > 1 => *under -= 1,
+            _ => _ = self.marked.remove(&mark),
+        }
+        renew | (!self.marked.contains_key(&mark) && self.marks.remove(0, mark))
+    }
+
+    /// Whether a prefix may be there: certainly if it is.
+    pub(super) fn claims<P: Prefix>(&self, query: &impl Query, length: u8) -> bool {
+        let base = Group::base_of(length);
+        let span = span_of::<P>(length);
+        let group = self.groups.iter().find(|group| group.base == base);
+        group.is_some_and(|group| group.blocks.claims(span, query.spot(length)))
+    }
+
+    fn group_of<P: Prefix>(&mut self, length: u8) -> Option<(&mut Group, usize)> {
+        let base = Group::base_of(length);
+        let group = self.groups.iter_mut().find(|group| group.base == base)?;
+        Some((group, span_of::<P>(length)))
     }
 
     /// Asks for the memory of a change of a prefix.
@@ -101,18 +130,22 @@ impl Filters {
     pub(super) fn prefetch<P: Prefix>(&self, query: &impl Query, length: u8) {
         let base = Group::base_of(length);
         if let Some(group) = self.groups.iter().find(|group| group.base == base) {
-            let span = usize::from(length - base - 1) * P::SPANS / 8;
-            group.blocks.prefetch_change(span, query.spot(length).pick);
+            group.blocks.prefetch_change(span_of::<P>(length), query.spot(length).pick);
         }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let groups: usize = self.groups.iter().map(|group| group.blocks.memory_bytes()).sum();
-        groups + self.marks.memory_bytes()
+        groups + self.marks.memory_bytes() + map_bytes::<Spot, u32>(self.marked.len())
     }
 }
 
 /// The shortest length that has a filter.
 pub(super) fn first_filtered<P: Prefix>() -> u8 {
     if P::SPANS < 8 { SHORT + 1 } else { 1 }
+}
+
+/// Which span of its group has the prefixes of a length.
+fn span_of<P: Prefix>(length: u8) -> usize {
+    usize::from(length - Group::base_of(length) - 1) * P::SPANS / 8
 }

@@ -18,12 +18,11 @@
 //!
 //! From the outside in: `table` (what users see), `front` (the first sixteen bits), `lengths`, `filters`
 //! with `simd` (which lengths may match), `kind` with `buckets` (the prefixes themselves);
-//! `ip` and `name` are the kinds, [`AnyTable`] is a file, [`longest_announced`] is the same
-//! question over replicas at a host.
+//! `ip` and `name` are the kinds, [`AnyTable`] is a file. The same question over the replicas
+//! of a host is asked with [`Name::prefixes`].
 //!
 //! Paper 2, "Longest Matching Prefix"; what is done differently and why is in docs/papers.md.
 
-mod announced;
 mod any;
 mod batch;
 mod buckets;
@@ -38,7 +37,6 @@ mod probes;
 mod simd;
 mod table;
 
-pub use announced::{Announced, longest_announced};
 pub use any::{AnyTable, Labelled};
 pub use codec::FileKind;
 pub use ip::{Ipv4Prefix, Ipv6Prefix};
@@ -86,7 +84,7 @@ pub trait Prefix:
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseError {
-    /// It is something else.
+    /// It is no address with a length behind it.
     #[error("this is no {0} prefix")]
     Malformed(&'static str),
     /// The length is beyond what an address has.
@@ -100,6 +98,18 @@ pub enum ParseError {
     /// `10.0.0.1/8`: an address in a prefix, not a prefix.
     #[error("bits are set behind the prefix length")]
     HostBits,
+    /// `a/b`: a name that does not begin at the root.
+    #[error("a name begins with '/'")]
+    NoSlash,
+    /// `/a//b`.
+    #[error("a name has no empty component: '//' is one too many")]
+    Empty,
+    /// `/a/../b`: what it means is for its writer to say.
+    #[error("a name has no component '.' or '..': resolve them first")]
+    Dots,
+    /// `/a b`.
+    #[error("a name has no white space or control characters: encode them")]
+    Blank,
     /// A name with more components or bytes than there may be.
     #[error("a name has at most {} components and {} bytes", Name::LONGEST, Name::BYTES)]
     TooLong,

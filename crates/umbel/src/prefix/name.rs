@@ -1,7 +1,8 @@
 //! Names of components, `/a/b/c`: lengths are components.
 //!
 //! Always true: a name begins with `/` and does not end with one, unless it is `/` alone (no
-//! component); no component is empty; there is no white space or control character in it.
+//! component); no component is empty, `.` or `..`; there is no white space or control character
+//! in it. So every name has one text, and two names are equal exactly when their texts are.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,10 +17,14 @@ use super::{ParseError, Prefix};
 
 /// A name, or a prefix of names: whole components, such as `/video/2024`.
 ///
+/// A slash at the end is taken off when a text is read. Nothing else is: components are compared
+/// byte by byte, whatever they encode.
+///
 /// ```
 /// use umbel::prefix::Name;
 ///
-/// let name: Name = "/video/2024/intro".parse()?;
+/// let name: Name = "/video/2024/intro/".parse()?;
+/// assert_eq!(name.as_str(), "/video/2024/intro");
 /// let shorter: Vec<&str> = name.prefixes().collect();
 /// assert_eq!(shorter, ["/video/2024/intro", "/video/2024", "/video", "/"]);
 /// # Ok::<(), umbel::prefix::ParseError>(())
@@ -44,8 +49,33 @@ impl Name {
     }
 
     /// The name and all its prefixes, longest first, down to `/`.
+    ///
+    /// Where prefixes are keys of replicated sets, a bank is asked for all of them at once, and
+    /// the first one that it claims is the longest that anybody announces:
+    ///
+    /// ```
+    /// use umbel::bank::{Bank, BatchCandidates};
+    /// use umbel::prefix::Name;
+    /// use umbel::{KeyHasher, StandardFilter};
+    ///
+    /// let mut there = StandardFilter::for_target(100, 1e-9)?;
+    /// there.insert("/video");
+    /// let mut bank: Bank = Bank::new(KeyHasher::default());
+    /// let host = bank.add(there.scheme(), there.bits())?;
+    ///
+    /// let name: Name = "/video/2024/intro".parse()?;
+    /// let hashes: Vec<_> = name.prefixes().map(|p| bank.hash(p.as_bytes())).collect();
+    /// let mut who = BatchCandidates::new();
+    /// bank.who_batch(&hashes, &mut who);
+    /// let found = name.prefixes().zip(who.iter()).find(|(_, hosts)| !hosts.is_empty());
+    /// assert_eq!(found, Some(("/video", &[host][..])));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn prefixes(&self) -> impl Iterator<Item = &str> {
-        (0..=self.length).rev().map(|length| self.cut(length))
+        std::iter::successors(Some(&*self.text), |longer| match longer.rfind('/')? {
+            0 => (longer.len() > 1).then_some("/"),
+            end => Some(&longer[..end]),
+        })
     }
 
     /// Its first components.
@@ -117,19 +147,28 @@ impl FromStr for Name {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let malformed = ParseError::Malformed("name");
-        let components = text.strip_prefix('/').ok_or(malformed)?;
+        let components = text.strip_prefix('/').ok_or(ParseError::NoSlash)?;
+        let open = components.strip_suffix('/').filter(|rest| !rest.is_empty());
+        let components = open.unwrap_or(components);
+        let text = &text[..=components.len()];
+        if text.len() > Self::BYTES {
+            return Err(ParseError::TooLong);
+        }
         if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(malformed);
+            return Err(ParseError::Blank);
         }
         if components.is_empty() {
             return Ok(Self { text: text.into(), length: 0 });
         }
-        if components.split('/').any(str::is_empty) {
-            return Err(malformed);
+        let mut length = 0;
+        for component in components.split('/') {
+            match component {
+                "" => return Err(ParseError::Empty),
+                "." | ".." => return Err(ParseError::Dots),
+                _ => length += 1,
+            }
         }
-        let length = components.split('/').count();
-        if length > Self::LONGEST.into() || text.len() > Self::BYTES {
+        if length > usize::from(Self::LONGEST) {
             return Err(ParseError::TooLong);
         }
         Ok(Self { text: text.into(), length: length as u8 })
@@ -152,6 +191,9 @@ impl NameQuery<'_> {
 }
 
 impl Query for NameQuery<'_> {
+    /// A name has its hashes from the start.
+    type Ready = ();
+
     fn length(&self) -> u8 {
         self.length
     }
@@ -169,7 +211,9 @@ impl Query for NameQuery<'_> {
         self.spot(length)
     }
 
-    fn ask(&self, _: impl Asker, group: &Group) -> u32 {
+    fn ready(&self, _: &Group) {}
+
+    fn ask_ready(&self, _: impl Asker, group: &Group, (): ()) -> u32 {
         // Names branch without bound, so that no two lengths can share a block: eight lines,
         // for which a register is of no use.
         let lengths = self.length.saturating_sub(group.base).min(8);
@@ -179,7 +223,7 @@ impl Query for NameQuery<'_> {
         })
     }
 
-    fn prefetch(&self, group: &Group) {
+    fn prefetch(&self, group: &Group, (): ()) {
         for lane in 0..self.length.saturating_sub(group.base).min(8) {
             group.blocks.prefetch(lane.into(), self.spot(group.base + lane + 1).pick);
         }
@@ -198,7 +242,11 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         Self { names: BTreeMap::new(), text_bytes: 0 }
     }
 
-    fn find(&self, query: &NameQuery<'_>, length: u8) -> Option<&V> {
+    type Place = ();
+
+    fn place(&self, _: &NameQuery<'_>, _: u8) {}
+
+    fn find_at(&self, query: &NameQuery<'_>, length: u8, (): ()) -> Option<&V> {
         self.names.get(query.cut(length)).map(|(_, value)| value)
     }
 
@@ -206,7 +254,7 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         self.names.get_mut(query.cut(length)).map(|(_, value)| value)
     }
 
-    fn prefetch(&self, _: &NameQuery<'_>, _: u8) {}
+    fn prefetch(&self, (): ()) {}
 
     fn insert(&mut self, prefix: &Name, value: V) {
         self.text_bytes += prefix.text.len();

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::Prefix;
-use super::filters::{Blocks, Group};
+use super::filters::Group;
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
 use super::lengths::{Filters, first_filtered};
@@ -120,12 +120,19 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// Adds a prefix, or replaces its value; returns the value that it had.
     #[expect(clippy::needless_pass_by_value, reason = "as every map: the key is given away")]
     pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
+        self.prefetch(&prefix.as_query(), prefix.length());
+        self.insert_now(&prefix, value)
+    }
+
+    fn insert_now(&mut self, prefix: &P, value: V) -> Option<V> {
         let (query, length) = (prefix.as_query(), prefix.length());
-        self.prefetch(&query, length);
-        if let Some(there) = self.store.find_mut(&query, length) {
+        // A search for what is not there reads every line it might be in: the filter knows
+        // better.
+        let may_be = length < first_filtered::<P>() || self.filters.claims::<P>(&query, length);
+        if may_be && let Some(there) = self.store.find_mut(&query, length) {
             return Some(std::mem::replace(there, value));
         }
-        self.store.insert(&prefix, value);
+        self.store.insert(prefix, value);
         self.per_length[usize::from(length)] += 1;
         if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
             if length <= SHORT {
@@ -134,7 +141,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             }
             front.add_longer(slot);
         }
-        if length > 0 && self.filters.change::<P>(&query, length, Blocks::add) {
+        if length > 0 && self.filters.add::<P>(&query, length) {
             self.renew_filters();
         }
         None
@@ -142,8 +149,12 @@ impl<P: Prefix, V: Default> Table<P, V> {
 
     /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: &P) -> Option<V> {
+        self.prefetch(&prefix.as_query(), prefix.length());
+        self.remove_now(prefix)
+    }
+
+    fn remove_now(&mut self, prefix: &P) -> Option<V> {
         let (query, length) = (prefix.as_query(), prefix.length());
-        self.prefetch(&query, length);
         let value = self.store.remove(prefix)?;
         self.per_length[usize::from(length)] -= 1;
         if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
@@ -154,7 +165,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             }
             front.remove_longer(slot);
         }
-        if length > 0 && self.filters.change::<P>(&query, length, Blocks::remove) {
+        if length > 0 && self.filters.remove::<P>(&query, length) {
             self.renew_filters();
         }
         Some(value)
@@ -166,7 +177,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             for prefix in together {
                 self.prefetch(&prefix.as_query(), prefix.length());
             }
-            together.iter().for_each(|prefix| removed(self.remove(prefix)));
+            together.iter().for_each(|prefix| removed(self.remove_now(prefix)));
         }
     }
 
@@ -174,7 +185,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// other.
     #[inline(always)]
     fn prefetch(&self, query: &P::Query<'_>, length: u8) {
-        self.store.prefetch(query, length);
+        self.store.prefetch(self.store.place(query, length));
         if length >= first_filtered::<P>() {
             self.filters.prefetch::<P>(query, length);
             if let (Some(front), Some(slot)) = (&self.front, query.front()) {
@@ -194,7 +205,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
         for (prefix, _) in self.store.iter() {
             if prefix.length() >= first_filtered::<P>() {
                 // What was just made for them has room for them.
-                filters.change::<P>(&prefix.as_query(), prefix.length(), Blocks::add);
+                filters.add::<P>(&prefix.as_query(), prefix.length());
             }
         }
         self.filters = filters;
@@ -349,7 +360,7 @@ impl<P: Prefix, V: Default> Extend<(P, V)> for Table<P, V> {
                 self.prefetch(&prefix.as_query(), prefix.length());
             }
             for (prefix, value) in together.drain(..) {
-                self.insert(prefix, value);
+                self.insert_now(&prefix, value);
             }
         }
     }

@@ -115,14 +115,15 @@ impl Question {
         command: &str,
         print: impl Fn(&mut Printer, &Batch, &Value) -> Option<io::Result<()>>,
     ) -> anyhow::Result<u64> {
-        self.keys.check()?;
+        let keys = self.keys.listed();
+        keys.check()?;
         let address = self.options.at.address();
         let asked = Asked::new(&[command, &self.set]);
-        let mut printer = Printer::new(self.options.json);
+        let mut printer = Printer::new(self.options.json, "keys");
         let outcome = stream(
             address,
             &asked,
-            |each| self.keys.read(&progress(), each),
+            |each| keys.read(&progress(), each),
             |batch, answer| {
                 printer.asked += batch.len() as u64;
                 let printed = print(&mut printer, batch, answer);
@@ -137,14 +138,16 @@ impl Question {
 }
 
 /// Keys and a bar on the same terminal would write over each other.
-fn progress() -> Progress {
+pub(super) fn progress() -> Progress {
     if io::stdout().is_terminal() { Progress::none() } else { Progress::new("asking") }
 }
 
-/// Prints keys as lines, or as one JSON object.
+/// Prints keys or names as lines, or as one JSON object.
 pub(super) struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     json: bool,
+    /// What the object calls them.
+    called: &'static str,
     printed: u64,
     /// Keys that were asked for.
     pub(super) asked: u64,
@@ -159,10 +162,18 @@ struct Held<'a> {
     hosts: Vec<JsonKey<'a>>,
 }
 
+/// A name, and its longest announced prefix if there is one.
+#[derive(Serialize)]
+struct Matched<'a> {
+    name: JsonKey<'a>,
+    prefix: Option<JsonKey<'a>>,
+    hosts: Vec<JsonKey<'a>>,
+}
+
 impl Printer {
-    pub(super) fn new(json: bool) -> Self {
+    pub(super) fn new(json: bool, called: &'static str) -> Self {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Self { out, json, printed: 0, asked: 0, found: 0 }
+        Self { out, json, called, printed: 0, asked: 0, found: 0 }
     }
 
     fn key(&mut self, key: &[u8]) -> io::Result<()> {
@@ -182,13 +193,35 @@ impl Printer {
         self.line(&[key, b"\t", &hosts.join(&b' ')])
     }
 
+    /// A name with what was found for it: a prefix and its hosts.
+    pub(super) fn matched(
+        &mut self,
+        name: &[u8],
+        found: Option<(&[u8], Vec<&[u8]>)>,
+    ) -> io::Result<()> {
+        self.found += u64::from(found.is_some());
+        if self.json {
+            let (prefix, hosts) = found.unzip();
+            let hosts = hosts.iter().flatten().map(|host| JsonKey::of(host)).collect();
+            let prefix = prefix.map(JsonKey::of);
+            return self.element(&Matched { name: JsonKey::of(name), prefix, hosts });
+        }
+        match found {
+            Some((prefix, hosts)) => self.line(&[name, b"\t", prefix, b"\t", &hosts.join(&b' ')]),
+            None => self.line(&[name, b"\t-"]),
+        }
+    }
+
     fn line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
         parts.iter().try_for_each(|part| self.out.write_all(part))?;
         self.out.write_all(b"\n")
     }
 
     fn element(&mut self, element: &impl Serialize) -> io::Result<()> {
-        self.out.write_all(if self.printed == 0 { b"{\"keys\":[" } else { b"," })?;
+        match self.printed {
+            0 => write!(self.out, "{{\"{}\":[", self.called)?,
+            _ => self.out.write_all(b",")?,
+        }
         self.printed += 1;
         Ok(serde_json::to_writer(&mut self.out, element)?)
     }
@@ -200,9 +233,11 @@ impl Printer {
 
     pub(super) fn finish(&mut self) -> io::Result<()> {
         if self.json {
-            let start = if self.printed == 0 { "{\"keys\":[" } else { "" };
-            let Self { asked, found, .. } = self;
-            writeln!(self.out, "{start}],\"asked\":{asked},\"count\":{found}}}")?;
+            let Self { asked, found, called, .. } = self;
+            if self.printed == 0 {
+                write!(self.out, "{{\"{called}\":[")?;
+            }
+            writeln!(self.out, "],\"asked\":{asked},\"count\":{found}}}")?;
         }
         self.out.flush()
     }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::keys::Keys;
+use super::keys::{Keys, Listed};
 use super::{Options, seconds, set_name};
 use crate::client::{Asked, flags, stream, wrong_answer};
 use crate::output::{count, print};
@@ -40,7 +40,8 @@ impl Add {
             None => Asked::new(&["UMBEL.ADD", &self.set]),
             Some(lifetime) => Asked::new(&["UMBEL.ADDEX", &self.set, &lifetime.to_string()]),
         };
-        let Changed { keys, changed } = change(&self.keys, &self.options, &asked, "adding")?;
+        let Changed { keys, changed } =
+            change(self.keys.listed(), &self.options, &asked, "adding")?;
         let set = &self.set;
         if self.options.json {
             let done = Added { set, keys, added: changed };
@@ -78,7 +79,8 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let asked = Asked::new(&["UMBEL.REM", &self.set]);
-        let Changed { keys, changed } = change(&self.keys, &self.options, &asked, "removing")?;
+        let Changed { keys, changed } =
+            change(self.keys.listed(), &self.options, &asked, "removing")?;
         let set = &self.set;
         if self.options.json {
             let done = Removed { set, keys, removed: changed };
@@ -98,13 +100,13 @@ struct Removed<'a> {
 }
 
 /// Keys sent, and those of them that made a difference.
-struct Changed {
-    keys: u64,
-    changed: u64,
+pub(super) struct Changed {
+    pub(super) keys: u64,
+    pub(super) changed: u64,
 }
 
-fn change(
-    keys: &Keys,
+pub(super) fn change(
+    keys: Listed<'_>,
     options: &Options,
     asked: &Asked,
     what: &'static str,

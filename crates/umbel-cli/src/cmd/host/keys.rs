@@ -1,7 +1,7 @@
-//! Keys of a command: named one by one, or the lines of a file or of standard input.
+//! Keys or names of a command: said one by one, or the lines of a file or of standard input.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
@@ -22,8 +22,43 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    fn source(&self) -> Option<Source<'_>> {
-        match (&self.file, &self.keys[..]) {
+    pub(super) fn listed(&self) -> Listed<'_> {
+        Listed { words: &self.keys, file: self.file.as_deref(), sound: check_key }
+    }
+}
+
+/// Names of a command, in the same way.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Names {
+    /// Names such as /a/b; a single '-' stands for standard input, one name a line
+    #[arg(value_name = "NAME")]
+    names: Vec<OsString>,
+    /// File of names, one a line
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
+impl Names {
+    pub(super) fn listed(&self) -> Listed<'_> {
+        Listed { words: &self.names, file: self.file.as_deref(), sound: check_name }
+    }
+}
+
+/// What a command was given, and what each of it must be.
+#[derive(Clone, Copy)]
+pub(super) struct Listed<'a> {
+    words: &'a [OsString],
+    file: Option<&'a Path>,
+    sound: Sound,
+}
+
+/// Refuses what is no key, or no name.
+type Sound = fn(&[u8]) -> anyhow::Result<()>;
+
+impl<'a> Listed<'a> {
+    fn source(self) -> Option<Source<'a>> {
+        match (self.file, self.words) {
             (Some(file), _) => Some(Source::of(file)),
             (None, [only]) if only == "-" => Some(Source::Stdin),
             _ => None,
@@ -32,30 +67,41 @@ impl Keys {
 
     /// Finds bad keys before anything is sent, where that can be done: in a file, and in
     /// keys that are named one by one.
-    pub(super) fn check(&self) -> anyhow::Result<()> {
+    pub(super) fn check(self) -> anyhow::Result<()> {
         match self.source() {
-            Some(source) => check(source),
-            None => self.keys.iter().try_for_each(|key| check_key(key.as_encoded_bytes())),
+            Some(source) => check_lines(source, self.sound),
+            None => self.words.iter().try_for_each(|key| (self.sound)(key.as_encoded_bytes())),
         }
     }
 
     /// Hands over every key.
     pub(super) fn read(
-        &self,
+        self,
         progress: &Progress,
         each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         match self.source() {
-            Some(source) => read(source, progress, each),
-            None => self.keys.iter().try_for_each(|key| each(key.as_encoded_bytes())),
+            Some(source) => read_sound(source, progress, self.sound, each),
+            None => self.words.iter().try_for_each(|key| each(key.as_encoded_bytes())),
         }
     }
 }
 
+/// Refuses a name before anybody is asked.
+fn check_name(name: &[u8]) -> anyhow::Result<()> {
+    let text = str::from_utf8(name).ok().context("a name must be UTF-8")?;
+    let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
+    text.parse::<umbel::prefix::Name>().map(drop).with_context(|| format!("'{shown}'"))
+}
+
 /// Finds lines that are no keys, if the source can be read twice.
 pub(super) fn check(source: Source<'_>) -> anyhow::Result<()> {
+    check_lines(source, check_key)
+}
+
+fn check_lines(source: Source<'_>, sound: Sound) -> anyhow::Result<()> {
     if source.bytes()?.is_some() {
-        read(source, &Progress::none(), &mut |_| Ok(()))?;
+        read_sound(source, &Progress::none(), sound, &mut |_| Ok(()))?;
     }
     Ok(())
 }
@@ -66,6 +112,15 @@ pub(super) fn read(
     progress: &Progress,
     each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
+    read_sound(source, progress, check_key, each)
+}
+
+fn read_sound(
+    source: Source<'_>,
+    progress: &Progress,
+    sound: Sound,
+    each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     progress.expect_bytes(source.bytes()?);
     let (name, mut number) = (source.name(), 0_u64);
     read_lines(source.open()?, &name, |lines| {
@@ -74,7 +129,7 @@ pub(super) fn read(
             number += 1;
             let key = key_of(line);
             if !key.is_empty() {
-                check_key(key).with_context(|| format!("{name}, line {number}"))?;
+                sound(key).with_context(|| format!("{name}, line {number}"))?;
                 each(key)?;
             }
         }

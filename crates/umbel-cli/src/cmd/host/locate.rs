@@ -36,8 +36,8 @@ pub(crate) struct Locate {
 
 impl Locate {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        self.keys.check()?;
-        let mut printer = Printer::new(self.options.json);
+        self.keys.listed().check()?;
+        let mut printer = Printer::new(self.options.json, "keys");
         let outcome = self.locate(&mut printer).and_then(|()| checked(printer.finish()));
         ended_by_reader(outcome.map(|()| ExitCode::SUCCESS))?;
         Ok(found(printer.found))
@@ -47,7 +47,7 @@ impl Locate {
     fn locate(&self, printer: &mut Printer) -> anyhow::Result<()> {
         let mut client = self.options.at.connect()?;
         let timeout = self.timeout.map(|timeout| timeout.to_string());
-        self.keys.read(&Progress::none(), &mut |key| {
+        self.keys.listed().read(&Progress::none(), &mut |key| {
             let mut words: Vec<&[u8]> = vec![b"UMBEL.LOCATE", self.set.as_bytes(), key];
             if let Some(timeout) = &timeout {
                 words.extend([&b"TIMEOUT"[..], timeout.as_bytes()]);

@@ -14,6 +14,7 @@ mod about;
 mod connection;
 mod describe;
 mod keyspace;
+mod names;
 mod sets;
 mod table;
 
@@ -41,13 +42,18 @@ pub(super) enum Action {
     /// Over the keys of one set, together with its neighbours.
     Run(Question),
     /// By asking other hosts.
-    Slow(fn(Arguments<'_, '_>) -> Result<Slow, Refusal>),
+    Slow(Read),
+    /// At once, or by asking other hosts if any of its optional arguments is said.
+    Either(Handler, Read),
     /// By one of its children.
     Parent(&'static Parent),
 }
 
 /// Executes a command and writes its reply; what it wrote is forgotten if it refuses.
 pub(super) type Handler = fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<(), Refusal>;
+
+/// Reads what other hosts are to be asked for.
+pub(super) type Read = fn(Arguments<'_, '_>) -> Result<Slow, Refusal>;
 
 /// A command with children.
 #[derive(Debug)]
@@ -145,6 +151,14 @@ impl Command {
         words >= least && (open || words <= least + optional.map(Argument::words).sum::<usize>())
     }
 
+    /// Whether it waits for other hosts when it has so many words.
+    pub(super) fn is_slow(&self, words: usize) -> bool {
+        let optional = words as u64 > self.arity().unsigned_abs();
+        self.accepts(words)
+            && (matches!(self.action, Action::Slow(_))
+                || matches!(self.action, Action::Either(..)) && optional)
+    }
+
     pub(super) fn wrong_number(&self) -> Refusal {
         format!("wrong number of arguments for '{}' command", self.full_name()).into()
     }
@@ -200,7 +214,7 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
 /// Whether a request must wait for other hosts.
 pub(super) fn is_slow(arguments: Arguments<'_, '_>) -> bool {
     let command = arguments.get(0).and_then(find);
-    command.is_some_and(|command| matches!(command.action, Action::Slow(_)))
+    command.is_some_and(|command| command.is_slow(arguments.len()))
 }
 
 /// As Redis words it.

@@ -11,7 +11,7 @@ use crate::resp::slow::Slow;
 use crate::{HostError, Lifetime, Reserve};
 
 /// Why this host refuses, in its own words.
-fn because(error: &HostError) -> Refusal {
+pub(super) fn because(error: &HostError) -> Refusal {
     error.to_string().into()
 }
 

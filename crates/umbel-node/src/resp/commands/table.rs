@@ -1,11 +1,12 @@
 //! What there is.
 
 use super::{Action, Argument, Command, Flag, Group, Keys, Kind, Parent, Question};
-use super::{about, connection, describe, keyspace, sets};
+use super::{about, connection, describe, keyspace, names, sets};
 
 const SET: Argument = Argument::new("set", Kind::Key);
 const KEY: Argument = Argument::new("key", Kind::String);
 const KEYS: Argument = KEY.multiple();
+const PREFIXES: Argument = Argument::new("prefix", Kind::String).multiple();
 const READ: &[Flag] = &[Flag::ReadOnly, Flag::Fast];
 const READ_SLOWLY: &[Flag] = &[Flag::ReadOnly];
 const WRITE: &[Flag] = &[Flag::Write, Flag::Fast];
@@ -228,6 +229,14 @@ pub(super) static TABLE: &[Command] = &[
         Action::Plain(sets::addex),
     ),
     about_set(
+        "UMBEL.ANNOUNCE",
+        &[SET, PREFIXES],
+        WRITE,
+        "Announces prefixes of names such as /a/b; 1 for each that is new.",
+        "O(N) in the number of prefixes",
+        Action::Plain(names::announce),
+    ),
+    about_set(
         "UMBEL.HAS",
         &[SET, KEYS],
         READ,
@@ -272,6 +281,18 @@ pub(super) static TABLE: &[Command] = &[
         "The hosts that hold a key, each asked and confirmed.",
         "O(N) in the number of candidates, a round trip to them",
         Action::Slow(sets::locate),
+    ),
+    about_set(
+        "UMBEL.MATCH",
+        &[
+            SET,
+            Argument::new("name", Kind::String),
+            Argument::new("milliseconds", Kind::Integer).after("CONFIRM"),
+        ],
+        READ,
+        "The longest announced prefix of a name and the hosts that announce it.",
+        "O(N) in the number of the name's components; with CONFIRM, a round trip to candidates",
+        Action::Either(names::longest, names::confirm),
     ),
     about_set(
         "UMBEL.MISSING",
@@ -337,6 +358,14 @@ pub(super) static TABLE: &[Command] = &[
         "For each key the hosts that may hold it, from memory, this one first.",
         "O(N) in the number of keys",
         Action::Run(Question::Who),
+    ),
+    about_set(
+        "UMBEL.WITHDRAW",
+        &[SET, PREFIXES],
+        WRITE,
+        "Takes back announced prefixes; 1 for each that was announced.",
+        "O(N) in the number of prefixes",
+        Action::Plain(names::withdraw),
     ),
 ];
 

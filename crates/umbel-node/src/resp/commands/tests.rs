@@ -35,8 +35,19 @@ fn the_number_of_arguments_follows_from_them() {
     assert_eq!(accepted("ECHO"), [2]);
     assert_eq!(accepted("PING"), [1, 2]);
     assert_eq!(accepted("UMBEL.LOCATE"), [3, 4, 5]);
+    assert_eq!(accepted("UMBEL.MATCH"), [3, 4, 5]);
     assert_eq!(accepted("UMBEL.ADD"), (3..12).collect::<Vec<_>>());
     assert_eq!(accepted("HELLO"), (1..8).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_match_waits_for_others_only_if_it_is_to_be_confirmed() {
+    let slow = |name: &str| {
+        (0..8).filter(|words| find(name.as_bytes()).unwrap().is_slow(*words)).collect::<Vec<_>>()
+    };
+    assert_eq!(slow("UMBEL.MATCH"), [4, 5]);
+    assert_eq!(slow("UMBEL.LOCATE"), [3, 4, 5]);
+    assert_eq!(slow("UMBEL.WHO"), [0; 0]);
 }
 
 #[test]

@@ -1,0 +1,160 @@
+//! Names such as `/a/b/c`: prefixes that hosts announce, and the longest one of a name.
+//!
+//! An announced prefix is a key of its set, the name's own text. So everything that keys have
+//! carries it: the catalogue, expiry, the filter, replicas. A match asks memory for all prefixes
+//! of the name at once and takes the longest that anybody claims.
+//!
+//! Always true: every announced prefix that has reached this host and is as long as the answer
+//! or longer is found. What is found may be claimed falsely: a name of `n` components asks
+//! `n + 1` keys, each wrong at the set's rate at most, so an answer from memory is wrong at
+//! most `n + 1` times as often; a confirmed one is not.
+
+use std::time::{Duration, Instant};
+
+use umbel::catalogue::Catalogue as _;
+use umbel::prefix::{self, ParseError};
+
+use super::keys::{SCRATCH, Scratch};
+use super::{Host, Lifetime};
+use crate::catalogue::Ticket;
+use crate::error::HostError;
+
+/// A prefix, and the hosts that announce it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Announced {
+    /// The prefix, such as `/a/b`.
+    pub prefix: String,
+    /// The host that was asked first if it announces the prefix itself, then the others in the
+    /// order of their names. Never empty.
+    pub hosts: Vec<String>,
+}
+
+impl Host {
+    /// Announces prefixes of names: others that ask for a name below one find this host. They
+    /// become keys of an own set, which is made if it is not there; for each, whether it is new
+    /// is appended to `answers`. They may be called safe once [`Host::settled`] has returned
+    /// for the ticket.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use umbel_node::{Host, LocalNetwork};
+    ///
+    /// let host = Host::builder().name("h1").local(&LocalNetwork::new()).start().await?;
+    /// host.announce("content", &["/video", "/video/2024/"], &mut Vec::new())?;
+    /// let found = host.match_name("content", "/video/2024/intro")?.expect("both cover it");
+    /// assert_eq!((found.prefix.as_str(), found.hosts), ("/video/2024", vec!["h1".into()]));
+    /// host.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If a prefix is no name, or as [`Host::add`]; nothing changes then.
+    pub fn announce(
+        &self,
+        set: &str,
+        prefixes: &[&str],
+        answers: &mut Vec<bool>,
+    ) -> Result<Ticket, HostError> {
+        let names = parse(prefixes)?;
+        self.add(set, &keys(&names), Lifetime::Default, answers)
+    }
+
+    /// Takes back what was announced; for each prefix, whether it was is appended.
+    ///
+    /// # Errors
+    /// If a prefix is no name, or as [`Host::remove`]; nothing changes then.
+    pub fn withdraw(
+        &self,
+        set: &str,
+        prefixes: &[&str],
+        answers: &mut Vec<bool>,
+    ) -> Result<Ticket, HostError> {
+        let names = parse(prefixes)?;
+        self.remove(set, &keys(&names), answers)
+    }
+
+    /// The longest prefix of a name that any host announces, as far as this host's memory
+    /// knows. No other host is asked.
+    ///
+    /// # Errors
+    /// If it is no name, or nobody has the set.
+    pub fn match_name(&self, set: &str, name: &str) -> Result<Option<Announced>, HostError> {
+        let name = parse_one(name)?;
+        let known = self.find(set)?;
+        let (mut prefixes, mut longest) = (name.prefixes(), None);
+        SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
+            hashes.clear();
+            hashes.extend(name.prefixes().map(|prefix| self.inner.hasher.hash(prefix.as_bytes())));
+            known.replicas.who(hashes, found, |hosts| {
+                let prefix = prefixes.next().unwrap_or_default();
+                let is_own =
+                    || known.own.as_ref().is_some_and(|own| own.contains(prefix.as_bytes()));
+                if longest.is_none() {
+                    let hosts = hosts.iter().map(|host| host.as_str());
+                    longest = self.announced(prefix, is_own(), hosts);
+                }
+            });
+        });
+        Ok(longest)
+    }
+
+    /// The longest prefix of a name that any host confirms to announce, asked from the longest
+    /// claim down. A prefix whose hosts do not answer gives way to a shorter one after half of
+    /// the time that is left.
+    ///
+    /// # Errors
+    /// If it is no name, or nobody has the set.
+    pub async fn match_confirmed(
+        &self,
+        set: &str,
+        name: &str,
+        timeout: Duration,
+    ) -> Result<Option<Announced>, HostError> {
+        let name = parse_one(name)?;
+        let known = self.find(set)?;
+        let end = Instant::now() + timeout;
+        for prefix in name.prefixes() {
+            let left = end.saturating_duration_since(Instant::now());
+            let patience = if prefix == "/" { left } else { left / 2 };
+            let key = prefix.as_bytes();
+            let verdicts = self.confirm(&known, &[key], patience).await;
+            let is_own = self.inner.holds(set, &[key]) == [1];
+            let holders = verdicts.iter().flat_map(|verdict| &verdict.holders);
+            let found = self.announced(prefix, is_own, holders.map(|host| host.as_str()));
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is told of a prefix, if there is anybody to tell of.
+    fn announced<'h>(
+        &self,
+        prefix: &str,
+        is_own: bool,
+        others: impl Iterator<Item = &'h str>,
+    ) -> Option<Announced> {
+        let own = is_own.then(|| self.name().as_str());
+        let own = own.into_iter().map(str::to_owned);
+        let hosts: Vec<String> = own.chain(others.map(str::to_owned)).collect();
+        (!hosts.is_empty()).then(|| Announced { prefix: prefix.to_owned(), hosts })
+    }
+}
+
+fn parse_one(text: &str) -> Result<prefix::Name, HostError> {
+    text.parse().map_err(|reason: ParseError| {
+        let text = text.chars().take(80).flat_map(char::escape_debug).collect();
+        HostError::PrefixName { text, reason }
+    })
+}
+
+fn parse(texts: &[&str]) -> Result<Vec<prefix::Name>, HostError> {
+    texts.iter().map(|text| parse_one(text)).collect()
+}
+
+fn keys(names: &[prefix::Name]) -> Vec<&[u8]> {
+    names.iter().map(|name| name.as_str().as_bytes()).collect()
+}
