@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! umbel/<cluster>/<host>/say                 updates, announcements     (published)
+//! umbel/<cluster>/<from>/tell/<to>           what an overlay's link has to say (published)
 //! umbel/<cluster>/<host>/ask/<from>          pages, confirmations       (asked)
 //! umbel/<cluster>/<host>/alive/<incarnation> that life of the host      (liveliness)
 //! umbel-hello/<host>                         who I am, to any cluster   (published)
@@ -34,6 +35,9 @@ pub struct Endpoints {
     pub listen: SocketAddr,
     /// Where others listen, as zenoh writes it: `tcp/cache-2:7447`.
     pub connect: Vec<String>,
+    /// Whether hosts tell each other of further ones and link up with them: not in an overlay,
+    /// whose links are those that are configured.
+    pub gossip: bool,
 }
 
 /// A host's place in a zenoh network.
@@ -81,7 +85,8 @@ impl ZenohNetwork {
         let Member { cluster, name, incarnation } = &me;
         let say = KeyExpr::try_from(format!("umbel/{cluster}/{name}/say"))?;
         let hello = KeyExpr::try_from(format!("umbel-hello/{name}"))?;
-        hear_sayings(&session, cluster, inbox).await?;
+        hear(&session, format!("umbel/{cluster}/*/say"), inbox).await?;
+        hear(&session, format!("umbel/{cluster}/*/tell/{name}"), inbox).await?;
         hear_greetings(&session, inbox).await?;
         answer(&session, &me, inbox).await?;
         watch(&session, &me, inbox).await?;
@@ -141,7 +146,7 @@ async fn open(endpoints: &Endpoints) -> Result<(Session, SocketAddr), JoinError>
     let mut tries = if endpoints.listen.port() == 0 { 5 } else { 1 };
     loop {
         let listen = free_port(endpoints.listen)?;
-        match zenoh::open(config(listen, &endpoints.connect)?).await {
+        match zenoh::open(config(listen, endpoints)?).await {
             Ok(session) => return Ok((session, listen)),
             Err(error) if tries == 1 => return Err(error.into()),
             Err(_) => tries -= 1,
@@ -154,8 +159,9 @@ fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
     probe.map_err(|error| JoinError::Listen(listen, error))
 }
 
-fn config(listen: SocketAddr, connect: &[String]) -> Result<Config, JoinError> {
-    let quoted: Vec<String> = connect.iter().map(|endpoint| format!("{endpoint:?}")).collect();
+fn config(listen: SocketAddr, endpoints: &Endpoints) -> Result<Config, JoinError> {
+    let quoted: Vec<String> =
+        endpoints.connect.iter().map(|endpoint| format!("{endpoint:?}")).collect();
     let mut config = Config::default();
     for (key, value) in [
         ("mode", String::from("\"peer\"")),
@@ -165,7 +171,7 @@ fn config(listen: SocketAddr, connect: &[String]) -> Result<Config, JoinError> {
         ("connect/exit_on_failure", String::from("false")),
         ("connect/retry", String::from("{period_init_ms: 100, period_max_ms: 2000}")),
         ("scouting/multicast/enabled", String::from("false")),
-        ("scouting/gossip/enabled", String::from("true")),
+        ("scouting/gossip/enabled", endpoints.gossip.to_string()),
         ("scouting/delay", String::from("50")),
         ("transport/link/tx/lease", String::from("3000")),
     ] {
@@ -174,7 +180,8 @@ fn config(listen: SocketAddr, connect: &[String]) -> Result<Config, JoinError> {
     Ok(config)
 }
 
-async fn hear_sayings(session: &Session, cluster: &Name, inbox: &Inbox) -> zenoh::Result<()> {
+/// What hosts publish under their names: to everybody, or to this host.
+async fn hear(session: &Session, key: String, inbox: &Inbox) -> zenoh::Result<()> {
     let inbox = inbox.clone();
     let callback = move |sample: Sample| {
         if let Some(from) = part(sample.key_expr(), 2) {
@@ -182,7 +189,6 @@ async fn hear_sayings(session: &Session, cluster: &Name, inbox: &Inbox) -> zenoh
             inbox.put(Happening::Said { from, bytes });
         }
     };
-    let key = format!("umbel/{cluster}/*/say");
     session
         .declare_subscriber(key)
         .callback(callback)
@@ -250,6 +256,14 @@ fn part(key: &KeyExpr<'_>, place: usize) -> Option<Name> {
 impl Network for ZenohNetwork {
     fn say(&self, bytes: Vec<u8>) {
         self.publish(&self.say, bytes);
+    }
+
+    fn tell(&self, host: &Name, bytes: Vec<u8>) {
+        let key = format!("umbel/{}/{}/tell/{host}", self.me.cluster, self.me.name);
+        match KeyExpr::try_from(key) {
+            Ok(key) => self.publish(&key, bytes),
+            Err(error) => tracing::debug!(%error, "no name of a host"),
+        }
     }
 
     fn greet(&self, bytes: Vec<u8>) {

@@ -13,7 +13,21 @@ use crate::{Host, HostError};
 #[derive(Debug)]
 pub(super) enum Slow {
     Missing { set: String, keys: Vec<Vec<u8>> },
-    Locate { set: String, key: Vec<u8>, timeout: Option<Duration> },
+    Locate { set: String, key: Vec<u8>, limits: Limits, with_path: bool },
+}
+
+/// How long and how far a key is looked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    pub(super) timeout: Option<Duration>,
+    pub(super) hops: Option<u8>,
+}
+
+/// What comes of it: texts, or lists of them.
+#[derive(Debug)]
+enum Answer {
+    Texts(Vec<Vec<u8>>),
+    Lists(Vec<Vec<String>>),
 }
 
 impl Slow {
@@ -25,12 +39,16 @@ impl Slow {
         }
     }
 
-    async fn ask(self, host: &Host) -> Result<Vec<Vec<u8>>, HostError> {
+    async fn ask(self, host: &Host) -> Result<Answer, HostError> {
         match self {
-            Self::Missing { set, keys } => host.missing(&set, keys).await,
-            Self::Locate { set, key, timeout } => {
-                let names = host.locate(&set, &key, timeout).await?;
-                Ok(names.into_iter().map(String::into_bytes).collect())
+            Self::Missing { set, keys } => host.missing(&set, keys).await.map(Answer::Texts),
+            Self::Locate { set, key, limits: Limits { timeout, hops }, with_path } => {
+                let paths = host.route(&set, &key, hops, timeout).await?;
+                if with_path {
+                    return Ok(Answer::Lists(paths));
+                }
+                let holders = paths.into_iter().filter_map(|mut path| path.pop());
+                Ok(Answer::Texts(holders.map(String::into_bytes).collect()))
             }
         }
     }
@@ -79,9 +97,16 @@ impl Waiting {
         }
         for answer in answers {
             match answer {
-                Some(Ok(found)) => {
+                Some(Ok(Answer::Texts(found))) => {
                     replies.array(found.len());
                     found.iter().for_each(|bytes| replies.bulk(bytes));
+                }
+                Some(Ok(Answer::Lists(found))) => {
+                    replies.array(found.len());
+                    for list in found {
+                        replies.array(list.len());
+                        list.iter().for_each(|text| replies.text(text));
+                    }
                 }
                 Some(Err(error)) => replies.error(&error.to_string()),
                 None => replies.error("the question to other hosts broke off"),

@@ -217,6 +217,13 @@ impl<C: Catalogue> Router<C> {
         Some((version.incarnation, version.epoch))
     }
 
+    /// Keys that the other homes within range say they hold.
+    #[must_use]
+    pub fn items_in_range(&self) -> u64 {
+        let items = self.homes.values().map(|known| known.published.facts.items);
+        items.fold(0, u64::saturating_add)
+    }
+
     /// Filters that a neighbour's link holds, and the chance that it claims a stranger.
     #[must_use]
     pub fn entry(&self, neighbour: &Name) -> Option<(u64, f64)> {
