@@ -157,6 +157,8 @@ pub(super) struct Printer {
 struct Held<'a> {
     key: JsonKey<'a>,
     hosts: Vec<JsonKey<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths: Option<Vec<Vec<JsonKey<'a>>>>,
 }
 
 impl Printer {
@@ -177,9 +179,22 @@ impl Printer {
         self.found += u64::from(!hosts.is_empty());
         if self.json {
             let hosts = hosts.iter().map(|host| JsonKey::of(host)).collect();
-            return self.element(&Held { key: JsonKey::of(key), hosts });
+            return self.element(&Held { key: JsonKey::of(key), hosts, paths: None });
         }
         self.line(&[key, b"\t", &hosts.join(&b' ')])
+    }
+
+    /// Ways to the hosts, which stand at their ends.
+    pub(super) fn paths(&mut self, key: &[u8], paths: &[Vec<&[u8]>]) -> io::Result<()> {
+        self.found += u64::from(!paths.is_empty());
+        if self.json {
+            let named = |path: &Vec<&'_ [u8]>| path.iter().map(|host| JsonKey::of(host)).collect();
+            let hosts = paths.iter().filter_map(|path| path.last()).map(|host| JsonKey::of(host));
+            let (hosts, paths) = (hosts.collect(), Some(paths.iter().map(named).collect()));
+            return self.element(&Held { key: JsonKey::of(key), hosts, paths });
+        }
+        let ways: Vec<Vec<u8>> = paths.iter().map(|path| path.join(&b" > "[..])).collect();
+        self.line(&[key, b"\t", &ways.join(&b", "[..])])
     }
 
     fn line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
