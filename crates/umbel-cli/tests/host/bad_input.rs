@@ -85,6 +85,8 @@ fn bad_arguments_ask_nobody() {
         (&["missing", "s"], "KEY"),
         (&["locate", "s"], "KEY"),
         (&["locate", "s", "k", "--timeout", "0"], "--timeout"),
+        (&["locate", "s", "k", "--hops", "0"], "--hops"),
+        (&["locate", "s", "k", "--hops", "256"], "--hops"),
         (&["policy", "s", "often"], "unknown policy 'often'"),
         (&["policy", "s", "--all-hosts"], "POLICY"),
         (&["reserve", "s", "--capacity", "5"], "--false-positive"),

@@ -12,7 +12,8 @@
 //! under `Block` stalls everyone for seconds; answers at low priority, since a hung asker
 //! stalls updates at an equal one; all known endpoints configured, since links learnt by
 //! gossip are not repaired after a cut; the incarnation in the liveliness token, since without
-//! it a quick restart is invisible.
+//! it a quick restart is invisible; addresses tried for ever, since with a limit a host that is
+//! not there yet is not tried again.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -27,6 +28,9 @@ use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::{Config, Session, Wait};
 
 use super::{Boxed, Happening, Inbox, Member, Network, Reply};
+
+/// How long links to hosts that are there may take.
+const FIRST_LINKS: Duration = Duration::from_millis(300);
 
 /// Where a host listens, and where others do.
 #[derive(Debug, Clone)]
@@ -82,6 +86,7 @@ impl ZenohNetwork {
             return Err(JoinError::Runtime);
         }
         let (session, listen) = open(endpoints).await?;
+        first_links(&session, endpoints.connect.len()).await;
         let Member { cluster, name, incarnation } = &me;
         let say = KeyExpr::try_from(format!("umbel/{cluster}/{name}/say"))?;
         let hello = KeyExpr::try_from(format!("umbel-hello/{name}"))?;
@@ -154,6 +159,20 @@ async fn open(endpoints: &Endpoints) -> Result<(Session, SocketAddr), JoinError>
     }
 }
 
+/// Waits for the links that come at once, so that what is asked first finds somebody to answer;
+/// not for hosts that are not there.
+async fn first_links(session: &Session, wanted: usize) {
+    let deadline = tokio::time::Instant::now() + FIRST_LINKS;
+    while tokio::time::Instant::now() < deadline {
+        let info = session.info();
+        let linked = info.peers_zid().await.count() + info.routers_zid().await.count();
+        if linked >= wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
 fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
     let probe = TcpListener::bind(listen).and_then(|probe| probe.local_addr());
     probe.map_err(|error| JoinError::Listen(listen, error))
@@ -167,7 +186,8 @@ fn config(listen: SocketAddr, endpoints: &Endpoints) -> Result<Config, JoinError
         ("mode", String::from("\"peer\"")),
         ("listen/endpoints", format!("[\"tcp/{listen}\"]")),
         ("connect/endpoints", format!("[{}]", quoted.join(","))),
-        ("connect/timeout_ms", String::from("0")),
+        // Without an end: 0 would be a single try, and who starts later is never linked.
+        ("connect/timeout_ms", String::from("-1")),
         ("connect/exit_on_failure", String::from("false")),
         ("connect/retry", String::from("{period_init_ms: 100, period_max_ms: 2000}")),
         ("scouting/multicast/enabled", String::from("false")),

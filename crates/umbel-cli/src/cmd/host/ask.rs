@@ -188,9 +188,11 @@ impl Printer {
     pub(super) fn paths(&mut self, key: &[u8], paths: &[Vec<&[u8]>]) -> io::Result<()> {
         self.found += u64::from(!paths.is_empty());
         if self.json {
-            let named = |path: &Vec<&'_ [u8]>| path.iter().map(|host| JsonKey::of(host)).collect();
             let hosts = paths.iter().filter_map(|path| path.last()).map(|host| JsonKey::of(host));
-            let (hosts, paths) = (hosts.collect(), Some(paths.iter().map(named).collect()));
+            let hosts = hosts.collect();
+            let paths =
+                paths.iter().map(|path| path.iter().map(|host| JsonKey::of(host)).collect());
+            let paths = Some(paths.collect());
             return self.element(&Held { key: JsonKey::of(key), hosts, paths });
         }
         let ways: Vec<Vec<u8>> = paths.iter().map(|path| path.join(&b" > "[..])).collect();
