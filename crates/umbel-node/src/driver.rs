@@ -10,11 +10,13 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use umbel::replica::{Destination, Event, Name, Transmit};
+use umbel::replica::{self, Destination, Name, Transmit};
+use umbel::route;
 
 use crate::hello::Hello;
 use crate::host::{Inner, State};
 use crate::network::{Happening, Reply};
+use crate::protocol::{Event, Outgoing};
 use crate::question::Question;
 
 /// Happenings that are dealt with before anything is sent.
@@ -81,11 +83,7 @@ impl Driver {
                 }
             }
             Happening::Gone { host, incarnation } => {
-                let mut state = self.inner.state.lock();
-                let life = state.engine.peers(now).find(|(name, _)| **name == host);
-                if life.is_some_and(|(_, peer)| peer.incarnation <= incarnation) {
-                    state.engine.handle_gone(now, &host);
-                }
+                self.inner.state.lock().engine.handle_gone(now, &host, incarnation);
             }
             Happening::Woken => {}
         }
@@ -95,10 +93,12 @@ impl Driver {
         match Question::decode(bytes) {
             Some(Question::Protocol(bytes)) => {
                 let mut state = self.inner.state.lock();
-                state.engine.handle_message(self.inner.now(), from, bytes);
+                // Pages: neighbours of an overlay ask for none.
+                let Some(engine) = state.engine.mesh_mut() else { return };
+                engine.handle_message(self.inner.now(), from, bytes);
                 let mut reply = Some(reply);
                 let transmits: Vec<Transmit> =
-                    std::iter::from_fn(|| state.engine.poll_transmit()).collect();
+                    std::iter::from_fn(|| engine.poll_transmit()).collect();
                 drop(state);
                 for Transmit { to, bytes } in transmits {
                     match to {
@@ -113,9 +113,7 @@ impl Driver {
             }
             Some(Question::Holds { set, keys }) => reply.send(self.inner.holds(set, &keys)),
             Some(Question::Life { of }) => {
-                let state = self.inner.state.lock();
-                let mut peers = state.engine.peers(self.inner.now());
-                let life = peers.find(|(name, _)| **name == of).map(|(_, peer)| peer.incarnation);
+                let life = self.inner.state.lock().engine.life_of(self.inner.now(), &of);
                 reply.send(life.map_or(0, |life| life.0).to_le_bytes().to_vec());
             }
             None => tracing::debug!(%from, "a question that is not to be understood"),
@@ -134,13 +132,18 @@ impl Driver {
             drop(state);
             return self.name_taken();
         }
-        if let Some(difference) = state.hello.differs_from(&hello) {
+        let difference = state.hello.differs_from(&hello);
+        let Some(name) = Name::new(&hello.name) else { return };
+        if let Some(overlay) = state.engine.overlay_mut()
+            && hello.cluster == self.inner.settings.cluster.as_str()
+        {
+            overlay.handle_greeting(self.inner.now(), &name, difference.is_none());
+        }
+        if let Some(difference) = difference {
             drop(state);
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
-        if let Some(name) = Name::new(&hello.name) {
-            state.hellos.insert(name, hello);
-        }
+        state.hellos.insert(name, hello);
     }
 
     fn name_taken(&mut self) {
@@ -159,17 +162,24 @@ impl Driver {
             if now >= state.engine.poll_timeout() {
                 state.engine.handle_timeout(now);
             }
-            let transmits: Vec<Transmit> =
+            let transmits: Vec<Outgoing> =
                 std::iter::from_fn(|| state.engine.poll_transmit()).collect();
             let events: Vec<Event> = std::iter::from_fn(|| state.engine.poll_event()).collect();
-            if !events.is_empty() {
+            let changed = match state.engine.overlay_mut() {
+                Some(overlay) => overlay.take_changed(),
+                None => !events.is_empty(),
+            };
+            if changed {
                 self.inner.refresh_directory(&state);
             }
             self.look_whether_ready(&state, now);
             (transmits, events)
         };
-        for Transmit { to, bytes } in transmits {
-            self.transmit(to, bytes);
+        for outgoing in transmits {
+            match outgoing {
+                Outgoing::Mesh(Transmit { to, bytes }) => self.transmit(to, bytes),
+                Outgoing::Overlay(sent) => self.inner.network.tell(&sent.to, sent.bytes),
+            }
         }
         events.into_iter().for_each(|event| self.tell(event));
         if now >= self.next_greeting {
@@ -214,22 +224,41 @@ impl Driver {
     }
 
     fn tell(&mut self, event: Event) {
+        let event = match event {
+            Event::Mesh(event) => event,
+            Event::Overlay(set, event) => return self.tell_of_overlay(&set, event),
+        };
         match event {
-            Event::Up(host) => tracing::info!(%host, "host is up"),
-            Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
-            Event::Down(host) => {
+            replica::Event::Up(host) => tracing::info!(%host, "host is up"),
+            replica::Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
+            replica::Event::Down(host) => {
                 tracing::info!(%host, "host is gone: its replicas answer no more");
                 self.inner.state.lock().hellos.remove(&host);
             }
-            Event::Updated { set, home, epoch } => {
+            replica::Event::Updated { set, home, epoch } => {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
-            Event::Reshaped(set) => tracing::info!(%set, "filter built again in another shape"),
-            Event::Refused { from, reason } => {
+            replica::Event::Reshaped(set) => {
+                tracing::info!(%set, "filter built again in another shape")
+            }
+            replica::Event::Refused { from, reason } => {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));
             }
-            Event::NameTaken => self.name_taken(),
+            replica::Event::NameTaken => self.name_taken(),
             event => tracing::debug!(?event),
+        }
+    }
+
+    fn tell_of_overlay(&mut self, set: &Name, event: route::Event) {
+        match event {
+            route::Event::Refused { from, reason } => {
+                self.complain(format!("a message of host '{from}' is refused: {reason}"));
+            }
+            route::Event::NameTaken => self.name_taken(),
+            route::Event::Replanned { items, filters } => {
+                tracing::info!(%set, items, filters, "the overlay agreed on another plan");
+            }
+            event => tracing::debug!(%set, ?event),
         }
     }
 

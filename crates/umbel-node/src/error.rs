@@ -35,6 +35,15 @@ pub enum HostError {
     /// More sets than the host may have.
     #[error("this host has {0} sets already, as many as it may have")]
     TooManySets(usize),
+    /// Something that hosts of an overlay cannot do.
+    #[error("in an overlay {0}")]
+    InOverlay(&'static str),
+    /// Something that only hosts of an overlay can do.
+    #[error("this host is in no overlay: {0}")]
+    NoOverlay(&'static str),
+    /// Nothing was found, and somebody who was asked has not answered.
+    #[error("not found, but not everybody who was asked has answered in time: ask again")]
+    Unanswered,
     /// Numbers outside their ranges.
     #[error(transparent)]
     Param(#[from] ParamError),

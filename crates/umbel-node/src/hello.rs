@@ -26,6 +26,9 @@ pub(crate) struct Hello {
     pub(crate) resp: Option<String>,
     #[serde(default)]
     pub(crate) http: Option<String>,
+    /// What all hosts of its overlay agree on, if it is in one.
+    #[serde(default)]
+    pub(crate) overlay: Option<String>,
 }
 
 impl Hello {
@@ -44,6 +47,7 @@ impl Hello {
             advertise: None,
             resp: None,
             http: None,
+            overlay: None,
         }
     }
 
@@ -66,7 +70,11 @@ impl Hello {
         if self.wire.abs_diff(other.wire) > 1 {
             return Some(Difference::Wire(other.wire, self.wire));
         }
-        (self.hash != other.hash).then(|| Difference::Hash(other.hash.clone(), self.hash.clone()))
+        if self.hash != other.hash {
+            return Some(Difference::Hash(other.hash.clone(), self.hash.clone()));
+        }
+        let differ = self.overlay != other.overlay;
+        differ.then(|| Difference::Overlay(other.overlay.clone(), self.overlay.clone()))
     }
 }
 
@@ -76,6 +84,7 @@ pub(crate) enum Difference {
     Cluster(String, String),
     Wire(u32, u32),
     Hash(String, String),
+    Overlay(Option<String>, Option<String>),
 }
 
 impl fmt::Display for Difference {
@@ -92,6 +101,14 @@ impl fmt::Display for Difference {
                 f,
                 "its hash key differs ({theirs}, this host has {ours}): give both the same"
             ),
+            Self::Overlay(theirs, ours) => {
+                let word = |overlay: &Option<String>| match overlay {
+                    Some(overlay) => format!("'{overlay}'"),
+                    None => String::from("none"),
+                };
+                let (theirs, ours) = (word(theirs), word(ours));
+                write!(f, "its overlay is {theirs}, this host's {ours}: give both the same")
+            }
         }
     }
 }
@@ -115,6 +132,10 @@ mod tests {
         assert_eq!(other.to_string(), "it is of cluster 'prod', this host of 'local'");
         let hash = own.differs_from(&hello("local", 2)).unwrap().to_string();
         assert!(hash.contains("hash key differs"), "{hash}");
+        let mut other = own.clone();
+        other.overlay = Some(String::from("cubf, depth 3"));
+        let overlay = own.differs_from(&other).unwrap().to_string();
+        assert!(overlay.contains("its overlay is 'cubf, depth 3', this host's none"), "{overlay}");
         let newer = Hello { wire: WIRE + 1, ..own.clone() };
         assert_eq!(own.differs_from(&newer), None, "the version before is understood");
         let far = Hello { wire: WIRE + 2, ..own.clone() };

@@ -17,6 +17,8 @@ mod http;
 mod huge_rows;
 mod lifetimes;
 pub mod network;
+mod overlay;
+mod protocol;
 mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
@@ -26,8 +28,8 @@ mod value;
 pub use catalogue::{OwnCatalogue, Ticket};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Announced, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, SetInfo,
-    Status,
+    Addresses, Announced, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, Routing,
+    SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};

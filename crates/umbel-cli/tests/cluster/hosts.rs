@@ -12,6 +12,7 @@ use tempfile::TempDir;
 /// Some hosts that know each other's addresses from the start.
 pub(crate) struct Cluster {
     folder: TempDir,
+    names: Vec<String>,
     listen: Vec<String>,
     hosts: Vec<Option<Running>>,
 }
@@ -33,11 +34,22 @@ impl Drop for Running {
 impl Cluster {
     /// A cluster of this many hosts, none of which runs yet.
     pub(crate) fn new(hosts: usize) -> Self {
+        Self::of((0..hosts).map(name).collect())
+    }
+
+    /// A cluster of hosts of these names, none of which runs yet.
+    pub(crate) fn named(names: &[&str]) -> Self {
+        Self::of(names.iter().map(ToString::to_string).collect())
+    }
+
+    fn of(names: Vec<String>) -> Self {
+        let hosts = names.len();
         let ports: Vec<TcpListener> =
             (0..hosts).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
         let listen = ports.iter().map(|port| port.local_addr().expect("bound").to_string());
         Self {
             folder: tempfile::tempdir().expect("a folder"),
+            names,
             listen: listen.collect(),
             hosts: (0..hosts).map(|_| None).collect(),
         }
@@ -52,22 +64,38 @@ impl Cluster {
 
     /// Starts a host, with more flags than it needs.
     pub(crate) fn start(&mut self, host: usize, flags: &[&str]) {
-        self.start_by(host, Command::new(env!("CARGO_BIN_EXE_umbel")), flags);
+        let command = Command::new(env!("CARGO_BIN_EXE_umbel"));
+        self.start_by(host, command, flags);
     }
 
     /// Starts a host through a command that becomes the host in the end.
-    pub(crate) fn start_by(&mut self, host: usize, mut command: Command, flags: &[&str]) {
+    pub(crate) fn start_by(&mut self, host: usize, command: Command, flags: &[&str]) {
+        let others = self.listen.iter().enumerate().filter(|(other, _)| *other != host);
+        let peers: Vec<String> = others.map(|(_, peer)| format!("--peer={peer}")).collect();
+        self.start_with(host, command, &peers, flags);
+    }
+
+    /// Starts a host of an overlay, with these links.
+    pub(crate) fn start_linked(&mut self, host: usize, links: &[String], flags: &[&str]) {
+        let links: Vec<String> = links.iter().map(|link| format!("--link={link}")).collect();
+        self.start_with(host, Command::new(env!("CARGO_BIN_EXE_umbel")), &links, flags);
+    }
+
+    fn start_with(
+        &mut self,
+        host: usize,
+        mut command: Command,
+        network: &[String],
+        flags: &[&str],
+    ) {
         command.args(["serve", "--print-ports", "json"]);
         if !flags.contains(&"--name") {
-            command.args(["--name", &name(host)]);
+            command.args(["--name", &self.names[host]]);
         }
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command.args(["--listen", &self.listen[host]]);
         command.arg("--data").arg(self.data(host));
-        let others = self.listen.iter().enumerate().filter(|(other, _)| *other != host);
-        others.for_each(|(_, peer)| {
-            command.args(["--peer", peer]);
-        });
+        command.args(network);
         let log = std::fs::File::create(self.log_file(host)).expect("a log");
         let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.expect("the binary runs");
@@ -78,6 +106,16 @@ impl Cluster {
             .unwrap_or_else(|_| panic!("{} did not start: {}", name(host), self.log(host)));
         let resp = ports["resp"].as_str().expect("an address").to_owned();
         self.hosts[host] = Some(Running { child, resp });
+    }
+
+    /// Where a host listens for others.
+    pub(crate) fn listen(&self, host: usize) -> &str {
+        &self.listen[host]
+    }
+
+    /// Where a running host answers Redis clients.
+    pub(crate) fn resp(&self, host: usize) -> String {
+        self.hosts[host].as_ref().expect("it runs").resp.clone()
     }
 
     pub(crate) fn data(&self, host: usize) -> PathBuf {

@@ -1,6 +1,8 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
+mod cable;
 mod hosts;
+mod overlay;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

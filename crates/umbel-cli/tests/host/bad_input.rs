@@ -99,6 +99,8 @@ fn bad_arguments_ask_nobody() {
         (&["match", "s", &long], "a name begins with '/'"),
         (&["match", "s", "/k", "--confirm=0"], "--confirm"),
         (&["match", "s", "/k", "--file", "f"], "--file"),
+        (&["locate", "s", "k", "--hops", "0"], "--hops"),
+        (&["locate", "s", "k", "--hops", "256"], "--hops"),
         (&["policy", "s", "often"], "unknown policy 'often'"),
         (&["policy", "s", "--all-hosts"], "POLICY"),
         (&["reserve", "s", "--capacity", "5"], "--false-positive"),

@@ -48,6 +48,7 @@ fn keys_are_added_asked_for_and_removed() {
     assert_eq!(run(at, &["who", "s", "x"], ""), (1, "x\t\n".into()));
     assert_eq!(run(at, &["locate", "s", "a", "--timeout", "50"], ""), (0, "a\ta\n".into()));
     assert_eq!(run(at, &["locate", "s", "x"], ""), (1, "x\t\n".into()));
+    assert_eq!(run(at, &["locate", "s", "a", "--path"], ""), (0, "a\ta\n".into()));
     assert_eq!(run(at, &["missing", "s", "a", "x"], ""), (0, "x\n".into()));
     assert_eq!(run(at, &["missing", "s", "a"], ""), (0, String::new()));
     assert_eq!(run(at, &["remove", "s", "a", "x"], ""), (0, "removed 1 of 2 keys from s\n".into()));

@@ -51,7 +51,7 @@ impl Routers {
             let keys: Vec<[u8; 8]> = (0..homes.items(node as u32))
                 .map(|number| ((node as u64) << 32 | number).to_le_bytes())
                 .collect();
-            router.add_many(now, &keys);
+            router.add_many(now, &keys, |_| ());
             router.publish(now);
             router
         };
@@ -133,7 +133,7 @@ fn the_lab_spreads_filters_and_routes_queries_as_routers_do() {
                 assert_eq!(located.holders.len() as u64, count.found, "{topology} {entry}");
                 assert_eq!(routers.messages, count.messages, "{topology} {entry} {question:?}");
                 if entry != EntryKind::Attenuated {
-                    let hops = located.holders.first().map_or(0, |(_, hops)| u64::from(*hops));
+                    let hops = located.holders.first().map_or(0, |holder| u64::from(holder.hops()));
                     assert_eq!(hops, count.hops, "{topology} {entry}");
                 }
             }

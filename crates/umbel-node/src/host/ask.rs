@@ -30,11 +30,23 @@ pub(super) struct Verdict {
 
 impl Host {
     /// The hosts that confirm that they hold a key, this one first. Those that do not answer
-    /// within the timeout are left out.
+    /// within the timeout are left out. In an overlay a query looks for them, and stops at
+    /// those it finds: see [`Host::route`].
     ///
     /// # Errors
-    /// If nobody has the set.
+    /// If nobody has the set; in an overlay as [`Host::route`].
     pub async fn locate(
+        &self,
+        set: &str,
+        key: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<String>, HostError> {
+        let paths = self.route(set, key, None, timeout).await?;
+        Ok(paths.into_iter().filter_map(|mut path| path.pop()).collect())
+    }
+
+    /// The hosts that confirm that they hold a key, where everybody knows everybody.
+    pub(super) async fn confirmed(
         &self,
         set: &str,
         key: &[u8],
@@ -53,12 +65,15 @@ impl Host {
 
     /// The keys that no host holds, in their order. A claim counts only when its host
     /// confirms it, because a false "somebody has it" loses an upload; a host that does not
-    /// answer confirms nothing.
+    /// answer confirms nothing. In an overlay only hosts within range are asked.
     ///
     /// # Errors
     /// If nobody has the set.
     pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, HostError> {
         let known = self.find(set)?;
+        if known.replicas.is_none() {
+            return self.missing_in_range(set, keys).await;
+        }
         let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let own = self.inner.holds(set, &borrowed);
         let absent: Vec<&[u8]> =
@@ -110,7 +125,8 @@ impl Host {
         let hashes: Vec<_> = keys.iter().map(|key| self.inner.hasher.hash(key)).collect();
         let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
         let mut places = 0..;
-        known.replicas.who(&hashes, &mut umbel::bank::BatchCandidates::new(), |hosts| {
+        let Some(replicas) = &known.replicas else { return candidates };
+        replicas.who(&hashes, &mut umbel::bank::BatchCandidates::new(), |hosts| {
             let place = places.next().unwrap_or_default();
             for host in hosts {
                 match candidates.get_mut(*host) {

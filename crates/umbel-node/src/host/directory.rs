@@ -15,7 +15,8 @@ use crate::huge_rows::HugeRows;
 #[derive(Debug)]
 pub(super) struct Known {
     pub(super) name: Name,
-    pub(super) replicas: Arc<Replicas<HugeRows>>,
+    /// What other hosts published; none in an overlay, where routers know.
+    pub(super) replicas: Option<Arc<Replicas<HugeRows>>>,
     /// The own keys, if this host has the set too.
     pub(super) own: Option<HostCatalogue>,
     pub(super) confirmed: Arc<Confirmed>,
@@ -49,11 +50,11 @@ impl Inner {
         let old = self.directory.read();
         let mut new = HashMap::new();
         for name in state.engine.sets() {
-            let Some(replicas) = state.engine.shared_replicas(name) else { continue };
+            let replicas = state.engine.mesh().and_then(|engine| engine.shared_replicas(name));
             let own = state.engine.home(name).map(|home| home.catalogue().clone());
             let before = old.get(name.as_str());
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
-            let (name, replicas) = (name.clone(), Arc::clone(replicas));
+            let (name, replicas) = (name.clone(), replicas.cloned());
             let known = Known { name, replicas, own, confirmed };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }

@@ -64,8 +64,11 @@ pub struct SetInfo {
     pub bytes_received: u64,
     /// How often the own filter was built again into another shape.
     pub rebuilds: u64,
-    /// Bytes that the replicas take here.
+    /// Bytes that the replicas take here; in an overlay, the routing table.
     pub replica_bytes: u64,
+    /// How it is routed, in an overlay.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
 }
 
 /// A host of the cluster, as this host sees it.
@@ -74,7 +77,8 @@ pub struct SetInfo {
 pub struct HostInfo {
     /// Its name.
     pub name: String,
-    /// `self`, `up`, or `suspected`: it disappeared, and its replicas still answer.
+    /// `self`, `up`, or `suspected`: it disappeared, and its replicas still answer. In an
+    /// overlay `down` for a neighbour that is not there, `reached` for a home within range.
     pub state: &'static str,
     /// Its life.
     pub incarnation: u64,
@@ -136,6 +140,41 @@ pub struct Status {
     pub dropped: u64,
     /// How often another host lived under this host's name.
     pub name_taken: u64,
+    /// The host's part in an overlay, if it is in one.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<Routing>,
+}
+
+/// A host's part in an overlay, over all sets or for one.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct Routing {
+    /// What all hosts of the overlay agree on.
+    pub overlay: String,
+    /// The configured neighbours.
+    pub links: Vec<String>,
+    /// Those that are there.
+    pub links_up: Vec<String>,
+    /// Other homes within range.
+    pub homes: Vec<String>,
+    /// Queries that were asked here and are done.
+    pub queries_asked: u64,
+    /// Of these, found nowhere within the limits.
+    pub queries_not_found: u64,
+    /// Queries of others that this host answered because it holds the key.
+    pub queries_answered: u64,
+    /// Queries given up because answers did not come in time.
+    pub queries_given_up: u64,
+    /// Queries sent on over links that claim the key.
+    pub forwards: u64,
+    /// Of these, answered without a holder.
+    pub wrong_forwards: u64,
+    /// Steps of random walks sent on.
+    pub walk_forwards: u64,
+    /// Filters sent to neighbours, whole or as changes.
+    pub filters_sent: u64,
+    /// Filters that an entry had no room for.
+    pub filters_refused: u64,
 }
 
 /// Whether a host's answers are complete.
@@ -167,7 +206,17 @@ impl SetInfo {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        fields!(self: set, own, items, items_everywhere, replicas, capacity, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes)
+        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes);
+        fields.extend(self.routing.iter().flat_map(Routing::fields));
+        fields
+    }
+}
+
+impl Routing {
+    /// The same, as named facts.
+    #[must_use]
+    pub fn fields(&self) -> Fields {
+        fields!(self: overlay, links, links_up, homes, queries_asked, queries_not_found, queries_answered, queries_given_up, forwards, wrong_forwards, walk_forwards, filters_sent, filters_refused)
     }
 }
 
@@ -183,6 +232,8 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        fields!(self: name, cluster, version, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken)
+        let mut fields = fields!(self: name, cluster, version, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken);
+        fields.extend(self.routing.iter().flat_map(Routing::fields));
+        fields
     }
 }

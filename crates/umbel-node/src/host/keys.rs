@@ -106,10 +106,11 @@ impl Host {
     }
 
     /// Shows, for each key in turn, the names of the hosts that may hold it: this host first
-    /// if it does, then the others in the order of their names. From memory.
+    /// if it does, then the others in the order of their names. From memory; in an overlay
+    /// others within range only.
     ///
     /// # Errors
-    /// If nobody has the set.
+    /// If nobody has the set; in an overlay whose entries do not keep hosts apart.
     pub fn who(
         &self,
         set: &str,
@@ -117,11 +118,12 @@ impl Host {
         each: &mut dyn FnMut(&[&str]),
     ) -> Result<(), HostError> {
         let known = self.find(set)?;
+        let Some(replicas) = &known.replicas else { return self.who_in_range(&known, keys, each) };
         SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
             hashes.clear();
             hashes.extend(keys.iter().map(|key| self.inner.hasher.hash(key)));
             let mut keys = keys.iter();
-            known.replicas.who(hashes, found, |hosts| {
+            replicas.who(hashes, found, |hosts| {
                 let key = keys.next().copied().unwrap_or_default();
                 let own = known.own.as_ref().is_some_and(|own| own.contains(key));
                 let own = own.then(|| self.name().as_str());
@@ -209,7 +211,7 @@ impl super::Inner {
 const EXPIRED_AT_ONCE: usize = 4096;
 
 /// Shows the names of one key's hosts; few names need no memory of their own.
-fn show(own: Option<&str>, hosts: &[&Name], each: &mut dyn FnMut(&[&str])) {
+pub(super) fn show(own: Option<&str>, hosts: &[&Name], each: &mut dyn FnMut(&[&str])) {
     let names = own.into_iter().chain(hosts.iter().map(|host| host.as_str()));
     let mut few = [""; 16];
     if hosts.len() < few.len() {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Always true: a question from memory never waits for the state's lock, which the driver may
-//! hold while it decodes an update; a change is told to others and to the disk in the order
+//! hold while it decodes an update, but in an overlay, whose routers are small; a change is told to others and to the disk in the order
 //! it was made.
 
 mod ask;
@@ -15,6 +15,7 @@ mod directory;
 mod info;
 mod keys;
 mod names;
+mod route;
 mod sets;
 mod single;
 mod start;
@@ -27,17 +28,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 use umbel::KeyHasher;
-use umbel::replica::{Engine, Incarnation, Name};
+use umbel::replica::{Incarnation, Name};
 
-use crate::catalogue::{HostCatalogue, Journal, SetNumber, Ticket};
+use crate::catalogue::{Journal, SetNumber, Ticket};
 use crate::error::HostError;
 use crate::hello::Hello;
-use crate::huge_rows::HugeRows;
 use crate::lifetimes::Lifetimes;
 use crate::network::{Happening, Inbox, Network};
+use crate::protocol::Protocol;
 use crate::settings::Settings;
 use directory::Known;
-pub use info::{HostInfo, Readiness, SetInfo, Status};
+pub use info::{HostInfo, Readiness, Routing, SetInfo, Status};
 pub use keys::{KeyPage, Lifetime};
 pub use names::Announced;
 pub use sets::Reserve;
@@ -87,7 +88,7 @@ pub struct Addresses {
 /// What the driver and changes share.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) engine: Engine<HostCatalogue, HugeRows>,
+    pub(crate) engine: Protocol,
     pub(crate) own: BTreeMap<Name, OwnSet>,
     next_number: u32,
     /// What other hosts say of themselves.
@@ -192,9 +193,14 @@ impl Inner {
             self.now() + Duration::from_millis(at.saturating_sub(wall_clock_ms()))
                 < state.sleeping_until
         });
-        if (expires_first || state.engine.is_urgent(set, state.sleeping_until))
-            && !self.woken.swap(true, Ordering::AcqRel)
-        {
+        if expires_first || state.engine.is_urgent(set, state.sleeping_until) {
+            self.wake();
+        }
+    }
+
+    /// Makes the driver look at the state.
+    pub(crate) fn wake(&self) {
+        if !self.woken.swap(true, Ordering::AcqRel) {
             self.inbox.put(Happening::Woken);
         }
     }
@@ -216,12 +222,7 @@ impl Inner {
 impl State {
     /// Hosts whose sets are all here, and hosts that are there; this one counts as both.
     pub(crate) fn known_hosts(&self, now: Duration) -> (u64, u64) {
-        let (mut known, mut expected) = (1, 1);
-        for (_, peer) in self.engine.peers(now) {
-            expected += 1;
-            known += u64::from(peer.is_known);
-        }
-        (known, expected)
+        self.engine.known_hosts(now)
     }
 }
 

@@ -9,7 +9,8 @@ use umbel::catalogue::{Catalogue as _, MemoryCatalogue};
 use umbel::replica::{Home, Name, Policy, SetPlan};
 
 use super::info::seconds;
-use super::{Host, HostInfo, OwnSet, SetInfo, State, Status};
+use super::route::{in_overlay, others_in_overlay};
+use super::{Host, HostInfo, OwnSet, Routing, SetInfo, State, Status};
 use crate::catalogue::{
     FolderCatalogue, HostCatalogue, OwnCatalogue, SetNumber, SetRecord, Ticket,
 };
@@ -42,7 +43,12 @@ impl Host {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let mut state = self.inner.state.lock();
         self.inner.check()?;
-        let before = state.engine.home(&name).map(|home| *home.plan());
+        if state.engine.overlay().is_some() {
+            return Err(HostError::InOverlay(
+                "every set has the shape that all hosts agreed on: see the overlay's settings",
+            ));
+        }
+        let before = state.engine.plan(&name);
         let mut plan = before.unwrap_or_else(|| self.default_plan());
         plan.false_positive = wanted.false_positive;
         plan.capacity = wanted.capacity;
@@ -221,18 +227,17 @@ impl Host {
 
     /// Writes down what a set is planned for.
     fn remember(&self, state: &State, name: &Name) {
-        let (Some(journal), Some(own), Some(home)) =
-            (&self.inner.journal, state.own.get(name), state.engine.home(name))
+        let (Some(journal), Some(own), Some(plan)) =
+            (&self.inner.journal, state.own.get(name), state.engine.plan(name))
         else {
             return;
         };
-        let plan = home.plan();
         let record = SetRecord {
             number: own.number,
             false_positive: plan.false_positive,
             capacity: plan.capacity,
             expected_hosts: plan.expected_hosts,
-            policy: home.policy().to_string(),
+            policy: plan.policy.to_string(),
             lifetime_ms: own.lifetime.map(|time| time.as_millis() as u64),
         };
         journal.put_set(name.as_str(), &record);
@@ -260,9 +265,8 @@ impl Host {
 
     fn describe(&self, state: &State, name: &Name) -> SetInfo {
         let now = self.inner.now();
-        let engine = &state.engine;
         let mut info = SetInfo { set: name.as_str().to_owned(), ..SetInfo::default() };
-        if let Some(home) = engine.home(name) {
+        if let Some(home) = state.engine.home(name) {
             describe_own(&mut info, home);
         }
         if let Some(own) = state.own.get(name) {
@@ -270,6 +274,7 @@ impl Host {
             info.expiring = own.lifetimes.len() as u64;
         }
         info.items_everywhere = info.items;
+        let Some(engine) = state.engine.mesh() else { return in_overlay(info, state, name) };
         let (mut members, mut denied) = (0, 0);
         for host in engine.replicas(name) {
             let Some(replica) = engine.replica(now, name, host) else { continue };
@@ -283,21 +288,19 @@ impl Host {
         info.measured_miss = (members > 0).then(|| denied as f64 / members as f64);
         if let Some(known) = self.inner.known(name.as_str()) {
             (info.lookups_confirmed, info.measured_false_positive) = known.confirmed.rate();
-            info.replica_bytes = known.replicas.memory_bytes();
+            info.replica_bytes = known.replicas.as_ref().map_or(0, |here| here.memory_bytes());
         }
         info
     }
 
-    /// The hosts of the cluster: this one first, then the others by name.
+    /// The hosts of the cluster: this one first, then the others by name. In an overlay the
+    /// others are the neighbours, then the homes within range.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostInfo> {
         let state = self.inner.state.lock();
         let now = self.inner.now();
         let own_sets = state.own.keys().map(|name| name.as_str().to_owned()).collect();
-        let epochs = state
-            .own
-            .keys()
-            .map(|name| state.engine.published_checksum(name).map_or(0, |(_, epoch, _)| epoch.0));
+        let epochs = state.own.keys().map(|name| state.engine.epoch(name));
         let mut hosts = vec![HostInfo {
             name: self.name().as_str().to_owned(),
             state: "self",
@@ -310,7 +313,8 @@ impl Host {
             age: None,
             current: true,
         }];
-        for (name, peer) in state.engine.peers(now) {
+        let Some(engine) = state.engine.mesh() else { return others_in_overlay(hosts, &state) };
+        for (name, peer) in engine.peers(now) {
             let hello = state.hellos.get(name);
             let mut info = HostInfo {
                 name: name.as_str().to_owned(),
@@ -324,8 +328,8 @@ impl Host {
                 age: None,
                 current: peer.is_known,
             };
-            for set in state.engine.sets() {
-                let Some(replica) = state.engine.replica(now, set, name) else { continue };
+            for set in engine.sets() {
+                let Some(replica) = engine.replica(now, set, name) else { continue };
                 info.sets.push(set.as_str().to_owned());
                 info.epochs.push(replica.epoch.map_or(0, |epoch| epoch.0));
                 let age = seconds(replica.age);
@@ -343,7 +347,9 @@ impl Host {
         let state = self.inner.state.lock();
         let (known, expected) = state.known_hosts(self.inner.now());
         let counters = state.engine.counters();
+        let routing = state.engine.overlay().map(|overlay| Routing::of(overlay, None));
         Status {
+            routing,
             name: self.name().as_str().to_owned(),
             cluster: self.inner.settings.cluster.as_str().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
@@ -352,7 +358,7 @@ impl Host {
             ready: self.inner.ready.load(Ordering::Acquire),
             hosts_known: known,
             hosts_expected: expected,
-            sets: state.engine.sets().count() as u64,
+            sets: state.engine.sets().len() as u64,
             durable: self.inner.journal.is_some(),
             messages: counters.messages,
             refused: counters.refused,

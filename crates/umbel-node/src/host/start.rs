@@ -17,6 +17,8 @@ use crate::driver::Driver;
 use crate::error::StartError;
 use crate::hello::Hello;
 use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
+use crate::overlay::Overlay;
+use crate::protocol::Protocol;
 use crate::question::Question;
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
 
@@ -241,8 +243,11 @@ async fn join_as(
     #[cfg(feature = "zenoh")]
     {
         use crate::network::{Endpoints, ZenohNetwork};
-        let connect = settings.peers.iter().map(ToString::to_string).collect();
-        let endpoints = Endpoints { listen: settings.listen, connect };
+        let links = settings.overlay.iter().flat_map(|overlay| &overlay.links);
+        let links = links.filter_map(|link| link.address.as_ref());
+        let connect = settings.peers.iter().chain(links).map(ToString::to_string).collect();
+        let gossip = settings.overlay.is_none();
+        let endpoints = Endpoints { listen: settings.listen, connect, gossip };
         let network = ZenohNetwork::join(&endpoints, me, inbox)
             .await
             .map_err(|error| StartError::Network(error.to_string()))?;
@@ -257,6 +262,22 @@ async fn join_as(
     }
 }
 
+/// What the host's sets are kept and told by.
+fn protocol(settings: &Settings, incarnation: Incarnation) -> Protocol {
+    if let Some(place) = &settings.overlay {
+        return Protocol::Overlay(Box::new(Overlay::new(settings, place, incarnation)));
+    }
+    let mut config = Config::new(settings.name.clone(), incarnation, settings.hasher());
+    config.intervals = Intervals::default();
+    config.announce_every = settings.timing.announce;
+    config.grace = settings.timing.grace;
+    config.silence = settings.timing.silence;
+    config.max_bits = settings.limits.filter_bits;
+    config.bank_bytes = settings.limits.bank_bytes;
+    config.seed = incarnation.0;
+    Protocol::Mesh(Box::new(Engine::with_rows(config)))
+}
+
 fn assemble(
     settings: Settings,
     journal: Option<Running>,
@@ -266,18 +287,11 @@ fn assemble(
 ) -> Host {
     let hasher = settings.hasher();
     let incarnation = joined.incarnation;
-    let mut config = Config::new(settings.name.clone(), incarnation, hasher);
-    config.intervals = Intervals::default();
-    config.announce_every = settings.timing.announce;
-    config.grace = settings.timing.grace;
-    config.silence = settings.timing.silence;
-    config.max_bits = settings.limits.filter_bits;
-    config.bank_bytes = settings.limits.bank_bytes;
-    config.seed = incarnation.0;
     let mut hello = Hello::new(&settings.name, &settings.cluster, incarnation, &hasher);
     hello.advertise.clone_from(&settings.advertise);
+    hello.overlay = settings.overlay.as_ref().map(ToString::to_string);
     let state = State {
-        engine: Engine::with_rows(config),
+        engine: protocol(&settings, incarnation),
         own: std::collections::BTreeMap::new(),
         next_number: 1,
         hellos: std::collections::HashMap::new(),

@@ -1,6 +1,6 @@
 //! Hosts of one process: for tests, and for a host on its own.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,10 +12,14 @@ use super::{Boxed, Happening, Inbox, Member, Network, Reply};
 /// By cluster and name.
 type Members = HashMap<(Name, Name), (Member, Inbox)>;
 
+/// Pairs of hosts whose cable was pulled, each in the order of names.
+type Cuts = BTreeSet<(String, String)>;
+
 /// A network of hosts in this process. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct LocalNetwork {
     members: Arc<Mutex<Members>>,
+    cuts: Arc<Mutex<Cuts>>,
 }
 
 impl LocalNetwork {
@@ -37,9 +41,58 @@ impl LocalNetwork {
         member
     }
 
+    /// Pulls the cable between two hosts, whatever their cluster: each sees the other go, and
+    /// nothing passes between them.
+    pub fn cut(&self, one: &str, other: &str) {
+        let is_new = self.cuts().insert(pair(one, other));
+        self.show(one, other, |member| is_new.then(|| gone(member)));
+    }
+
+    /// Puts the cable back: each sees the other come.
+    pub fn heal(&self, one: &str, other: &str) {
+        let was_cut = self.cuts().remove(&pair(one, other));
+        self.show(one, other, |member| was_cut.then(|| alive(member)));
+    }
+
+    /// Shows two hosts something about each other.
+    fn show(&self, one: &str, other: &str, what: impl Fn(&Member) -> Option<Happening>) {
+        let members = self.lock();
+        let named = |name: &str| {
+            let members = members.values().filter(|(member, _)| member.name.as_str() == name);
+            members.cloned().collect::<Vec<_>>()
+        };
+        let (ones, others) = (named(one), named(other));
+        for (from, to) in [(&ones, &others), (&others, &ones)] {
+            for (member, (_, inbox)) in
+                from.iter().flat_map(|from| to.iter().map(move |to| (from, to)))
+            {
+                if let Some(happening) = what(&member.0) {
+                    inbox.put(happening);
+                }
+            }
+        }
+    }
+
+    fn is_cut(&self, one: &Name, other: &Name) -> bool {
+        let cuts = self.cuts();
+        !cuts.is_empty() && cuts.contains(&pair(one.as_str(), other.as_str()))
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn cuts(&self) -> std::sync::MutexGuard<'_, Cuts> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn pair(one: &str, other: &str) -> (String, String) {
+    (one.min(other).to_owned(), one.max(other).to_owned())
+}
+
+fn gone(member: &Member) -> Happening {
+    Happening::Gone { host: member.name.clone(), incarnation: member.incarnation }
 }
 
 fn alive(member: &Member) -> Happening {
@@ -58,8 +111,16 @@ impl LocalMember {
         let members = self.network.lock();
         let others = members
             .values()
-            .filter(|(other, _)| other.cluster == self.me.cluster && other.name != self.me.name);
+            .filter(|(other, _)| other.cluster == self.me.cluster && other.name != self.me.name)
+            .filter(|(other, _)| !self.network.is_cut(&self.me.name, &other.name));
         others.cloned().collect()
+    }
+
+    /// Another host of the cluster, if it can be reached.
+    fn other(&self, host: &Name) -> Option<Inbox> {
+        let id = (self.me.cluster.clone(), host.clone());
+        let inbox = self.network.lock().get(&id).map(|(_, inbox)| inbox.clone());
+        inbox.filter(|_| !self.network.is_cut(&self.me.name, host))
     }
 
     fn asked(&self, inbox: &Inbox, bytes: Vec<u8>) -> oneshot::Receiver<Vec<u8>> {
@@ -77,17 +138,23 @@ impl Network for LocalMember {
         }
     }
 
+    fn tell(&self, host: &Name, bytes: Vec<u8>) {
+        if let Some(inbox) = self.other(host) {
+            inbox.put(Happening::Said { from: self.me.name.clone(), bytes });
+        }
+    }
+
     fn greet(&self, bytes: Vec<u8>) {
-        let members: Vec<Inbox> =
-            self.network.lock().values().map(|(_, inbox)| inbox.clone()).collect();
-        for inbox in members {
+        let members: Vec<(Member, Inbox)> = self.network.lock().values().cloned().collect();
+        let reached =
+            |(member, _): &&(Member, Inbox)| !self.network.is_cut(&self.me.name, &member.name);
+        for (_, inbox) in members.iter().filter(reached) {
             inbox.put(Happening::Greeted { bytes: bytes.clone() });
         }
     }
 
     fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>> {
-        let id = (self.me.cluster.clone(), host.clone());
-        let inbox = self.network.lock().get(&id).map(|(_, inbox)| inbox.clone());
+        let inbox = self.other(host);
         Box::pin(async move {
             let answered = self.asked(&inbox?, bytes);
             tokio::time::timeout(timeout, answered).await.ok()?.ok()
@@ -113,8 +180,7 @@ impl Network for LocalMember {
         Box::pin(async move {
             self.network.lock().remove(&(self.me.cluster.clone(), self.me.name.clone()));
             for (_, inbox) in self.others() {
-                let (host, incarnation) = (self.me.name.clone(), self.me.incarnation);
-                inbox.put(Happening::Gone { host, incarnation });
+                inbox.put(gone(&self.me));
             }
         })
     }

@@ -1,8 +1,9 @@
 //! How hosts reach each other: what a host needs of a network, and what it hears from one.
 //!
-//! Three ways of speaking: to everybody (`say`: updates and announcements), to strangers too
-//! (`greet`: who I am, so that a host of another cluster can be told apart), and to one host
-//! that answers (`ask`: pages, confirmations). All may be lost; the protocol repairs that.
+//! Four ways of speaking: to everybody (`say`: updates and announcements), to one host alone
+//! (`tell`: what neighbours of an overlay have to say), to strangers too (`greet`: who I am, so
+//! that a host of another cluster can be told apart), and to one host that answers (`ask`: pages,
+//! confirmations). All may be lost; the protocols repair that.
 //!
 //! Promised to a network: its callbacks only hand over to a bounded [`Inbox`], so it is never
 //! kept waiting. Promised by a network: messages come from whom they say they come from.
@@ -33,6 +34,9 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// Sends to every host of the cluster. Never waits: what cannot be sent now is lost.
     fn say(&self, bytes: Vec<u8>);
 
+    /// Sends to one host of the cluster and nobody else. Never waits.
+    fn tell(&self, host: &Name, bytes: Vec<u8>);
+
     /// Sends to every host in reach, whatever its cluster. Never waits.
     fn greet(&self, bytes: Vec<u8>);
 
@@ -61,7 +65,7 @@ pub struct Member {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Happening {
-    /// A host of the cluster said something to everybody, or answered.
+    /// A host of the cluster said something to everybody or to this host, or answered.
     Said {
         /// Who.
         from: Name,

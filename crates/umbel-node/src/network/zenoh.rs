@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! umbel/<cluster>/<host>/say                 updates, announcements     (published)
+//! umbel/<cluster>/<from>/tell/<to>           what an overlay's link has to say (published)
 //! umbel/<cluster>/<host>/ask/<from>          pages, confirmations       (asked)
 //! umbel/<cluster>/<host>/alive/<incarnation> that life of the host      (liveliness)
 //! umbel-hello/<host>                         who I am, to any cluster   (published)
@@ -11,7 +12,8 @@
 //! under `Block` stalls everyone for seconds; answers at low priority, since a hung asker
 //! stalls updates at an equal one; all known endpoints configured, since links learnt by
 //! gossip are not repaired after a cut; the incarnation in the liveliness token, since without
-//! it a quick restart is invisible.
+//! it a quick restart is invisible; addresses tried for ever, since with a limit a host that is
+//! not there yet is not tried again.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -27,6 +29,9 @@ use zenoh::{Config, Session, Wait};
 
 use super::{Boxed, Happening, Inbox, Member, Network, Reply};
 
+/// How long links to hosts that are there may take.
+const FIRST_LINKS: Duration = Duration::from_millis(300);
+
 /// Where a host listens, and where others do.
 #[derive(Debug, Clone)]
 pub struct Endpoints {
@@ -34,6 +39,9 @@ pub struct Endpoints {
     pub listen: SocketAddr,
     /// Where others listen, as zenoh writes it: `tcp/cache-2:7447`.
     pub connect: Vec<String>,
+    /// Whether hosts tell each other of further ones and link up with them: not in an overlay,
+    /// whose links are those that are configured.
+    pub gossip: bool,
 }
 
 /// A host's place in a zenoh network.
@@ -78,10 +86,12 @@ impl ZenohNetwork {
             return Err(JoinError::Runtime);
         }
         let (session, listen) = open(endpoints).await?;
+        first_links(&session, endpoints.connect.len()).await;
         let Member { cluster, name, incarnation } = &me;
         let say = KeyExpr::try_from(format!("umbel/{cluster}/{name}/say"))?;
         let hello = KeyExpr::try_from(format!("umbel-hello/{name}"))?;
-        hear_sayings(&session, cluster, inbox).await?;
+        hear(&session, format!("umbel/{cluster}/*/say"), inbox).await?;
+        hear(&session, format!("umbel/{cluster}/*/tell/{name}"), inbox).await?;
         hear_greetings(&session, inbox).await?;
         answer(&session, &me, inbox).await?;
         watch(&session, &me, inbox).await?;
@@ -141,11 +151,25 @@ async fn open(endpoints: &Endpoints) -> Result<(Session, SocketAddr), JoinError>
     let mut tries = if endpoints.listen.port() == 0 { 5 } else { 1 };
     loop {
         let listen = free_port(endpoints.listen)?;
-        match zenoh::open(config(listen, &endpoints.connect)?).await {
+        match zenoh::open(config(listen, endpoints)?).await {
             Ok(session) => return Ok((session, listen)),
             Err(error) if tries == 1 => return Err(error.into()),
             Err(_) => tries -= 1,
         }
+    }
+}
+
+/// Waits for the links that come at once, so that what is asked first finds somebody to answer;
+/// not for hosts that are not there.
+async fn first_links(session: &Session, wanted: usize) {
+    let deadline = tokio::time::Instant::now() + FIRST_LINKS;
+    while tokio::time::Instant::now() < deadline {
+        let info = session.info();
+        let linked = info.peers_zid().await.count() + info.routers_zid().await.count();
+        if linked >= wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
@@ -154,18 +178,20 @@ fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
     probe.map_err(|error| JoinError::Listen(listen, error))
 }
 
-fn config(listen: SocketAddr, connect: &[String]) -> Result<Config, JoinError> {
-    let quoted: Vec<String> = connect.iter().map(|endpoint| format!("{endpoint:?}")).collect();
+fn config(listen: SocketAddr, endpoints: &Endpoints) -> Result<Config, JoinError> {
+    let quoted: Vec<String> =
+        endpoints.connect.iter().map(|endpoint| format!("{endpoint:?}")).collect();
     let mut config = Config::default();
     for (key, value) in [
         ("mode", String::from("\"peer\"")),
         ("listen/endpoints", format!("[\"tcp/{listen}\"]")),
         ("connect/endpoints", format!("[{}]", quoted.join(","))),
-        ("connect/timeout_ms", String::from("0")),
+        // Without an end: 0 would be a single try, and who starts later is never linked.
+        ("connect/timeout_ms", String::from("-1")),
         ("connect/exit_on_failure", String::from("false")),
         ("connect/retry", String::from("{period_init_ms: 100, period_max_ms: 2000}")),
         ("scouting/multicast/enabled", String::from("false")),
-        ("scouting/gossip/enabled", String::from("true")),
+        ("scouting/gossip/enabled", endpoints.gossip.to_string()),
         ("scouting/delay", String::from("50")),
         ("transport/link/tx/lease", String::from("3000")),
     ] {
@@ -174,7 +200,8 @@ fn config(listen: SocketAddr, connect: &[String]) -> Result<Config, JoinError> {
     Ok(config)
 }
 
-async fn hear_sayings(session: &Session, cluster: &Name, inbox: &Inbox) -> zenoh::Result<()> {
+/// What hosts publish under their names: to everybody, or to this host.
+async fn hear(session: &Session, key: String, inbox: &Inbox) -> zenoh::Result<()> {
     let inbox = inbox.clone();
     let callback = move |sample: Sample| {
         if let Some(from) = part(sample.key_expr(), 2) {
@@ -182,7 +209,6 @@ async fn hear_sayings(session: &Session, cluster: &Name, inbox: &Inbox) -> zenoh
             inbox.put(Happening::Said { from, bytes });
         }
     };
-    let key = format!("umbel/{cluster}/*/say");
     session
         .declare_subscriber(key)
         .callback(callback)
@@ -250,6 +276,14 @@ fn part(key: &KeyExpr<'_>, place: usize) -> Option<Name> {
 impl Network for ZenohNetwork {
     fn say(&self, bytes: Vec<u8>) {
         self.publish(&self.say, bytes);
+    }
+
+    fn tell(&self, host: &Name, bytes: Vec<u8>) {
+        let key = format!("umbel/{}/{}/tell/{host}", self.me.cluster, self.me.name);
+        match KeyExpr::try_from(key) {
+            Ok(key) => self.publish(&key, bytes),
+            Err(error) => tracing::debug!(%error, "no name of a host"),
+        }
     }
 
     fn greet(&self, bytes: Vec<u8>) {

@@ -20,7 +20,8 @@ pub(super) enum Slow {
     Locate {
         set: String,
         key: Vec<u8>,
-        timeout: Option<Duration>,
+        limits: Limits,
+        with_path: bool,
     },
     Match {
         set: String,
@@ -31,11 +32,20 @@ pub(super) enum Slow {
     Refused(Refusal),
 }
 
+/// How long and how far a key is looked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Limits {
+    pub(super) timeout: Option<Duration>,
+    pub(super) hops: Option<u8>,
+}
+
 /// What came of one.
 #[derive(Debug)]
 enum Answer {
     /// Keys, or names of hosts.
     List(Vec<Vec<u8>>),
+    /// Ways to hosts.
+    Paths(Vec<Vec<String>>),
     Announced(Option<Announced>),
     Refused(Refusal),
 }
@@ -54,9 +64,13 @@ impl Slow {
     async fn ask(self, host: &Host) -> Result<Answer, HostError> {
         Ok(match self {
             Self::Missing { set, keys } => Answer::List(host.missing(&set, keys).await?),
-            Self::Locate { set, key, timeout } => {
-                let names = host.locate(&set, &key, timeout).await?;
-                Answer::List(names.into_iter().map(String::into_bytes).collect())
+            Self::Locate { set, key, limits: Limits { timeout, hops }, with_path } => {
+                let paths = host.route(&set, &key, hops, timeout).await?;
+                if with_path {
+                    return Ok(Answer::Paths(paths));
+                }
+                let holders = paths.into_iter().filter_map(|mut path| path.pop());
+                Answer::List(holders.map(String::into_bytes).collect())
             }
             Self::Match { set, name, timeout } => {
                 Answer::Announced(host.match_confirmed(&set, &name, timeout).await?)
@@ -112,6 +126,13 @@ impl Waiting {
                 Some(Ok(Answer::List(found))) => {
                     replies.array(found.len());
                     found.iter().for_each(|bytes| replies.bulk(bytes));
+                }
+                Some(Ok(Answer::Paths(found))) => {
+                    replies.array(found.len());
+                    for path in found {
+                        replies.array(path.len());
+                        path.iter().for_each(|text| replies.text(text));
+                    }
                 }
                 Some(Ok(Answer::Announced(found))) => replies.announced(found.as_ref()),
                 Some(Ok(Answer::Refused(why))) => replies.error(&why),

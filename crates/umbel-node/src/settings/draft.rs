@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use umbel::Seed;
+use umbel::route::Plan;
 
 use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
-    HashKey, KEYS, Key, Kind, Layer, Limits, Origin, SetPlan, Settings, SettingsError, Storage,
-    Timing,
+    HashKey, KEYS, Key, Kind, Layer, Limits, Origin, Overlay, SetPlan, Settings, SettingsError,
+    Storage, Timing,
 };
 
 /// Layers on top of each other: what is said later wins, key by key.
@@ -44,7 +45,8 @@ impl Draft {
     /// [`SettingsError::Both`] if the layer says it in both ways.
     pub fn with(mut self, layer: Layer) -> Result<Self, SettingsError> {
         let layer = layer.alone()?;
-        for [one, other] in [["data", "memory"], ["hash_key", "hash_key_file"]] {
+        let exclusive = [["data", "memory"], ["hash_key", "hash_key_file"], ["peers", "links"]];
+        for [one, other] in exclusive {
             for (given, gone) in [(one, other), (other, one)] {
                 if layer.given.contains_key(given) {
                     self.layer.given.remove(gone);
@@ -89,6 +91,7 @@ impl Draft {
             http: self.one("http", value::address_or_off)?,
             listen: self.one("listen", value::listen)?,
             peers: self.all("peers", value::peer)?,
+            overlay: self.overlay()?,
             advertise: self.optional("advertise", value::advertise)?,
             hash_key: self.hash_key()?,
             allow_remote: self.one("allow_remote", value::flag)?,
@@ -148,6 +151,44 @@ impl Draft {
         })
     }
 
+    fn overlay(&self) -> Result<Option<Overlay>, SettingsError> {
+        let overlay = Overlay {
+            links: self.all("links", value::link)?,
+            plan: Plan {
+                kind: self.one("overlay.entry", value::entry)?,
+                depth: self.one("overlay.depth", value::depth)?,
+                items: self.one("overlay.items", value::capacity)?,
+                filters: self.one("overlay.filters", value::filters)?,
+                false_positive: self.one("overlay.false_positive", value::rate)?.get(),
+            },
+            measured: self.one("overlay.measured", value::flag)?,
+            walk: self.one("overlay.walk", value::walk)?,
+        };
+        if overlay.links.is_empty() {
+            return Ok(None);
+        }
+        let refuse = |key: &'static str, range: &str, given: String| SettingsError::Value {
+            origin: self.origin(key),
+            key,
+            range: range.to_owned(),
+            given,
+        };
+        let own = self.optional("name", value::name)?;
+        if let Some(link) = overlay.links.iter().find(|link| Some(&link.name) == own.as_ref()) {
+            let range = "other hosts are needed";
+            return Err(refuse("links", range, format!("this one, '{}'", link.name)));
+        }
+        let most = self.one("limits.filter_bits", value::large)?;
+        match overlay.plan.shape() {
+            Ok(shape) if shape.bits() <= most => Ok(Some(overlay)),
+            _ => {
+                let range = format!("fewer keys and filters are needed: {most} bits a filter hold");
+                let Plan { items, filters, .. } = overlay.plan;
+                Err(refuse("overlay.items", &range, format!("{items} and {filters}")))
+            }
+        }
+    }
+
     fn limits(&self) -> Result<Limits, SettingsError> {
         Ok(Limits {
             connections: self.one("limits.connections", value::some)?,
@@ -183,10 +224,17 @@ impl Draft {
                 )));
             }
         }
-        let far = settings.peers.iter().find(|peer| !peer.is_loopback());
+        let links = settings.overlay.iter().flat_map(|overlay| &overlay.links);
+        let mut links = links.filter_map(|link| link.address.as_ref());
+        let far_link = links.any(|address| !address.is_loopback());
+        let far = far_link || settings.peers.iter().any(|peer| !peer.is_loopback());
         let listens = !settings.listen.ip().is_loopback();
-        if settings.hash_key == HashKey::WellKnown && (listens || far.is_some()) {
-            let key = if listens { "listen" } else { "peers" };
+        if settings.hash_key == HashKey::WellKnown && (listens || far) {
+            let key = match (listens, far_link) {
+                (true, _) => "listen",
+                (false, true) => "links",
+                (false, false) => "peers",
+            };
             return Err(SettingsError::Exposed(format!(
                 "{}: {key}: hosts of several machines need a secret hash key, the same for all: \
                  give hash_key_file a file that 'openssl rand -hex 32' made",

@@ -202,6 +202,10 @@ impl Layer {
             let origin = file.origin.clone();
             return Err(SettingsError::Both { origin, one: "hash_key", other: "hash_key_file" });
         }
+        if let (Some(_), Some(links)) = (self.given.get("peers"), self.given.get("links")) {
+            let origin = links.origin.clone();
+            return Err(SettingsError::Both { origin, one: "peers", other: "links" });
+        }
         Ok(self)
     }
 }

@@ -12,6 +12,7 @@ mod draft;
 mod error;
 mod key;
 mod layer;
+mod overlay;
 mod template;
 mod value;
 
@@ -28,6 +29,8 @@ pub use draft::{Draft, Shown};
 pub use error::SettingsError;
 pub use key::{KEYS, Key, Kind};
 pub use layer::{Layer, Origin};
+pub(crate) use overlay::agreement;
+pub use overlay::{Link, Overlay};
 pub use template::template;
 
 /// The whole configuration of a host, checked.
@@ -59,6 +62,8 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where other hosts listen.
     pub peers: Vec<Endpoint>,
+    /// The host's place in an overlay; `None`: everybody knows everybody.
+    pub overlay: Option<Overlay>,
     /// Where this host's objects are fetched.
     pub advertise: Option<String>,
     /// What the cluster's key hash is keyed with.

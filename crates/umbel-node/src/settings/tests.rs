@@ -112,6 +112,12 @@ fn mistakes_in_a_file_are_told_with_their_line() {
             "give 'hash_key' or 'hash_key_file'",
         ),
         ("hash_key_file = 'missing'", "conf/missing: "),
+        ("links = ['cache-2:7447']", "line 1: links: a name is needed, or a name and an address"),
+        ("links = ['b', 'a']", "line 1: links: other hosts are needed, not this one, 'a'"),
+        ("peers = ['localhost:1']\nlinks = ['b']", "line 2: give 'peers' or 'links', not both"),
+        ("links = ['b']\n[overlay]\nitems = 1e12", "line 3: overlay items: fewer keys and filters"),
+        ("[overlay]\nentry = 'bloom'", "line 2: overlay entry: cubf, abf or attenuated is needed"),
+        ("links = ['b@cache-2:7447']", "links: hosts of several machines need a secret"),
     ] {
         let told = told(text);
         assert!(told.contains(said), "{text}: {told}");
@@ -191,16 +197,31 @@ fn the_file_that_init_writes_works_and_says_what_holds_anyway() {
         .lines()
         .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
         .filter(|line| !line.starts_with("hash_key =") && !line.starts_with("hash_key_file ="))
-        .filter(|line| !line.starts_with("peers ="))
+        .filter(|line| !line.starts_with("peers =") && !line.starts_with("links ="))
         .map(|line| format!("{line}\n"))
         .collect();
     let all = Draft::new().with(file(&all).unwrap()).unwrap();
     let values = |draft: &Draft| -> Vec<_> {
         let shown = draft.shown().into_iter();
         shown
-            .filter(|shown| !["peers", "advertise"].contains(&shown.key))
+            .filter(|shown| !["peers", "links", "advertise"].contains(&shown.key))
             .map(|s| s.value)
             .collect()
     };
     assert_eq!(values(&all), values(&given));
+}
+
+#[test]
+fn links_make_an_overlay_and_overrule_weaker_peers() {
+    assert_eq!(Settings::in_memory("a").unwrap().overlay, None);
+    let weaker = file("name = 'a'\nmemory = true\npeers = ['localhost:1']\n[overlay]\ndepth = 4");
+    let draft = Draft::new().with(weaker.unwrap()).unwrap();
+    assert_eq!(draft.settings().unwrap().overlay, None, "without a link there is none");
+    let links = environment(&[("UMBEL_LINKS", "b, c@127.0.0.1:7")]).unwrap();
+    let settings = draft.with(links).unwrap().settings().unwrap();
+    assert!(settings.peers.is_empty());
+    let overlay = settings.overlay.unwrap();
+    assert_eq!(overlay.to_string(), "cubf, depth 4, 64 filters of 1000 keys at 0.001");
+    let links: Vec<String> = overlay.links.iter().map(ToString::to_string).collect();
+    assert_eq!(links, ["b", "c@tcp/127.0.0.1:7"]);
 }

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use umbel::Rate;
 use umbel::replica::{Name, Policy};
+use umbel::route::EntryKind;
 use umbel_store::Durability;
 
-use super::{Endpoint, LogFormat};
+use super::{Endpoint, Link, LogFormat};
 
 /// Bytes that the name of a host or cluster may have.
 const LONGEST_NAME: usize = 64;
@@ -84,6 +85,35 @@ pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
         return Err(range.to_owned());
     }
     Ok(Endpoint { host: host.to_owned(), port })
+}
+
+/// A neighbour: `cache-2`, or `cache-2@cache-2:7447` where this host connects to it.
+pub(super) fn link(text: &str) -> Result<Link, String> {
+    let (host, address) = match text.split_once('@') {
+        Some((host, address)) => (host, Some(peer(address))),
+        None => (text, None),
+    };
+    let range = "a name is needed, or a name and an address, such as cache-2@cache-2:7447";
+    let name = name(host).map_err(|_| range.to_owned())?;
+    let address = address.transpose().map_err(|_| range.to_owned())?;
+    Ok(Link { name, address })
+}
+
+pub(super) fn entry(text: &str) -> Result<EntryKind, String> {
+    text.parse().map_err(|_| "cubf, abf or attenuated is needed".to_owned())
+}
+
+pub(super) fn depth(text: &str) -> Result<u8, String> {
+    whole(text, 1, 255, "255").map(|hops| hops as u8)
+}
+
+pub(super) fn filters(text: &str) -> Result<u64, String> {
+    whole(text, 1, 1_000_000, "1000000")
+}
+
+/// A path is told host by host, so that a walk without end is of no use.
+pub(super) fn walk(text: &str) -> Result<u32, String> {
+    whole(text, 0, 1000, "1000").map(|steps| steps as u32)
 }
 
 fn is_host_name(host: &str) -> bool {
@@ -242,6 +272,23 @@ mod tests {
         {
             assert!(peer(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn links_have_a_name_and_perhaps_an_address() {
+        for (text, shown) in [
+            ("cache-2", "cache-2"),
+            ("cache-2@10.0.0.1:7447", "cache-2@tcp/10.0.0.1:7447"),
+            ("b@tcp/[::1]:7447", "b@tcp/[::1]:7447"),
+        ] {
+            assert_eq!(link(text).unwrap().to_string(), shown);
+        }
+        for text in ["", "@", "b@", "@b:1", "b@c", "a b", "b@c:0", "cache-2:7447", "b@c@d:1"] {
+            assert!(link(text).unwrap_err().contains("cache-2@cache-2:7447"), "{text}");
+        }
+        assert!(entry("bloom").unwrap_err().contains("attenuated"));
+        assert_eq!(depth("256").unwrap_err(), "a whole number from 1 to 255 is needed");
+        assert!(depth("0").is_err() && filters("0").is_err() && walk("1001").is_err());
     }
 
     #[test]

@@ -9,13 +9,13 @@
 //! have   (19) homes: each name, life, epoch, hops
 //! query  (20) id: host, life, number; hops, limit, walk, patience in ms, key
 //! reply  (21) id, 0 more to come | 1 done | 2 done but somebody did not answer, walk,
-//!             holders: each name, hops
+//!             holders: each the path to it, number of hosts and names, the sender's first
 //! ```
 //!
 //! Names, schemes and numbers are written as in the replica protocol. Always true: any bytes
 //! decode to a message or an error; names, lists and keys are bounded before they are believed.
 
-use super::event::QueryId;
+use super::event::{Holder, MOST_PATH, QueryId};
 use super::plan::{EntryKind, Plan};
 use super::table::Filters;
 use crate::codec::{DecodeError, Reader, put_varint};
@@ -127,7 +127,7 @@ pub(crate) struct Reply {
     pub(crate) is_complete: bool,
     /// Steps of the walk that were not spent.
     pub(crate) walk: u32,
-    pub(crate) holders: Vec<(Name, u32)>,
+    pub(crate) holders: Vec<Holder>,
 }
 
 const VERSION: u8 = 1;
@@ -157,6 +157,22 @@ pub fn set_of(message: &[u8]) -> Option<Name> {
     let [version, kind] = reader.array().ok()?;
     let known = version == VERSION && (ADVERT..=REPLY).contains(&kind);
     name(&mut reader).ok().filter(|_| known)
+}
+
+/// The set of a message that concerns even a host which has never heard of the set: it tells
+/// of a home within range, or asks who holds a key. `None` for others, and for anything that is
+/// no message.
+#[must_use]
+pub fn opens(message: &[u8]) -> Option<Name> {
+    set_of(message)?;
+    let (set, message) = Message::decode(message).ok()?;
+    let opens = match message {
+        Message::Advert(_) | Message::Query(_) => true,
+        // A sum of nothing is 0; of something, once in 2^64.
+        Message::Hello(hello) => hello.sum != 0,
+        Message::Reach(_) | Message::Have(_) | Message::Reply(_) => false,
+    };
+    opens.then_some(set)
 }
 
 impl Message {
@@ -350,9 +366,9 @@ impl Reply {
         });
         put_varint(out, self.walk.into());
         put_varint(out, self.holders.len() as u64);
-        for (holder, hops) in &self.holders {
-            put_name(out, holder);
-            put_varint(out, (*hops).into());
+        for Holder { path } in &self.holders {
+            put_varint(out, path.len() as u64);
+            path.iter().for_each(|host| put_name(out, host));
         }
     }
 
@@ -367,7 +383,12 @@ impl Reply {
         let walk = reader.varint32()?;
         let mut holders = Vec::new();
         for _ in 0..bounded(reader, MOST_HOLDERS as u64)? {
-            holders.push((name(reader)?, reader.varint32()?));
+            let hosts = bounded(reader, MOST_PATH as u64)?;
+            if hosts == 0 {
+                return Err(DecodeError::Malformed("a path has an end"));
+            }
+            let path = (0..hosts).map(|_| name(reader)).collect::<Result<_, _>>()?;
+            holders.push(Holder { path });
         }
         Ok(Self { id, done, is_complete, walk, holders })
     }

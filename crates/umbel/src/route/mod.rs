@@ -30,8 +30,8 @@ mod tests;
 mod union;
 mod visit;
 
-pub use event::{Counters, Event, Located, QueryId};
-pub use message::{advert_bytes, reach_bytes, set_of};
+pub use event::{Counters, Event, Holder, Located, QueryId, Search};
+pub use message::{advert_bytes, opens, reach_bytes, set_of};
 pub use plan::{EntryKind, Plan, UnknownKind};
 pub use router::{Config, Router, Survey, Transmit};
 pub use table::{Filters, HomeId, LinkId, Match, Refusal, Stored, Table};

@@ -253,6 +253,19 @@ impl Table {
         found
     }
 
+    /// The homes whose filters claim a key, each once; `None` where entries do not keep homes
+    /// apart.
+    #[must_use]
+    pub fn homes_claiming(&self, hash: KeyHash) -> Option<Vec<HomeId>> {
+        if self.kind != EntryKind::Cubf {
+            return None;
+        }
+        let mut homes = self.owners_claiming(hash);
+        homes.sort_unstable();
+        homes.dedup();
+        Some(homes)
+    }
+
     /// How far a home is over a link, if it was admitted.
     #[must_use]
     pub fn distance(&self, link: LinkId, home: HomeId) -> Option<u8> {
@@ -395,7 +408,8 @@ impl Table {
         true
     }
 
-    fn columns_claiming(&self, hash: KeyHash) -> Vec<(LinkId, Option<u8>)> {
+    /// The homes whose columns claim a key, one as often as it has such columns.
+    fn owners_claiming(&self, hash: KeyHash) -> Vec<HomeId> {
         let mut candidates = Candidates::new();
         self.bank.who(hash, &mut candidates);
         // By far the most links lead to nothing that is asked for.
@@ -404,9 +418,13 @@ impl Table {
         }
         let mut columns = Vec::new();
         candidates.extend_ids(&mut columns);
+        columns.iter().filter_map(|column| self.owners.get(column)).copied().collect()
+    }
+
+    fn columns_claiming(&self, hash: KeyHash) -> Vec<(LinkId, Option<u8>)> {
         let mut nearest: Vec<(LinkId, Option<u8>)> = Vec::new();
-        let owners = columns.iter().filter_map(|column| self.owners.get(column));
-        for (link, hops) in owners.flat_map(|home| self.via(*home)) {
+        let owners = self.owners_claiming(hash);
+        for (link, hops) in owners.iter().flat_map(|home| self.via(*home)) {
             match nearest.iter_mut().find(|(other, _)| other == link) {
                 Some((_, best)) => *best = (*best).min(Some(*hops)),
                 None => nearest.push((*link, Some(*hops))),

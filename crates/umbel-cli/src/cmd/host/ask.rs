@@ -160,6 +160,8 @@ pub(super) struct Printer {
 struct Held<'a> {
     key: JsonKey<'a>,
     hosts: Vec<JsonKey<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paths: Option<Vec<Vec<JsonKey<'a>>>>,
 }
 
 /// A name, and its longest announced prefix if there is one.
@@ -188,7 +190,7 @@ impl Printer {
         self.found += u64::from(!hosts.is_empty());
         if self.json {
             let hosts = hosts.iter().map(|host| JsonKey::of(host)).collect();
-            return self.element(&Held { key: JsonKey::of(key), hosts });
+            return self.element(&Held { key: JsonKey::of(key), hosts, paths: None });
         }
         self.line(&[key, b"\t", &hosts.join(&b' ')])
     }
@@ -210,6 +212,21 @@ impl Printer {
             Some((prefix, hosts)) => self.line(&[name, b"\t", prefix, b"\t", &hosts.join(&b' ')]),
             None => self.line(&[name, b"\t-"]),
         }
+    }
+
+    /// Ways to the hosts, which stand at their ends.
+    pub(super) fn paths(&mut self, key: &[u8], paths: &[Vec<&[u8]>]) -> io::Result<()> {
+        self.found += u64::from(!paths.is_empty());
+        if self.json {
+            let hosts = paths.iter().filter_map(|path| path.last()).map(|host| JsonKey::of(host));
+            let hosts = hosts.collect();
+            let paths =
+                paths.iter().map(|path| path.iter().map(|host| JsonKey::of(host)).collect());
+            let paths = Some(paths.collect());
+            return self.element(&Held { key: JsonKey::of(key), hosts, paths });
+        }
+        let ways: Vec<Vec<u8>> = paths.iter().map(|path| path.join(&b" > "[..])).collect();
+        self.line(&[key, b"\t", &ways.join(&b", "[..])])
     }
 
     fn line(&mut self, parts: &[&[u8]]) -> io::Result<()> {

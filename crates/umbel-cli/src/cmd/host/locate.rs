@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
+use redis::Value;
 
 use super::ask::{Printer, found};
 use super::keys::Keys;
@@ -16,11 +17,16 @@ use crate::progress::Progress;
 #[command(after_help = "\
 Prints each key, a tab and the names of the hosts that confirmed it. Every confirmation
 and every denial goes into the false positive rate that umbel info shows as measured.
+In an overlay a query is routed from host to host: at most --hops far along the filters
+that claim the key. With --path each holder is printed with the hosts on the way to it.
+With --json: {\"keys\": [{\"key\": \"a\", \"hosts\": [\"cache-1\"]}], \"asked\": 1, \"count\": 1};
+with --path every key has \"paths\" too, a list of names for each host.
 Exit status as grep's: 0 if some key was located, 1 if none, 2 for errors.
 
 Examples:
   umbel locate images layer/4f53
-  umbel locate images layer/4f53 --timeout 50 --json")]
+  umbel locate images layer/4f53 --timeout 50 --json
+  umbel locate images layer/4f53 --hops 3 --path")]
 pub(crate) struct Locate {
     /// Set
     #[arg(value_parser = set_name)]
@@ -30,6 +36,12 @@ pub(crate) struct Locate {
     /// Milliseconds to wait for the hosts [default: the asked host's own]
     #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
     timeout: Option<u64>,
+    /// Hops that the query follows filters, in an overlay [default: as far as filters travel]
+    #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]
+    hops: Option<u8>,
+    /// Print the hosts on the way to each holder
+    #[arg(long)]
+    path: bool,
     #[command(flatten)]
     options: Options,
 }
@@ -46,16 +58,35 @@ impl Locate {
     /// Key by key: each waits for other hosts, and a reader should not wait for all.
     fn locate(&self, printer: &mut Printer) -> anyhow::Result<()> {
         let mut client = self.options.at.connect()?;
-        let timeout = self.timeout.map(|timeout| timeout.to_string());
+        let limits = [
+            ("TIMEOUT", self.timeout.map(|timeout| timeout.to_string())),
+            ("HOPS", self.hops.map(|hops| hops.to_string())),
+        ];
         self.keys.listed().read(&Progress::none(), &mut |key| {
             let mut words: Vec<&[u8]> = vec![b"UMBEL.LOCATE", self.set.as_bytes(), key];
-            if let Some(timeout) = &timeout {
-                words.extend([&b"TIMEOUT"[..], timeout.as_bytes()]);
+            for (word, value) in &limits {
+                if let Some(value) = value {
+                    words.extend([word.as_bytes(), value.as_bytes()]);
+                }
+            }
+            if self.path {
+                words.push(b"WITHPATH");
             }
             let answer = client.ask(&words)?;
-            let hosts = texts(&answer).ok_or_else(|| wrong_answer(client.address(), &answer))?;
+            let printed = if self.path {
+                paths(&answer).map(|paths| printer.paths(key, &paths))
+            } else {
+                texts(&answer).map(|hosts| printer.hosts(key, &hosts))
+            };
+            let printed = printed.ok_or_else(|| wrong_answer(client.address(), &answer))?;
             printer.asked += 1;
-            checked(printer.hosts(key, &hosts).and_then(|()| printer.flush()))
+            checked(printed.and_then(|()| printer.flush()))
         })
     }
+}
+
+/// Lists of names, none of them empty.
+fn paths(answer: &Value) -> Option<Vec<Vec<&[u8]>>> {
+    let Value::Array(paths) = answer else { return None };
+    paths.iter().map(|path| texts(path).filter(|path| !path.is_empty())).collect()
 }

@@ -185,6 +185,7 @@ impl Kind {
             Self::Integer => "integer",
             Self::Double => "double",
             Self::Pattern => "pattern",
+            Self::Token => "pure-token",
         }
     }
 }

@@ -108,6 +108,8 @@ enum Kind {
     Integer,
     Double,
     Pattern,
+    /// A word that stands for itself.
+    Token,
 }
 
 impl Argument {
@@ -127,8 +129,16 @@ impl Argument {
         Self { token: Some(token), optional: true, ..self }
     }
 
+    /// A word that may be said, and means something by itself.
+    const fn flag(name: &'static str, token: &'static str) -> Self {
+        Self::new(name, Kind::Token).after(token)
+    }
+
     /// How many words it is if it is said: its own, and those before it.
     fn words(&self) -> usize {
+        if self.kind == Kind::Token {
+            return 1;
+        }
         let spaced = |text: &str| text.split(' ').count();
         spaced(self.name) + self.token.map_or(0, spaced)
     }
@@ -182,7 +192,10 @@ impl Command {
             let word = argument.token.map(|token| format!("{token} ")).unwrap_or_default();
             let repeat =
                 if argument.multiple { format!(" [{} ...]", argument.name) } else { String::new() };
-            let one = format!("{word}{}{repeat}", argument.name);
+            let one = match (argument.kind, argument.token) {
+                (Kind::Token, Some(token)) => token.to_owned(),
+                _ => format!("{word}{}{repeat}", argument.name),
+            };
             text += &if argument.optional { format!(" [{one}]") } else { format!(" {one}") };
         }
         text
@@ -275,11 +288,25 @@ fn number<T: std::str::FromStr + PartialOrd>(
 fn options<'a>(
     arguments: &Arguments<'a, '_>,
     from: usize,
+    read: impl FnMut(&str, &'a [u8]) -> Result<bool, Refusal>,
+) -> Result<(), Refusal> {
+    options_and_flags(arguments, from, &[], read)
+}
+
+/// As [`options`], with words among them that have no argument.
+fn options_and_flags<'a>(
+    arguments: &Arguments<'a, '_>,
+    from: usize,
+    flags: &[&str],
     mut read: impl FnMut(&str, &'a [u8]) -> Result<bool, Refusal>,
 ) -> Result<(), Refusal> {
     let mut rest = arguments.from(from);
     while let Some(word) = rest.next() {
         let word = excerpt(word).to_ascii_uppercase();
+        if flags.contains(&&*word) {
+            read(&word, &[])?;
+            continue;
+        }
         let value =
             rest.next().ok_or_else(|| format!("{word} is the last word; its value is missing"))?;
         if !read(&word, value)? {

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use umbel::replica::Policy;
 
-use super::{number, options, set};
+use super::{number, options, options_and_flags, set};
 use crate::resp::burst::{Context, Refusal};
 use crate::resp::request::Arguments;
-use crate::resp::slow::Slow;
+use crate::resp::slow::{Limits, Slow};
 use crate::{HostError, Lifetime, Reserve};
 
 /// Why this host refuses, in its own words.
@@ -51,16 +51,23 @@ pub(super) fn missing(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
 }
 
 pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
-    let mut timeout = None;
-    options(&arguments, 3, |word, value| {
-        const REFUSAL: &str = "TIMEOUT takes whole milliseconds, 1 to 3600000";
-        if word == "TIMEOUT" {
-            timeout = Some(Duration::from_millis(number(value, 1..=3_600_000, REFUSAL)?));
+    const TIMEOUT: &str = "TIMEOUT takes whole milliseconds, 1 to 3600000";
+    const HOPS: &str = "HOPS takes a whole number of hops, 1 to 255";
+    let (mut limits, mut with_path) = (Limits::default(), false);
+    options_and_flags(&arguments, 3, &["WITHPATH"], |word, value| {
+        match word {
+            "TIMEOUT" => {
+                let timeout = number(value, 1..=3_600_000, TIMEOUT)?;
+                limits.timeout = Some(Duration::from_millis(timeout));
+            }
+            "HOPS" => limits.hops = Some(number(value, 1..=255, HOPS)?),
+            "WITHPATH" => with_path = true,
+            _ => return Ok(false),
         }
-        Ok(word == "TIMEOUT")
+        Ok(true)
     })?;
     let key = arguments.get(2).unwrap_or_default().to_vec();
-    Ok(Slow::Locate { set: set(&arguments)?.to_owned(), key, timeout })
+    Ok(Slow::Locate { set: set(&arguments)?.to_owned(), key, limits, with_path })
 }
 
 pub(super) fn hosts(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {

@@ -276,10 +276,16 @@ pub(super) static TABLE: &[Command] = &[
     ),
     about_set(
         "UMBEL.LOCATE",
-        &[SET, KEY, Argument::new("milliseconds", Kind::Integer).after("TIMEOUT")],
+        &[
+            SET,
+            KEY,
+            Argument::new("milliseconds", Kind::Integer).after("TIMEOUT"),
+            Argument::new("hops", Kind::Integer).after("HOPS"),
+            Argument::flag("with-path", "WITHPATH"),
+        ],
         READ_SLOWLY,
-        "The hosts that hold a key, each asked and confirmed.",
-        "O(N) in the number of candidates, a round trip to them",
+        "The hosts that hold a key, each asked and confirmed; in an overlay by a routed query.",
+        "O(N) in the number of candidates, a round trip to them; in an overlay O(N) in the hosts on the way",
         Action::Slow(sets::locate),
     ),
     about_set(

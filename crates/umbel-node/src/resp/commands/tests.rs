@@ -34,7 +34,7 @@ fn the_number_of_arguments_follows_from_them() {
     assert_eq!((arity("UMBEL.ADDEX"), arity("COMMAND"), arity("CLIENT")), (-4, -1, -2));
     assert_eq!(accepted("ECHO"), [2]);
     assert_eq!(accepted("PING"), [1, 2]);
-    assert_eq!(accepted("UMBEL.LOCATE"), [3, 4, 5]);
+    assert_eq!(accepted("UMBEL.LOCATE"), [3, 4, 5, 6, 7, 8]);
     assert_eq!(accepted("UMBEL.MATCH"), [3, 4, 5]);
     assert_eq!(accepted("UMBEL.ADD"), (3..12).collect::<Vec<_>>());
     assert_eq!(accepted("HELLO"), (1..8).collect::<Vec<_>>());
@@ -54,7 +54,10 @@ fn a_match_waits_for_others_only_if_it_is_to_be_confirmed() {
 fn syntax_reads_as_people_write_it() {
     let syntax = |name: &str| find(name.as_bytes()).unwrap().syntax();
     assert_eq!(syntax("UMBEL.ADD"), "UMBEL.ADD set key [key ...]");
-    assert_eq!(syntax("UMBEL.LOCATE"), "UMBEL.LOCATE set key [TIMEOUT milliseconds]");
+    assert_eq!(
+        syntax("UMBEL.LOCATE"),
+        "UMBEL.LOCATE set key [TIMEOUT milliseconds] [HOPS hops] [WITHPATH]"
+    );
     assert_eq!(syntax("INFO"), "INFO [section [section ...]]");
     assert_eq!(syntax("HELLO"), "HELLO [protover] [AUTH username password] [SETNAME clientname]");
 }

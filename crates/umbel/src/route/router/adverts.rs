@@ -4,25 +4,35 @@ use std::time::Duration;
 
 use super::{Published, Router, coded};
 use crate::catalogue::Catalogue;
-use crate::replica::Name;
 use crate::replica::publisher::Publication;
+use crate::replica::{Home, Name};
 use crate::route::heard::Said;
 use crate::route::message::{Advert, Facts, LONGEST_PART, Message, Reach, Version};
 use crate::route::table::{HomeId, LinkId};
 
 impl<C: Catalogue> Router<C> {
     pub(super) fn publish_if_due(&mut self, now: Duration) {
-        if let Some(publication) = self.own.poll(now) {
+        if let Some(publication) = self.own.as_mut().and_then(|home| home.poll(now)) {
             self.published(publication);
         }
         self.tell_news();
     }
 
+    /// Publishes everything of the own set, clears included; whether there is one. Neighbours
+    /// hear of it with the next news.
+    pub(super) fn publish_everything(&mut self, now: Duration) -> bool {
+        let Some(home) = &mut self.own else { return false };
+        let publication = home.publish(now);
+        self.published(publication);
+        true
+    }
+
     /// Takes note of an own update.
-    pub(super) fn published(&mut self, publication: Publication) {
-        let image = self.own.kept();
+    fn published(&mut self, publication: Publication) {
+        let Some(image) = self.own.as_ref().map(Home::kept) else { return };
         let before = self.published.as_ref().map(|published| published.version.epoch);
-        let epoch = before.map_or(crate::replica::Epoch(1), crate::replica::Epoch::next);
+        let epoch = self.epoch.next();
+        self.epoch = epoch;
         let delta = match publication.changes {
             Some(changes) if !publication.from_nothing => before.map(|before| (before, changes)),
             _ => None,
@@ -43,7 +53,7 @@ impl<C: Catalogue> Router<C> {
     pub(super) fn facts(&self) -> Facts {
         let offered = |link: &super::Link| link.offered(self.table.filters(link.id));
         Facts {
-            items: self.own.catalogue().len(),
+            items: self.own.as_ref().map_or(0, |home| home.catalogue().len()),
             links: self.links.len() as u64,
             filters: self.links.values().map(offered).sum(),
         }

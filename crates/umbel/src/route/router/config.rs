@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::key_hash::KeyHasher;
-use crate::replica::{Incarnation, Intervals, Name, Policy};
+use crate::replica::{Epoch, Incarnation, Intervals, Name, Policy};
 use crate::route::Plan;
 
 /// What a router is told once, when it starts.
@@ -13,6 +13,8 @@ pub struct Config {
     pub name: Name,
     /// This life of it: see [`Incarnation::next`].
     pub incarnation: Incarnation,
+    /// The last update that an earlier router of this life published; 0 if there was none.
+    pub epoch: Epoch,
     /// The set that is routed: a host has a router for each.
     pub set: Name,
     /// How everybody in the overlay hashes keys.
@@ -55,6 +57,7 @@ impl Config {
         Self {
             name,
             incarnation,
+            epoch: Epoch(0),
             set,
             hasher,
             plan,

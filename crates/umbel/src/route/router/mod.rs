@@ -19,6 +19,7 @@
 mod adverts;
 mod config;
 mod learning;
+mod own;
 mod queries;
 mod replan;
 
@@ -39,7 +40,7 @@ use crate::codec::{DecodeError, Reader};
 use crate::params::ParamError;
 use crate::replica::image::Image;
 use crate::replica::paged::{MOST_COMPONENTS, Target, decode_changes, encode_changes};
-use crate::replica::{Epoch, Home, Name, Policy};
+use crate::replica::{Epoch, Home, Incarnation, Name};
 use crate::scheme::Scheme;
 
 /// A message that is to be sent over a link.
@@ -103,7 +104,10 @@ const QUEUE: usize = 65_536;
 pub struct Router<C> {
     config: Config,
     plan: Numbered,
-    own: Home<C>,
+    /// The own keys, if this host is a home.
+    own: Option<Home<C>>,
+    /// The last update that was published of them.
+    epoch: Epoch,
     /// What was published of the own set.
     published: Option<Published>,
     /// Neighbours that the driver says there are.
@@ -135,13 +139,22 @@ impl<C: Catalogue> Router<C> {
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory.
     pub fn new(now: Duration, config: Config, catalogue: C) -> Result<Self, ParamError> {
+        let mut router = Self::without_keys(now, config)?;
+        router.own(now, catalogue)?;
+        Ok(router)
+    }
+
+    /// A host that has no links yet and no keys: it passes on what others say and ask.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges.
+    pub fn without_keys(now: Duration, config: Config) -> Result<Self, ParamError> {
         let (plan, hasher) = (config.plan, config.hasher);
-        let (policy, intervals) = (config.policy, config.intervals);
-        let own =
-            Home::of_shape(hasher, plan.shape()?, plan.capacity(), policy, intervals, catalogue)?;
-        let mut router = Self {
+        plan.shape()?;
+        Ok(Self {
             plan: Numbered { number: 0, by: config.name.clone(), plan },
-            own,
+            own: None,
+            epoch: config.epoch,
             published: None,
             neighbours: BTreeSet::new(),
             links: BTreeMap::new(),
@@ -161,51 +174,7 @@ impl<C: Catalogue> Router<C> {
             events: VecDeque::new(),
             counters: Counters::default(),
             config,
-        };
-        router.publish(now);
-        Ok(router)
-    }
-
-    // ---- the own set
-
-    /// Adds a key; whether it is new.
-    pub fn add(&mut self, now: Duration, key: &[u8]) -> bool {
-        let new = self.own.add(now, key);
-        self.publish_if_due(now);
-        new
-    }
-
-    /// Adds many keys at once, so that they make one update at most; how many are new.
-    pub fn add_many<K: AsRef<[u8]>>(&mut self, now: Duration, keys: &[K]) -> u64 {
-        let new = keys.iter().filter(|key| self.own.add(now, key.as_ref())).count();
-        self.publish_if_due(now);
-        new as u64
-    }
-
-    /// Removes a key; whether it was held.
-    pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
-        let held = self.own.remove(now, key);
-        self.publish_if_due(now);
-        held
-    }
-
-    /// Publishes everything now, clears included.
-    pub fn publish(&mut self, now: Duration) {
-        let publication = self.own.publish(now);
-        self.published(publication);
-        self.tell_news();
-    }
-
-    /// Another policy, from now on.
-    pub fn set_policy(&mut self, now: Duration, policy: Policy) {
-        self.own.set_policy(policy);
-        self.publish_if_due(now);
-    }
-
-    /// The own set.
-    #[must_use]
-    pub const fn home(&self) -> &Home<C> {
-        &self.own
+        })
     }
 
     // ---- questions
@@ -228,6 +197,31 @@ impl<C: Catalogue> Router<C> {
     pub fn claiming(&self, key: &[u8]) -> Vec<&Name> {
         let found = self.table.matches(self.config.hasher.hash(key));
         found.iter().filter_map(|found| self.link_names.get(&found.link)).collect()
+    }
+
+    /// The homes within range that may hold a key, in the order of their names; `None` where
+    /// entries do not keep homes apart: only a CUBF does.
+    #[must_use]
+    pub fn who(&self, key: &[u8]) -> Option<Vec<&Name>> {
+        let homes = self.table.homes_claiming(self.config.hasher.hash(key))?;
+        let mut names: Vec<&Name> =
+            homes.iter().filter_map(|home| self.home_names.get(home)).collect();
+        names.sort_unstable();
+        Some(names)
+    }
+
+    /// The life and the last update of a home within range.
+    #[must_use]
+    pub fn version_of(&self, home: &Name) -> Option<(Incarnation, Epoch)> {
+        let version = self.homes.get(home)?.published.version;
+        Some((version.incarnation, version.epoch))
+    }
+
+    /// Keys that the other homes within range say they hold.
+    #[must_use]
+    pub fn items_in_range(&self) -> u64 {
+        let items = self.homes.values().map(|known| known.published.facts.items);
+        items.fold(0, u64::saturating_add)
     }
 
     /// Filters that a neighbour's link holds, and the chance that it claims a stranger.
@@ -351,10 +345,8 @@ impl<C: Catalogue> Router<C> {
     pub fn poll_timeout(&self) -> Duration {
         let query = self.timers.first().map(|(when, _)| *when);
         let silent = self.links.values().map(|link| link.heard_at + self.config.silence).min();
-        [query, silent, self.own.next_timeout()]
-            .into_iter()
-            .flatten()
-            .fold(self.next_hello, Duration::min)
+        let own = self.own.as_ref().and_then(Home::next_timeout);
+        [query, silent, own].into_iter().flatten().fold(self.next_hello, Duration::min)
     }
 
     /// Checks the table, and that what is known and what is admitted are the same homes.

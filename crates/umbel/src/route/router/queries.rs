@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::Router;
 use crate::catalogue::Catalogue;
 use crate::replica::Name;
-use crate::route::event::{Event, Located, QueryId};
+use crate::route::event::{Event, Holder, Located, QueryId, Search};
 use crate::route::message::{LONGEST_KEY, MOST_HOLDERS, Message, Query, Reply};
 use crate::route::table::LinkId;
 use crate::route::visit::{Asked, Forward, Visit};
@@ -24,7 +24,7 @@ pub(super) struct Passing {
     key: Vec<u8>,
     /// The neighbour that asked; `None` if it was asked here.
     from: Option<Name>,
-    holders: BTreeMap<Name, u32>,
+    holders: BTreeMap<Name, Holder>,
     /// What was sent on, to send it again.
     sent: Vec<Forward>,
     tries: u32,
@@ -49,31 +49,36 @@ impl<C: Catalogue> Router<C> {
     ///
     /// A key longer than 64 KiB is held by nobody.
     pub fn locate(&mut self, now: Duration, key: &[u8], hops: Option<u8>) -> QueryId {
+        let hops = hops.unwrap_or(self.plan.plan.depth);
+        let (walk, patience) = (self.config.walk, self.config.patience);
+        self.search(now, key, Search { hops, walk, patience })
+    }
+
+    /// As [`Self::locate`], within limits of the caller's own.
+    pub fn search(&mut self, now: Duration, key: &[u8], search: Search) -> QueryId {
         self.next_query += 1;
         let (host, incarnation) = (self.config.name.clone(), self.config.incarnation);
         let id = QueryId { host, incarnation, number: self.next_query };
-        let hops = hops.unwrap_or(self.plan.plan.depth);
-        let asked = Asked { from: None, hops, limit: hops, walk: self.config.walk };
-        if self.own.contains(key) {
-            let (query, holder) = (id.clone(), self.config.name.clone());
-            self.event(Event::Found { query: query.clone(), holder: holder.clone(), hops: 0 });
-            self.event(Event::Located(Located {
-                query,
-                holders: vec![(holder, 0)],
-                is_complete: true,
-            }));
+        let Search { hops, walk, patience } = search;
+        if self.holds(key) {
+            let (query, holder) = (id.clone(), Holder::itself(&self.config.name));
+            self.event(Event::Found { query: query.clone(), holder: holder.clone() });
+            self.located(Located { query, holders: vec![holder], is_complete: true });
         } else if key.len() > LONGEST_KEY || self.passing.len() >= MOST_QUERIES {
-            let is_complete = key.len() > LONGEST_KEY;
-            self.event(Event::Located(Located {
-                query: id.clone(),
-                holders: Vec::new(),
-                is_complete,
-            }));
+            let (query, is_complete) = (id.clone(), key.len() > LONGEST_KEY);
+            self.located(Located { query, holders: Vec::new(), is_complete });
         } else {
-            let deadline = now + self.config.patience;
-            self.pass(now, &id, asked, None, key.to_vec(), deadline);
+            let asked = Asked { from: None, hops, limit: hops, walk };
+            self.pass(now, &id, asked, None, key.to_vec(), now + patience);
         }
         id
+    }
+
+    /// A query that was asked here is done.
+    fn located(&mut self, located: Located) {
+        self.counters.asked += 1;
+        self.counters.not_found += u64::from(located.holders.is_empty());
+        self.event(Event::Located(located));
     }
 
     pub(super) fn handle_query(&mut self, now: Duration, from: &Name, query: Query) {
@@ -88,8 +93,9 @@ impl<C: Catalogue> Router<C> {
                 (_, false) => self.reply(from, id, walk, Vec::new()),
             };
         }
-        if self.own.contains(&key) {
-            return self.reply(from, id, walk, vec![(self.config.name.clone(), 0)]);
+        if self.holds(&key) {
+            self.counters.answered += 1;
+            return self.reply(from, id, walk, vec![Holder::itself(&self.config.name)]);
         }
         if self.passing.len() >= MOST_QUERIES || id.host == self.config.name {
             self.counters.dropped += u64::from(id.host != self.config.name);
@@ -100,7 +106,7 @@ impl<C: Catalogue> Router<C> {
         self.pass(now, &id, asked, Some(from.clone()), key, now + patience);
     }
 
-    fn reply(&mut self, to: &Name, id: QueryId, walk: u32, holders: Vec<(Name, u32)>) {
+    fn reply(&mut self, to: &Name, id: QueryId, walk: u32, holders: Vec<Holder>) {
         let reply = Reply { id, done: true, is_complete: true, walk, holders };
         self.send(to, &Message::Reply(reply));
     }
@@ -187,6 +193,9 @@ impl<C: Catalogue> Router<C> {
 
     pub(super) fn handle_reply(&mut self, now: Duration, from: &Name, reply: Reply) {
         let Some(link) = self.links.get(from).map(|link| link.id) else { return };
+        if reply.holders.iter().any(|holder| holder.path.first() != Some(from)) {
+            return self.refuse(from, String::from("its path does not begin with its sender"));
+        }
         let Reply { id, done, is_complete, walk, holders } = reply;
         let Some(passing) = self.passing.get_mut(&id) else { return };
         if passing.answer.is_some() || !passing.visit.waiting().contains(&link) {
@@ -194,11 +203,12 @@ impl<C: Catalogue> Router<C> {
         }
         let found = !holders.is_empty();
         let mut new = Vec::new();
-        for (holder, hops) in holders {
-            let hops = hops.saturating_add(1);
-            if passing.holders.len() < MOST_HOLDERS && !passing.holders.contains_key(&holder) {
-                passing.holders.insert(holder.clone(), hops);
-                new.push((holder, hops));
+        for holder in holders {
+            let (name, room) = (holder.name().clone(), passing.holders.len() < MOST_HOLDERS);
+            if room && !passing.holders.contains_key(&name) {
+                let holder = holder.told_by(&self.config.name);
+                passing.holders.insert(name, holder.clone());
+                new.push(holder);
             }
         }
         if !passing.holders.is_empty() {
@@ -214,8 +224,8 @@ impl<C: Catalogue> Router<C> {
         let (to, is_idle) = (passing.from.clone(), passing.visit.is_idle());
         match to {
             None => {
-                for (holder, hops) in new {
-                    self.event(Event::Found { query: id.clone(), holder, hops });
+                for holder in new {
+                    self.event(Event::Found { query: id.clone(), holder });
                 }
             }
             // At the end everything is told at once.
@@ -268,8 +278,7 @@ impl<C: Catalogue> Router<C> {
     fn finish(&mut self, now: Duration, id: &QueryId) {
         let (linger, retry) = (self.config.patience, self.config.retry);
         let Some(passing) = self.passing.get_mut(id) else { return };
-        let holders: Vec<(Name, u32)> =
-            passing.holders.iter().map(|(name, hops)| (name.clone(), *hops)).collect();
+        let holders: Vec<Holder> = passing.holders.values().cloned().collect();
         let (to, is_complete) = (passing.from.clone(), passing.is_complete);
         let walk = passing.visit.walk();
         let reply = Reply { id: id.clone(), done: true, is_complete, walk, holders };
@@ -279,8 +288,7 @@ impl<C: Catalogue> Router<C> {
         match to {
             Some(to) => drop(self.send(&to, &Message::Reply(reply))),
             None => {
-                let located = Located { query: id.clone(), holders: reply.holders, is_complete };
-                self.event(Event::Located(located));
+                self.located(Located { query: id.clone(), holders: reply.holders, is_complete });
             }
         }
     }

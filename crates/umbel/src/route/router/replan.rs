@@ -16,10 +16,10 @@ use crate::route::message::Numbered;
 use crate::route::plan::Plan;
 use crate::route::table::Table;
 
-/// Averages over this host and all homes within range.
+/// Averages over this host, if it is a home, and all homes within range.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Survey {
-    /// Hosts that it is made of.
+    /// Homes that it is made of.
     pub hosts: u64,
     /// Keys of a home.
     pub items: f64,
@@ -39,16 +39,17 @@ impl<C: Catalogue> Router<C> {
     /// What the overlay is like, as far as it is known here.
     #[must_use]
     pub fn survey(&self) -> Survey {
-        let own = self.facts();
-        let others = self.homes.values().map(|known| known.published.facts);
-        let (mut hosts, mut items, mut links, mut filters) = (0, 0.0, 0.0, 0.0);
-        for facts in others.chain([own]) {
-            hosts += 1;
+        let here = self.facts();
+        // Links and filters are counted here, too; keys only if this host is a home.
+        let hosts = self.homes.len() as u64 + u64::from(self.own.is_some());
+        let (mut items, mut links, mut filters) = (0.0, 0.0, 0.0);
+        for facts in self.homes.values().map(|known| known.published.facts).chain([here]) {
             items += facts.items as f64;
             links += facts.links as f64;
             filters += facts.filters as f64;
         }
-        Survey { hosts, items: items / hosts as f64, filters: filters / f64::max(links, 1.0) }
+        let items = items / hosts.max(1) as f64;
+        Survey { hosts, items, filters: filters / f64::max(links, 1.0) }
     }
 
     /// Proposes another plan if the overlay measures itself and has drifted from this one.
@@ -92,8 +93,7 @@ impl<C: Catalogue> Router<C> {
             || differs(here.filters, said.filters)
             || differs(here.items, said.items)
         {
-            let publication = self.own.publish(now);
-            self.published(publication);
+            self.publish_everything(now);
         }
     }
 
@@ -108,7 +108,8 @@ impl<C: Catalogue> Router<C> {
         if !is_newer || !same_kind || shape.bits() > self.config.max_bits {
             return;
         }
-        if self.own.change_shape(now, shape, there.plan.capacity()).is_err() {
+        let capacity = there.plan.capacity();
+        if self.own.as_mut().is_some_and(|home| home.change_shape(now, shape, capacity).is_err()) {
             return;
         }
         self.plan = next.clone();
@@ -116,8 +117,7 @@ impl<C: Catalogue> Router<C> {
         let Plan { items, filters, .. } = self.plan.plan;
         self.event(Event::Replanned { items, filters });
         self.admit_anew();
-        let publication = self.own.publish(now);
-        self.published(publication);
+        self.publish_everything(now);
         let neighbours: Vec<Name> = self.neighbours.iter().cloned().collect();
         neighbours.iter().for_each(|neighbour| self.hello(neighbour));
     }

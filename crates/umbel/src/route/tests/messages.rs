@@ -51,7 +51,7 @@ fn messages() -> Vec<Message> {
             done: true,
             is_complete: false,
             walk: 5,
-            holders: vec![(name("holder"), 2)],
+            holders: vec![Holder { path: vec![name("host"), name("holder")] }],
         }),
     ]
 }
@@ -129,5 +129,32 @@ proptest! {
         if with != 0 && !seal {
             prop_assert_eq!(net.at("b").counters().refused, 1);
         }
+    }
+}
+
+#[test]
+fn only_what_concerns_a_stranger_to_the_set_opens_it() {
+    let opening = messages().iter().filter(|m| opens(&m.encode(&name("set"))).is_some()).count();
+    assert_eq!(opening, 3, "the advert, the hello of a sum, the query");
+    let plan = plan(EntryKind::Cubf, 3, 30, 7);
+    let plan = Numbered { number: 0, by: name("by"), plan };
+    let hello = Message::Hello(Hello { incarnation: Incarnation(5), sum: 0, plan });
+    assert_eq!(opens(&hello.encode(&name("set"))), None, "it tells of nobody");
+    assert_eq!(opens(b""), None);
+    let mut damaged = messages()[0].encode(&name("set"));
+    damaged[9] ^= 1;
+    assert_eq!(opens(&damaged), None);
+}
+
+#[test]
+fn a_path_that_does_not_begin_with_its_sender_is_refused() {
+    let mut net = Net::new(plan(EntryKind::Cubf, 3, 3, 7), &[("a", "b")]);
+    let now = net.now;
+    let id = net.at("a").locate(now, b"key", None);
+    for (path, refused) in [(vec![name("c")], 1), (vec![name("b")], 1)] {
+        let holders = vec![Holder { path }];
+        let reply = Reply { id: id.clone(), done: true, is_complete: true, walk: 0, holders };
+        net.at("a").handle_message(now, &name("b"), &Message::Reply(reply).encode(&name("set")));
+        assert_eq!(net.at("a").counters().refused, refused);
     }
 }

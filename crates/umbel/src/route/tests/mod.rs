@@ -165,7 +165,7 @@ impl Net {
     fn found(&mut self, at: &str, key: &str) -> Option<(String, u32)> {
         let located = self.locate(at, key);
         assert!(located.holders.len() <= 1);
-        located.holders.first().map(|(holder, hops)| (holder.to_string(), *hops))
+        located.holders.first().map(|holder| (holder.name().to_string(), holder.hops()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Filters that travel, queries that follow them.
 
 use super::*;
-use crate::replica::Policy;
+use crate::replica::{Epoch, Policy};
 
 #[test]
 fn a_query_at_e_for_an_item_at_a_goes_along_e_c_b_a_in_the_overlay_of_figure_1() {
@@ -24,6 +24,9 @@ fn a_query_at_e_for_an_item_at_a_goes_along_e_c_b_a_in_the_overlay_of_figure_1()
                 "{kind} {host}"
             );
         }
+        let located = net.locate("E", "of A");
+        let path: Vec<&str> = located.holders[0].path().iter().map(Name::as_str).collect();
+        assert_eq!(path, ["E", "C", "B", "A"], "{kind}");
         // Four hops: beyond the range, and reached by a walk.
         assert_eq!(net.found("E", "of G"), Some(("G".to_owned(), 4)), "{kind}");
     }
@@ -70,7 +73,9 @@ fn the_policy_says_when_neighbours_hear_of_keys() {
     net.settle();
     let now = net.now;
     assert!(net.at("a").add(now, b"late") && !net.at("a").add(now, b"late"));
-    assert_eq!(net.at("a").add_many(now, &["late", "later"]), 1);
+    let mut new = Vec::new();
+    assert!(net.at("a").add_many(now, &["late", "later"], |is_new| new.push(is_new)));
+    assert_eq!(new, [false, true]);
     net.run(Duration::from_secs(1));
     assert!(net.at("c").claiming(b"late").is_empty());
     net.run(Duration::from_secs(6));
@@ -112,7 +117,8 @@ fn every_holder_is_named_once_however_many_ways_lead_to_it() {
         }
         net.settle();
         let located = net.locate("a", "both");
-        let holders: Vec<_> = located.holders.iter().map(|(name, _)| name.to_string()).collect();
+        let holders: Vec<_> =
+            located.holders.iter().map(|holder| holder.name().to_string()).collect();
         assert_eq!(holders, ["c", "e"], "{kind}");
         let found = net.events.iter().filter(|(_, event)| matches!(event, Event::Found { .. }));
         assert_eq!(found.count(), 2);
@@ -127,7 +133,7 @@ fn an_overlay_that_measures_itself_plans_for_what_it_finds() {
         let now = net.now;
         for (host, router) in &mut net.routers {
             let keys: Vec<String> = (0..40).map(|i| format!("{host} {i}")).collect();
-            router.add_many(now, &keys);
+            router.add_many(now, &keys, |_| ());
             router.publish(now);
         }
         net.run(Duration::from_secs(120));
@@ -151,9 +157,76 @@ fn a_filter_longer_than_a_message_comes_in_parts() {
     let mut net = Net::new(plan(EntryKind::Cubf, 2, 120_000, 4), &[("a", "b"), ("b", "c")]);
     let now = net.now;
     let keys: Vec<String> = (0..120_000).map(|i| format!("key {i}")).collect();
-    assert_eq!(net.at("a").add_many(now, &keys), 120_000);
+    assert!(net.at("a").add_many(now, &keys, |is_new| assert!(is_new)));
     net.at("a").publish(now);
     net.settle();
     assert!(net.at("a").counters().advert_bytes_sent > 256 << 10);
     assert_eq!(net.found("c", "key 77777"), Some(("a".to_owned(), 2)));
+}
+
+#[test]
+fn a_host_without_keys_passes_on_what_others_say_and_ask() {
+    let links = line(4);
+    for kind in EntryKind::ALL {
+        let mut net = Net::new(plan(kind, 3, 3, 7), &borrowed(&links));
+        net.stock();
+        net.settle();
+        assert!(net.at("h01").disown().is_some() && net.at("h01").disown().is_none());
+        net.settle();
+        // It is no home any more, and what it held is found nowhere; others are, through it.
+        assert!(net.at("h00").homes().all(|(home, ..)| *home != name("h01")), "{kind}");
+        assert!(net.at("h01").home().is_none() && !net.at("h01").holds(b"of h01"));
+        assert_eq!(net.found("h00", "of h01"), None, "{kind}");
+        assert_eq!(net.found("h00", "of h03"), Some(("h03".to_owned(), 3)), "{kind}");
+        let now = net.now;
+        assert!(!net.at("h01").add(now, b"new") && !net.at("h01").publish(now));
+        // A home again, its updates go on counting: nobody takes them for old ones.
+        let before = net.at("h01").epoch();
+        net.at("h01").own(now, MemoryCatalogue::new()).unwrap();
+        assert!(net.at("h01").add(now, b"of h01 anew") && net.at("h01").publish(now));
+        assert!(net.at("h01").epoch() > before);
+        net.settle();
+        assert_eq!(net.found("h03", "of h01 anew"), Some(("h01".to_owned(), 2)), "{kind}");
+    }
+}
+
+#[test]
+fn homes_are_named_where_entries_keep_them_apart() {
+    for kind in EntryKind::ALL {
+        let mut net = Net::new(plan(kind, 3, 3, 7), &FIGURE_1);
+        net.stock();
+        net.settle();
+        let named = net.at("A").who(b"of F").map(|homes| homes.into_iter().cloned().collect());
+        assert_eq!(named, (kind == EntryKind::Cubf).then(|| vec![name("F")]), "{kind}");
+        assert_eq!(net.at("A").version_of(&name("F")), Some((Incarnation(1), Epoch(2))));
+        assert_eq!(net.at("A").version_of(&name("A")), None);
+    }
+}
+
+#[test]
+fn a_search_keeps_to_limits_of_its_own() {
+    let links = line(6);
+    let mut net = Net::new(plan(EntryKind::Cubf, 3, 3, 7), &borrowed(&links));
+    net.stock();
+    net.settle();
+    let patience = Duration::from_secs(1);
+    let mut holders = |key: &str, hops: u8, walk: u32| {
+        let now = net.now;
+        let id = net.at("h00").search(now, key.as_bytes(), Search { hops, walk, patience });
+        net.run(patience);
+        let located = net.events.iter().find_map(|(_, event)| match event {
+            Event::Located(located) if located.query == id => Some(located.clone()),
+            _ => None,
+        });
+        let located = located.expect("it is over by then");
+        assert!(located.is_complete);
+        located.holders.len()
+    };
+    assert_eq!(holders("of h03", 3, 0), 1);
+    assert_eq!(holders("of h03", 2, 0), 0, "a hop short");
+    assert_eq!(holders("of h05", 3, 0), 0, "beyond the range, without a walk");
+    assert_eq!(holders("of h05", 3, 2), 1, "two steps, then the range");
+    let counters = *net.at("h00").counters();
+    assert_eq!((counters.asked, counters.not_found), (4, 2));
+    assert_eq!(net.at("h03").counters().answered, 1);
 }

@@ -1,0 +1,111 @@
+//! The host's own keys of the set, if it has any: who has none passes on what others say and
+//! ask, and is no home.
+
+use std::time::Duration;
+
+use super::Router;
+use crate::catalogue::Catalogue;
+use crate::params::ParamError;
+use crate::replica::{Epoch, Home, Policy};
+
+impl<C: Catalogue> Router<C> {
+    /// Becomes a home with the keys that a catalogue holds, and publishes them.
+    ///
+    /// # Errors
+    /// If there is no memory; nothing changes then.
+    pub fn own(&mut self, now: Duration, catalogue: C) -> Result<(), ParamError> {
+        let (plan, config) = (&self.plan.plan, &self.config);
+        let (shape, capacity) = (plan.shape()?, plan.capacity());
+        let (policy, intervals) = (config.policy, config.intervals);
+        let home = Home::of_shape(config.hasher, shape, capacity, policy, intervals, catalogue)?;
+        self.own = Some(home);
+        self.publish(now);
+        Ok(())
+    }
+
+    /// Is no home any longer, and takes back what was said; the catalogue, if there was one.
+    pub fn disown(&mut self) -> Option<C> {
+        let home = self.own.take()?;
+        self.published = None;
+        self.news.insert(self.config.name.clone());
+        self.tell_news();
+        Some(home.into_catalogue())
+    }
+
+    /// Adds a key; whether it is new. Not if this host is no home.
+    pub fn add(&mut self, now: Duration, key: &[u8]) -> bool {
+        let new = self.own.as_mut().is_some_and(|home| home.add(now, key));
+        self.publish_if_due(now);
+        new
+    }
+
+    /// Adds many keys at once, so that they make one update at most; `told` hears of each
+    /// whether it is new. Returns whether this host is a home.
+    pub fn add_many<K: AsRef<[u8]>>(
+        &mut self,
+        now: Duration,
+        keys: &[K],
+        mut told: impl FnMut(bool),
+    ) -> bool {
+        let Some(home) = &mut self.own else { return false };
+        keys.iter().for_each(|key| told(home.add(now, key.as_ref())));
+        self.publish_if_due(now);
+        true
+    }
+
+    /// Removes a key; whether it was held.
+    pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
+        let held = self.own.as_mut().is_some_and(|home| home.remove(now, key));
+        self.publish_if_due(now);
+        held
+    }
+
+    /// Removes many keys at once; `told` hears of each whether it was held. Returns whether
+    /// this host is a home.
+    pub fn remove_many<K: AsRef<[u8]>>(
+        &mut self,
+        now: Duration,
+        keys: &[K],
+        mut told: impl FnMut(bool),
+    ) -> bool {
+        let Some(home) = &mut self.own else { return false };
+        keys.iter().for_each(|key| told(home.remove(now, key.as_ref())));
+        self.publish_if_due(now);
+        true
+    }
+
+    /// Publishes everything now, clears included; whether this host is a home.
+    pub fn publish(&mut self, now: Duration) -> bool {
+        let is_home = self.publish_everything(now);
+        self.tell_news();
+        is_home
+    }
+
+    /// Another policy, from now on.
+    pub fn set_policy(&mut self, now: Duration, policy: Policy) {
+        self.config.policy = policy;
+        if let Some(home) = &mut self.own {
+            home.set_policy(policy);
+        }
+        self.publish_if_due(now);
+    }
+
+    /// The own set, if this host is a home.
+    #[must_use]
+    pub const fn home(&self) -> Option<&Home<C>> {
+        self.own.as_ref()
+    }
+
+    /// Whether this host holds a key: exact.
+    #[must_use]
+    pub fn holds(&self, key: &[u8]) -> bool {
+        self.own.as_ref().is_some_and(|home| home.contains(key))
+    }
+
+    /// The last update that was published, counted over all times at which this host was a
+    /// home: a later router of the same life goes on from there.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+}
