@@ -7,6 +7,7 @@
 //! Features, all on by default: `zenoh` (hosts that reach each other over a network; without
 //! it, hosts of one process only), `resp` (a port for Redis clients), `http` (health checks).
 
+pub mod access;
 mod catalogue;
 mod driver;
 mod error;

@@ -28,6 +28,7 @@ use parking_lot::{Mutex, RwLock};
 use umbel::KeyHasher;
 use umbel::replica::{Engine, Incarnation, Name};
 
+use crate::access::Access;
 use crate::catalogue::{HostCatalogue, Journal, SetNumber, Ticket};
 use crate::error::HostError;
 use crate::hello::Hello;
@@ -68,6 +69,7 @@ pub(crate) struct Inner {
     /// Told when the host stops, so that its ports close.
     stopped: tokio::sync::watch::Sender<bool>,
     addresses: Mutex<Addresses>,
+    pub(crate) access: Arc<Access>,
 }
 
 /// Where a host can be reached.
@@ -122,6 +124,12 @@ impl Host {
     #[must_use]
     pub fn addresses(&self) -> Addresses {
         *self.inner.addresses.lock()
+    }
+
+    /// Who may do what.
+    #[must_use]
+    pub fn access(&self) -> &Arc<Access> {
+        &self.inner.access
     }
 
     /// Waits until everything up to the ticket is durable.

@@ -12,6 +12,7 @@ use umbel::replica::{Config, Engine, Incarnation, Intervals};
 use umbel_store::{Options, Store};
 
 use super::{Addresses, Host, Inner, State, wall_clock_ms};
+use crate::access::Access;
 use crate::catalogue::{Journal, OwnCatalogue};
 use crate::driver::Driver;
 use crate::error::StartError;
@@ -147,6 +148,7 @@ impl Builder {
             Some(settings) => settings,
             None => embedded(self.layer?, self.ports)?,
         };
+        let access = Access::new(settings.users.clone())?;
         let journal = open_journal(&settings).await?;
         let (inbox, happenings) = Inbox::new();
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
@@ -154,7 +156,7 @@ impl Builder {
         if let Some((journal, _)) = &journal {
             journal.set_incarnation(joined.incarnation.0);
         }
-        let host = assemble(settings, journal, joined, inbox, runtime);
+        let host = assemble(settings, access, journal, joined, inbox, runtime);
         own_sets(&host, self.foreign).await?;
         drive(&host, happenings)?;
         #[cfg(any(feature = "resp", feature = "http"))]
@@ -259,6 +261,7 @@ async fn join_as(
 
 fn assemble(
     settings: Settings,
+    access: Access,
     journal: Option<Running>,
     joined: Joined,
     inbox: Inbox,
@@ -308,6 +311,7 @@ fn assemble(
             threads: Mutex::new(threads),
             stopped: tokio::sync::watch::channel(false).0,
             addresses: Mutex::new(addresses),
+            access: Arc::new(access),
         }),
     }
 }
@@ -338,10 +342,17 @@ impl Host {
     fn open_ports(&self) -> Result<(), StartError> {
         let settings = &self.inner.settings;
         let mut addresses = *self.inner.addresses.lock();
+        let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         #[cfg(feature = "resp")]
         if let Some(address) = settings.resp {
             let limits = crate::resp::Limits {
                 connections: settings.limits.connections,
+                idle: settings.limits.idle,
+                reply_bytes: bytes(settings.limits.reply_bytes),
+                request: crate::resp::request::RequestLimits {
+                    request_bytes: bytes(settings.limits.request_bytes),
+                    ..Default::default()
+                },
                 ..crate::resp::Limits::default()
             };
             let server = crate::resp::Server::bind(address, self.clone(), limits)

@@ -7,8 +7,8 @@ use umbel::Seed;
 use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
-    HashKey, KEYS, Key, Kind, Layer, Limits, Origin, SetPlan, Settings, SettingsError, Storage,
-    Timing,
+    Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Origin, PeerFiles, SetPlan,
+    Settings, SettingsError, Storage, Timing,
 };
 
 /// Layers on top of each other: what is said later wins, key by key.
@@ -89,6 +89,12 @@ impl Draft {
             http: self.one("http", value::address_or_off)?,
             listen: self.one("listen", value::listen)?,
             peers: self.all("peers", value::peer)?,
+            peers_file: self.optional("peers_file", value::path)?,
+            peers_dns: self.optional("peers_dns", value::peer)?,
+            hosts: self.all("hosts", value::name)?,
+            peer_tls: self.peer_tls()?,
+            users: self.optional("users", value::path)?,
+            tls: self.tls()?,
             advertise: self.optional("advertise", value::advertise)?,
             hash_key: self.hash_key()?,
             allow_remote: self.one("allow_remote", value::flag)?,
@@ -99,7 +105,46 @@ impl Draft {
             log_format: self.one("log.format", value::log_format)?,
         };
         self.check_exposure(&settings)?;
+        self.check_peers(&settings)?;
         Ok(settings)
+    }
+
+    fn tls(&self) -> Result<Option<KeyFiles>, SettingsError> {
+        let files = ["tls_cert", "tls_key"].map(|key| self.optional(key, value::path));
+        match files {
+            [Ok(Some(cert)), Ok(Some(key))] => Ok(Some(KeyFiles { cert, key })),
+            [Ok(None), Ok(None)] => Ok(None),
+            [Err(error), _] | [_, Err(error)] => Err(error),
+            _ => Err(SettingsError::Missing(HALF_TLS)),
+        }
+    }
+
+    fn peer_tls(&self) -> Result<Option<PeerFiles>, SettingsError> {
+        let [ca, cert, key] = ["peer_ca", "peer_cert", "peer_key"];
+        let file = |key| self.optional(key, value::path);
+        match (file(ca)?, file(cert)?, file(key)?) {
+            (Some(ca), Some(cert), Some(key)) => {
+                Ok(Some(PeerFiles { ca, own: KeyFiles { cert, key } }))
+            }
+            (None, None, None) => Ok(None),
+            _ => Err(SettingsError::Missing(HALF_PEER_TLS)),
+        }
+    }
+
+    /// With certificates a peer is let in by its name, so every name must be known.
+    fn check_peers(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let nameless = |peer: &&Endpoint| peer.host_name().is_none();
+        match settings.peers.iter().find(nameless) {
+            Some(peer) if settings.peer_tls.is_some() => Err(SettingsError::Value {
+                origin: self.origin("peers"),
+                key: "peers",
+                range:
+                    "with certificates a peer's name is needed too, such as cache-2=10.0.0.2:7447"
+                        .into(),
+                given: format!("'{}'", peer.address()),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn storage(&self) -> Result<Storage, SettingsError> {
@@ -151,6 +196,9 @@ impl Draft {
     fn limits(&self) -> Result<Limits, SettingsError> {
         Ok(Limits {
             connections: self.one("limits.connections", value::some)?,
+            idle: self.one("limits.idle", value::lifetime)?,
+            request_bytes: self.one("limits.request_bytes", value::large)?,
+            reply_bytes: self.one("limits.reply_bytes", value::large)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
             bank_bytes: self.one("limits.bank_bytes", value::large)?,
@@ -175,15 +223,22 @@ impl Draft {
             let Some(address) = address.filter(|address| !address.ip().is_loopback()) else {
                 continue;
             };
-            if !settings.allow_remote {
+            let (guarded, guard) = match key {
+                "listen" => (settings.peer_tls.is_some(), "peer_ca, peer_cert and peer_key"),
+                _ => (
+                    settings.users.is_some() && settings.tls.is_some(),
+                    "users, tls_cert and tls_key",
+                ),
+            };
+            if !guarded && !settings.allow_remote {
                 return Err(SettingsError::Exposed(format!(
-                    "{}: {key}: {address} is open beyond this machine to anybody who reaches it; \
-                     if that is meant, permit it with allow_remote",
+                    "{}: {key}: {address} is open beyond this machine to anybody who reaches it: \
+                     give {guard}, or if that is meant, permit it with allow_remote",
                     self.origin(key)
                 )));
             }
         }
-        let far = settings.peers.iter().find(|peer| !peer.is_loopback());
+        let far = settings.peers.iter().chain(&settings.peers_dns).find(|peer| !peer.is_loopback());
         let listens = !settings.listen.ip().is_loopback();
         if settings.hash_key == HashKey::WellKnown && (listens || far.is_some()) {
             let key = if listens { "listen" } else { "peers" };
@@ -240,4 +295,7 @@ impl Draft {
 
 const NO_NAME: &str =
     "this host needs a name: give --name NAME, UMBEL_NAME or 'name' in the configuration";
+const HALF_TLS: &str = "a certificate needs its key: give both tls_cert and tls_key, or neither";
+const HALF_PEER_TLS: &str = "between hosts, certificates need an authority, a certificate and its \
+     key: give all of peer_ca, peer_cert and peer_key, or none";
 const NO_STORAGE: &str = "say where the catalogue lives: --data DIR, or --memory to keep nothing";

@@ -65,6 +65,9 @@ fn stats(context: &Context<'_>, text: &mut String) {
     line(text, "total_connections_received", accepted);
     line(text, "total_commands_processed", commands + context.commands);
     line(text, "rejected_connections", refused);
+    let (failures, logins) = context.host.access().counts();
+    line(text, "logins", logins);
+    line(text, "failed_logins", failures);
 }
 
 fn umbel(context: &Context<'_>, text: &mut String) {
@@ -106,7 +109,7 @@ pub(super) fn config_get(
         ("proto-max-bulk-len", limits.request.argument_bytes.to_string()),
         ("client-query-buffer-limit", limits.request.request_bytes.to_string()),
         ("save", String::new()),
-        ("timeout", "0".to_owned()),
+        ("timeout", limits.idle.map_or(0, |idle| idle.as_secs()).to_string()),
     ];
     let fits = |name: &str| {
         arguments
