@@ -204,7 +204,7 @@ impl Driver {
         let (known, expected) = state.known_hosts(now);
         let settings = &self.inner.settings;
         // Links that are configured take a moment; then somebody should be there.
-        let complete = known == expected && (expected > 1 || settings.peers.is_empty());
+        let complete = known == expected && (expected > 1 || self.inner.alone);
         if complete || now >= settings.timing.ready {
             if !complete {
                 tracing::warn!(known, expected, "ready without the replicas of all hosts");

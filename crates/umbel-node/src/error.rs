@@ -48,6 +48,9 @@ pub enum StartError {
     /// The file of users cannot be read.
     #[error("users: {0}")]
     Users(#[from] crate::access::UsersError),
+    /// A certificate cannot be used.
+    #[error("{0}")]
+    Tls(String),
     /// The catalogue cannot be opened.
     #[error("cannot open the catalogue: {0}")]
     Catalogue(String),

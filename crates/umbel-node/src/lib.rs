@@ -5,7 +5,8 @@
 //! [`Host`] is the handle to both.
 //!
 //! Features, all on by default: `zenoh` (hosts that reach each other over a network; without
-//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (health checks).
+//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (health checks),
+//! `tls` (certificates on those ports).
 
 pub mod access;
 mod catalogue;
@@ -22,6 +23,8 @@ mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
 pub mod settings;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod value;
 
 pub use catalogue::{OwnCatalogue, Ticket};

@@ -127,7 +127,7 @@ impl Users {
     pub fn to_toml(&self) -> String {
         let entries: BTreeMap<&String, Entry> =
             self.by_name.iter().map(|(name, user)| (name, user.to_entry())).collect();
-        let text = toml::to_string(&entries).expect("texts and lists of texts");
+        let text = written(&entries);
         format!(
             "# Users of an umbel host; umbel config user writes it. Keep it to yourself.\n{text}"
         )
@@ -233,6 +233,10 @@ impl User {
             tokens: self.tokens.iter().map(ToString::to_string).collect(),
         }
     }
+}
+
+fn written(entries: &BTreeMap<&String, Entry>) -> String {
+    toml::to_string(entries).expect("texts and lists of texts")
 }
 
 fn check_name(name: &str) -> Result<(), UsersError> {

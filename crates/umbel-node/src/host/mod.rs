@@ -14,6 +14,7 @@ mod ask;
 mod directory;
 mod info;
 mod keys;
+mod reload;
 mod sets;
 mod single;
 mod start;
@@ -50,13 +51,25 @@ pub struct Host {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    /// As it was at the start.
     pub(crate) settings: Settings,
+    /// As it is now, as far as it can change.
+    live: RwLock<Arc<Settings>>,
+    seen: tokio::sync::Mutex<reload::Seen>,
     pub(crate) incarnation: Incarnation,
     pub(crate) hasher: KeyHasher,
     started: Instant,
     pub(crate) state: Mutex<State>,
     directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
     pub(crate) network: Arc<dyn Network>,
+    /// The same, where its links can be opened anew.
+    #[cfg(feature = "zenoh")]
+    links: Option<Arc<crate::network::ZenohNetwork>>,
+    /// Whether no peer was told of at the start.
+    pub(crate) alone: bool,
+    /// What the ports for clients show.
+    #[cfg(feature = "tls")]
+    pub(crate) certificates: Option<Arc<crate::tls::Certificates>>,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) inbox: Inbox,
     /// Whether the driver has been told that there is something to do.
@@ -189,6 +202,11 @@ impl Inner {
     /// Time since the host started: what the engine calls now.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// The settings as they are now.
+    pub(crate) fn live(&self) -> Arc<Settings> {
+        Arc::clone(&self.live.read())
     }
 
     /// Makes the driver look at the state, unless it will soon anyway.

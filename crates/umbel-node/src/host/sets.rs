@@ -49,7 +49,7 @@ impl Host {
         plan.expected_hosts = wanted.expected_hosts.unwrap_or(plan.expected_hosts);
         plan.policy = wanted.policy.unwrap_or(plan.policy);
         let old = state.own.get(&name).map(|own| own.lifetime);
-        let lifetime = wanted.lifetime.or_else(|| old.unwrap_or(self.inner.settings.set.lifetime));
+        let lifetime = wanted.lifetime.or_else(|| old.unwrap_or(self.inner.live().set.lifetime));
         if before.is_some() {
             state.engine.replan(self.inner.now(), &name, plan)?;
             if let Some(own) = state.own.get_mut(&name) {
@@ -118,13 +118,13 @@ impl Host {
     /// Makes an own set with the host's defaults.
     pub(super) fn create(&self, state: &mut State, set: &str) -> Result<Name, HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
-        let (plan, lifetime) = (self.default_plan(), self.inner.settings.set.lifetime);
+        let (plan, lifetime) = (self.default_plan(), self.inner.live().set.lifetime);
         self.create_planned(state, &name, plan, lifetime)?;
         Ok(name)
     }
 
     fn default_plan(&self) -> SetPlan {
-        let set = &self.inner.settings.set;
+        let set = &self.inner.live().set;
         SetPlan {
             false_positive: set.false_positive.get(),
             capacity: set.capacity,
@@ -183,7 +183,7 @@ impl Host {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let mut state = self.inner.state.lock();
         let catalogue = HostCatalogue::Own(Arc::new(RwLock::new(keys)));
-        let (plan, lifetime) = (self.default_plan(), self.inner.settings.set.lifetime);
+        let (plan, lifetime) = (self.default_plan(), self.inner.live().set.lifetime);
         self.own_catalogue(&mut state, &name, plan, lifetime, catalogue)
     }
 

@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use umbel::replica::{Config, Engine, Incarnation, Intervals};
 use umbel_store::{Options, Store};
 
+use super::reload::Seen;
 use super::{Addresses, Host, Inner, State, wall_clock_ms};
 use crate::access::Access;
 use crate::catalogue::{Journal, OwnCatalogue};
@@ -149,20 +150,24 @@ impl Builder {
             None => embedded(self.layer?, self.ports)?,
         };
         let access = Access::new(settings.users.clone())?;
+        let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
         let (inbox, happenings) = Inbox::new();
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
+        let seen = Seen::new(&settings);
         let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
         if let Some((journal, _)) = &journal {
             journal.set_incarnation(joined.incarnation.0);
         }
-        let host = assemble(settings, access, journal, joined, inbox, runtime);
+        let guards = Guards { access, certificates, seen };
+        let host = assemble(settings, guards, journal, joined, inbox, runtime);
         own_sets(&host, self.foreign).await?;
         drive(&host, happenings)?;
         #[cfg(any(feature = "resp", feature = "http"))]
         if self.ports {
             host.open_ports()?;
         }
+        host.inner.runtime.spawn(host.clone().keep_looking());
         Ok(host)
     }
 }
@@ -179,6 +184,36 @@ fn embedded(layer: Layer, ports: bool) -> Result<Settings, SettingsError> {
         settings.http = None;
     }
     Ok(settings)
+}
+
+/// What a host is guarded with.
+struct Guards {
+    access: Access,
+    certificates: Option<Certificates>,
+    seen: Seen,
+}
+
+#[cfg(feature = "tls")]
+type Certificates = Arc<crate::tls::Certificates>;
+#[cfg(not(feature = "tls"))]
+type Certificates = std::convert::Infallible;
+
+#[cfg(feature = "tls")]
+fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, StartError> {
+    #[cfg(feature = "zenoh")]
+    if let Some(files) = &settings.peer_tls {
+        super::reload::check_peer_tls(settings, files).map_err(StartError::Tls)?;
+    }
+    let read = settings.tls.as_ref().map(crate::tls::Certificates::read).transpose();
+    read.map_err(|error| StartError::Tls(error.to_string()))
+}
+
+#[cfg(not(feature = "tls"))]
+fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, StartError> {
+    match settings.tls {
+        None => Ok(None),
+        Some(_) => Err(StartError::Tls("tls_cert: this program was built without TLS".into())),
+    }
 }
 
 type Running = (Arc<Journal>, std::thread::JoinHandle<()>);
@@ -202,6 +237,21 @@ struct Joined {
     network: Arc<dyn Network>,
     incarnation: Incarnation,
     listen: Option<SocketAddr>,
+    #[cfg(feature = "zenoh")]
+    links: Option<(Arc<crate::network::ZenohNetwork>, crate::network::peers::Peers)>,
+}
+
+impl Joined {
+    /// A place in a network whose links cannot change.
+    fn fixed(network: Arc<dyn Network>, incarnation: Incarnation) -> Self {
+        Self {
+            network,
+            incarnation,
+            listen: None,
+            #[cfg(feature = "zenoh")]
+            links: None,
+        }
+    }
 }
 
 /// Joins the network, in a life above every one of this name that anybody remembers.
@@ -238,30 +288,31 @@ async fn join_as(
     let me = Member { cluster, name, incarnation };
     if let Some(local) = local {
         let network: Arc<dyn Network> = Arc::new(local.join(me, inbox.clone()));
-        return Ok(Joined { network, incarnation, listen: None });
+        return Ok(Joined::fixed(network, incarnation));
     }
     #[cfg(feature = "zenoh")]
     {
-        use crate::network::{Endpoints, ZenohNetwork};
-        let connect = settings.peers.iter().map(ToString::to_string).collect();
-        let endpoints = Endpoints { listen: settings.listen, connect };
-        let network = ZenohNetwork::join(&endpoints, me, inbox)
+        use crate::network::{ZenohNetwork, peers::Peers};
+        let peers = Peers::gather(settings, &Peers::default()).await;
+        let peers = peers.map_err(StartError::Network)?;
+        let network = ZenohNetwork::join(&super::reload::endpoints(settings, &peers), me, inbox)
             .await
             .map_err(|error| StartError::Network(error.to_string()))?;
-        let listen = Some(network.local_addr());
-        Ok(Joined { network: Arc::new(network), incarnation, listen })
+        let (listen, network) = (Some(network.local_addr()), Arc::new(network));
+        let links = Some((Arc::clone(&network), peers));
+        Ok(Joined { network, incarnation, listen, links })
     }
     #[cfg(not(feature = "zenoh"))]
     {
         // Alone: nobody else can be reached without a network.
         let network: Arc<dyn Network> = Arc::new(LocalNetwork::new().join(me, inbox.clone()));
-        Ok(Joined { network, incarnation, listen: None })
+        Ok(Joined::fixed(network, incarnation))
     }
 }
 
 fn assemble(
     settings: Settings,
-    access: Access,
+    guards: Guards,
     journal: Option<Running>,
     joined: Joined,
     inbox: Inbox,
@@ -292,15 +343,34 @@ fn assemble(
         None => (None, Vec::new()),
     };
     let addresses = Addresses { listen: joined.listen, ..Addresses::default() };
+    let Guards { access, certificates, seen } = guards;
+    let alone = settings.peers.is_empty();
+    #[cfg(feature = "zenoh")]
+    let (links, seen, alone) = match joined.links {
+        Some((links, peers)) => {
+            let alone = peers.connect.is_empty();
+            (Some(links), seen.with_links(peers), alone)
+        }
+        None => (None, seen, alone),
+    };
+    #[cfg(not(feature = "tls"))]
+    let _ = certificates;
     Host {
         inner: Arc::new(Inner {
+            live: RwLock::new(Arc::new(settings.clone())),
             settings,
+            seen: tokio::sync::Mutex::new(seen),
             incarnation,
             hasher,
             started: Instant::now(),
             state: Mutex::new(state),
             directory: RwLock::default(),
             network: joined.network,
+            #[cfg(feature = "zenoh")]
+            links,
+            alone,
+            #[cfg(feature = "tls")]
+            certificates,
             runtime,
             inbox,
             woken: AtomicBool::new(false),

@@ -220,7 +220,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
             context.ticket = Ticket::NONE;
         }
         if !context.replies.is_empty() {
-            within(self.idle, self.socket.write_all(context.replies.bytes())).await?;
+            let sent = async {
+                self.socket.write_all(context.replies.bytes()).await?;
+                self.socket.flush().await
+            };
+            within(self.idle, sent).await?;
             context.replies.clear();
         }
         Ok(())

@@ -211,6 +211,7 @@ impl Draft {
             grace: self.one("timing.grace", value::grace)?,
             silence: self.one("timing.silence", value::seconds)?,
             ready: self.one("timing.ready", value::seconds)?,
+            reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
         })
     }

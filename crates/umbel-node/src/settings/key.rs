@@ -168,6 +168,8 @@ pub static KEYS: &[Key] = &[
         "How long a host may say nothing at all before it counts as gone"),
     key!("timing.ready", "SECONDS", Some("10"), "", One, value::seconds,
         "How long /readyz waits for the replicas of other hosts"),
+    key!("timing.reload", "SECONDS", Some("2"), "", One, value::seconds,
+        "From one look at the files of users, certificates and peers to the next"),
     key!("timing.stop", "SECONDS", Some("5"), "", One, value::seconds,
         "How long a stop may take"),
     key!("log.level", "LEVEL", Some("info"), "", One, value::log_level,

@@ -168,6 +168,16 @@ impl Endpoint {
     }
 }
 
+impl From<SocketAddr> for Endpoint {
+    fn from(address: SocketAddr) -> Self {
+        let host = match address {
+            SocketAddr::V4(address) => address.ip().to_string(),
+            SocketAddr::V6(address) => format!("[{}]", address.ip()),
+        };
+        Self { name: None, host, port: address.port() }
+    }
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tcp/{}:{}", self.host, self.port)
@@ -258,6 +268,8 @@ pub struct Timing {
     pub silence: Duration,
     /// How long readiness waits for the replicas of other hosts.
     pub ready: Duration,
+    /// From one look at the files of users, certificates and peers to the next.
+    pub reload: Duration,
     /// How long a stop may take.
     pub stop: Duration,
 }

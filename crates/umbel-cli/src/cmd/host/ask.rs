@@ -116,17 +116,17 @@ impl Question {
         print: impl Fn(&mut Printer, &Batch, &Value) -> Option<io::Result<()>>,
     ) -> anyhow::Result<u64> {
         self.keys.check()?;
-        let address = self.options.at.address();
+        let at = &self.options.at;
         let asked = Asked::new(&[command, &self.set]);
         let mut printer = Printer::new(self.options.json);
         let outcome = stream(
-            address,
+            at,
             &asked,
             |each| self.keys.read(&progress(), each),
             |batch, answer| {
                 printer.asked += batch.len() as u64;
                 let printed = print(&mut printer, batch, answer);
-                checked(printed.ok_or_else(|| wrong_answer(address, answer))?)?;
+                checked(printed.ok_or_else(|| wrong_answer(at.address(), answer))?)?;
                 checked(printer.flush())
             },
         );
