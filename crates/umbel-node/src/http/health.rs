@@ -1,42 +1,36 @@
 //! Health checks: whether a host lives, and whether its answers are complete.
 
-use axum::Router;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::get;
 
+use super::problem::Plain;
 use crate::host::{Host, Readiness};
 
-/// Serves until the host stops.
-pub(crate) async fn serve(listener: std::net::TcpListener, host: Host) {
-    let stopping = host.clone();
-    let served = async {
-        listener.set_nonblocking(true)?;
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let stop = async move { stopping.stopped().await };
-        axum::serve(listener, router(host)).with_graceful_shutdown(stop).await
-    };
-    if let Err(error) = served.await {
-        tracing::error!(%error, "HTTP is served no more");
-    }
-}
-
-fn router(host: Host) -> Router {
-    Router::new().route("/healthz", get(healthz)).route("/readyz", get(readyz)).with_state(host)
-}
-
 /// The process lives and answers.
-async fn healthz() -> &'static str {
+#[utoipa::path(
+    get, path = "/healthz", tag = "health",
+    responses((status = 200, description = "The host lives", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn healthz() -> &'static str {
     "ok\n"
 }
 
 /// Answers are complete: an empty one does not mean "I do not know yet".
-async fn readyz(State(host): State<Host>) -> (StatusCode, String) {
-    match host.readiness() {
+#[utoipa::path(
+    get, path = "/readyz", tag = "health",
+    responses(
+        (status = 200, description = "Answers are complete", body = String, content_type = "text/plain"),
+        (status = 503, description = "Replicas are on their way", body = String, content_type = "text/plain"),
+    )
+)]
+pub(super) async fn readyz(State(host): State<Host>) -> (StatusCode, Extension<Plain>, String) {
+    let (status, text) = match host.readiness() {
         Readiness::Ready => (StatusCode::OK, String::from("ready\n")),
         Readiness::Waiting { known, expected } => (
             StatusCode::SERVICE_UNAVAILABLE,
             format!("waiting: {known} of {expected} hosts are known\n"),
         ),
-    }
+    };
+    (status, Extension(Plain), text)
 }

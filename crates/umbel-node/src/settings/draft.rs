@@ -151,6 +151,9 @@ impl Draft {
     fn limits(&self) -> Result<Limits, SettingsError> {
         Ok(Limits {
             connections: self.one("limits.connections", value::some)?,
+            http_connections: self.one("limits.http_connections", value::some)?,
+            http_header_bytes: self.one("limits.http_header_bytes", value::buffer)?,
+            http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
             bank_bytes: self.one("limits.bank_bytes", value::large)?,
@@ -164,6 +167,8 @@ impl Draft {
             silence: self.one("timing.silence", value::seconds)?,
             ready: self.one("timing.ready", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
+            http_header: self.one("timing.http_header", value::seconds)?,
+            http_idle: self.one("timing.http_idle", value::seconds)?,
         })
     }
 
