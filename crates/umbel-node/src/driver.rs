@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use umbel::replica::{Destination, Event, Name, Transmit};
 
 use crate::hello::Hello;
-use crate::host::{Inner, State};
+use crate::host::{Happened, Inner, State};
 use crate::network::{Happening, Reply};
 use crate::question::Question;
 
@@ -162,7 +162,7 @@ impl Driver {
             let transmits: Vec<Transmit> =
                 std::iter::from_fn(|| state.engine.poll_transmit()).collect();
             let events: Vec<Event> = std::iter::from_fn(|| state.engine.poll_event()).collect();
-            if !events.is_empty() {
+            if events.iter().any(changes_the_directory) {
                 self.inner.refresh_directory(&state);
             }
             self.look_whether_ready(&state, now);
@@ -198,10 +198,12 @@ impl Driver {
 
     fn look_whether_ready(&self, state: &State, now: Duration) {
         let ready = &self.inner.ready;
+        let (known, expected) = state.known_hosts(now);
+        self.inner.hosts_known.store(known, Ordering::Relaxed);
+        self.inner.hosts_expected.store(expected, Ordering::Relaxed);
         if ready.load(Ordering::Acquire) {
             return;
         }
-        let (known, expected) = state.known_hosts(now);
         let settings = &self.inner.settings;
         // Links that are configured take a moment; then somebody should be there.
         let complete = known == expected && (expected > 1 || self.inner.alone);
@@ -214,6 +216,10 @@ impl Driver {
     }
 
     fn tell(&mut self, event: Event) {
+        if let Some(happened) = happened(&event) {
+            // Nobody need listen.
+            let _ = self.inner.happened.send(happened);
+        }
         match event {
             Event::Up(host) => tracing::info!(%host, "host is up"),
             Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
@@ -242,4 +248,32 @@ impl Driver {
             new.insert(now);
         }
     }
+}
+
+/// Whether a set may have come or gone, or somebody's replica of one.
+const fn changes_the_directory(event: &Event) -> bool {
+    !matches!(event, Event::Published { .. } | Event::Broken(_) | Event::Grown { .. })
+}
+
+/// An event of the protocol, for whoever listens; refusals are for the log.
+fn happened(event: &Event) -> Option<Happened> {
+    let text = |name: &Name| name.as_str().to_owned();
+    Some(match event {
+        Event::Up(host) => Happened::HostUp { host: text(host) },
+        Event::Suspected(host) => Happened::HostSuspected { host: text(host) },
+        Event::Down(host) => Happened::HostDown { host: text(host) },
+        Event::Published { set, epoch, bytes } => {
+            Happened::UpdateSent { set: text(set), epoch: epoch.0, bytes: *bytes }
+        }
+        Event::Updated { set, home, epoch } => {
+            Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
+        }
+        Event::Broken(set) => Happened::TargetBroken { set: text(set) },
+        Event::Grown { set, components } => {
+            Happened::Grown { set: text(set), components: *components }
+        }
+        Event::Reshaped(set) => Happened::Rebuilt { set: text(set) },
+        Event::NameTaken => Happened::NameTaken {},
+        _ => return None,
+    })
 }

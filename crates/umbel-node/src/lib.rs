@@ -1,11 +1,12 @@
 //! A running host: the replica protocol on a network, a catalogue that survives restarts,
-//! and ports for Redis clients and health checks.
+//! and ports for Redis clients and for HTTP.
 //!
 //! [`Host::builder`] starts one inside a Rust program; `umbel serve` is a host of its own.
 //! [`Host`] is the handle to both.
 //!
 //! Features, all on by default: `zenoh` (hosts that reach each other over a network; without
-//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (health checks),
+//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (the HTTP API,
+//! its description, metrics and health checks),
 //! `tls` (certificates on those ports).
 
 pub mod access;
@@ -15,7 +16,7 @@ mod error;
 mod hello;
 mod host;
 #[cfg(feature = "http")]
-mod http;
+pub mod http;
 mod huge_rows;
 mod lifetimes;
 pub mod network;
@@ -30,7 +31,8 @@ mod value;
 pub use catalogue::{OwnCatalogue, Ticket};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, SetInfo, Status,
+    Addresses, Builder, Change, Coverage, Happened, Host, HostInfo, KeyPage, Lifetime, Readiness,
+    Reserve, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};

@@ -10,7 +10,9 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, reload};
 use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer, LogFormat};
 use umbel_node::{Addresses, Host, Settings};
 
@@ -109,24 +111,14 @@ type Log = Box<dyn Fn(EnvFilter) -> anyhow::Result<()>>;
 
 /// Logs go to standard error, so that standard output stays for answers.
 fn start_log(settings: &Settings) -> anyhow::Result<Log> {
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(levels(settings)?)
-        .with_writer(std::io::stderr)
-        .with_filter_reloading();
-    Ok(match settings.log_format {
-        LogFormat::Json => {
-            let log = log.json();
-            let handle = log.reload_handle();
-            log.init();
-            Box::new(move |levels| Ok(handle.reload(levels)?))
-        }
-        LogFormat::Text => {
-            let log = log.with_ansi(std::io::stderr().is_terminal());
-            let handle = log.reload_handle();
-            log.init();
-            Box::new(move |levels| Ok(handle.reload(levels)?))
-        }
-    })
+    let (filter, handle) = reload::Layer::new(levels(settings)?);
+    let log = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match settings.log_format {
+        LogFormat::Json => log.with(lines.json()).init(),
+        LogFormat::Text => log.with(lines.with_ansi(std::io::stderr().is_terminal())).init(),
+    }
+    Ok(Box::new(move |levels| Ok(handle.reload(levels)?)))
 }
 
 fn levels(settings: &Settings) -> anyhow::Result<EnvFilter> {

@@ -12,8 +12,10 @@
 
 mod ask;
 mod directory;
+mod happened;
 mod info;
 mod keys;
+mod plan;
 mod reload;
 mod sets;
 mod single;
@@ -38,9 +40,10 @@ use crate::lifetimes::Lifetimes;
 use crate::network::{Happening, Inbox, Network};
 use crate::settings::Settings;
 use directory::Known;
-pub use info::{HostInfo, Readiness, SetInfo, Status};
+pub use happened::Happened;
+pub use info::{Coverage, HostInfo, Readiness, SetInfo, Status};
 pub use keys::{KeyPage, Lifetime};
-pub use sets::Reserve;
+pub use plan::{Change, Reserve};
 pub use start::Builder;
 
 /// A running host. Clones are handles to the same one; it runs until [`Host::stop`].
@@ -78,6 +81,12 @@ pub(crate) struct Inner {
     pub(crate) stopping: AtomicBool,
     pub(crate) ready: AtomicBool,
     pub(crate) name_taken: AtomicU64,
+    /// Hosts that are known, and that are there, as the driver last saw: for questions, which
+    /// take no lock.
+    pub(crate) hosts_known: AtomicU64,
+    pub(crate) hosts_expected: AtomicU64,
+    /// Told what happens, if somebody listens.
+    pub(crate) happened: tokio::sync::broadcast::Sender<Happened>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Told when the host stops, so that its ports close.
     stopped: tokio::sync::watch::Sender<bool>,
@@ -164,6 +173,22 @@ impl Host {
         }
         let (known, expected) = self.inner.state.lock().known_hosts(self.inner.now());
         Readiness::Waiting { known, expected }
+    }
+
+    /// How much of the cluster an answer from memory covers right now. Takes no lock.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        let hosts_known = self.inner.hosts_known.load(Ordering::Relaxed);
+        let hosts_expected = self.inner.hosts_expected.load(Ordering::Relaxed);
+        let ready = self.inner.ready.load(Ordering::Acquire);
+        Coverage { complete: ready && hosts_known == hosts_expected, hosts_known, hosts_expected }
+    }
+
+    /// What happens from now on. A receiver that falls behind by more than
+    /// [`Happened::KEPT`] is told how many it missed.
+    #[must_use]
+    pub fn happenings(&self) -> tokio::sync::broadcast::Receiver<Happened> {
+        self.inner.happened.subscribe()
     }
 
     /// Waits until the host is told to stop.

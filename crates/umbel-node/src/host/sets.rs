@@ -1,4 +1,4 @@
-//! Sets: made, planned anew, published, deleted, and told of.
+//! Sets: made, published, deleted, and told of.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use umbel::catalogue::{Catalogue as _, MemoryCatalogue};
-use umbel::replica::{Home, Name, Policy, SetPlan};
+use umbel::replica::{Home, Name, SetPlan};
 
 use super::info::seconds;
 use super::{Host, HostInfo, OwnSet, SetInfo, State, Status};
@@ -16,53 +16,7 @@ use crate::catalogue::{
 use crate::error::HostError;
 use crate::lifetimes::Lifetimes;
 
-/// What a set is reserved for. What is left out stays as it is, or takes the host's default.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reserve {
-    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
-    pub false_positive: f64,
-    /// Keys that this host will hold.
-    pub capacity: u64,
-    /// Hosts that the rate is shared among.
-    pub expected_hosts: Option<u32>,
-    /// When replicas are too stale.
-    pub policy: Option<Policy>,
-    /// How long keys live unless told otherwise.
-    pub lifetime: Option<Duration>,
-}
-
 impl Host {
-    /// Makes an own set with this plan, or builds one that is there into it: its old filter
-    /// answers until the new one is published.
-    ///
-    /// # Errors
-    /// If the name or a number is out of range, or the catalogue has failed; nothing changes
-    /// then.
-    pub fn reserve(&self, set: &str, wanted: Reserve) -> Result<Ticket, HostError> {
-        let name = Name::new(set).ok_or(HostError::SetName)?;
-        let mut state = self.inner.state.lock();
-        self.inner.check()?;
-        let before = state.engine.home(&name).map(|home| *home.plan());
-        let mut plan = before.unwrap_or_else(|| self.default_plan());
-        plan.false_positive = wanted.false_positive;
-        plan.capacity = wanted.capacity;
-        plan.expected_hosts = wanted.expected_hosts.unwrap_or(plan.expected_hosts);
-        plan.policy = wanted.policy.unwrap_or(plan.policy);
-        let old = state.own.get(&name).map(|own| own.lifetime);
-        let lifetime = wanted.lifetime.or_else(|| old.unwrap_or(self.inner.live().set.lifetime));
-        if before.is_some() {
-            state.engine.replan(self.inner.now(), &name, plan)?;
-            if let Some(own) = state.own.get_mut(&name) {
-                own.lifetime = lifetime;
-            }
-            self.remember(&state, &name);
-        } else {
-            self.create_planned(&mut state, &name, plan, lifetime)?;
-        }
-        self.inner.wake_if_urgent(&state, &name);
-        Ok(self.inner.ticket())
-    }
-
     /// Publishes everything of an own set now, removals included.
     ///
     /// # Errors
@@ -72,18 +26,6 @@ impl Host {
         state.engine.publish(self.inner.now(), &name);
         self.inner.wake_if_urgent(&state, &name);
         Ok(())
-    }
-
-    /// Another policy for an own set.
-    ///
-    /// # Errors
-    /// If this host has no such set of its own, or the catalogue has failed.
-    pub fn set_policy(&self, set: &str, policy: Policy) -> Result<Ticket, HostError> {
-        let (name, mut state) = self.own_set(set)?;
-        state.engine.set_policy(self.inner.now(), &name, policy);
-        self.remember(&state, &name);
-        self.inner.wake_if_urgent(&state, &name);
-        Ok(self.inner.ticket())
     }
 
     /// Deletes an own set with all its keys; whether there was one.
@@ -105,7 +47,10 @@ impl Host {
     }
 
     /// An own set, with the state locked.
-    fn own_set(&self, set: &str) -> Result<(Name, parking_lot::MutexGuard<'_, State>), HostError> {
+    pub(super) fn own_set(
+        &self,
+        set: &str,
+    ) -> Result<(Name, parking_lot::MutexGuard<'_, State>), HostError> {
         let known = self.find(set)?;
         let state = self.inner.state.lock();
         self.inner.check()?;
@@ -123,7 +68,7 @@ impl Host {
         Ok(name)
     }
 
-    fn default_plan(&self) -> SetPlan {
+    pub(super) fn default_plan(&self) -> SetPlan {
         let set = &self.inner.live().set;
         SetPlan {
             false_positive: set.false_positive.get(),
@@ -134,7 +79,7 @@ impl Host {
         }
     }
 
-    fn create_planned(
+    pub(super) fn create_planned(
         &self,
         state: &mut State,
         name: &Name,
@@ -220,7 +165,7 @@ impl Host {
     }
 
     /// Writes down what a set is planned for.
-    fn remember(&self, state: &State, name: &Name) {
+    pub(super) fn remember(&self, state: &State, name: &Name) {
         let (Some(journal), Some(own), Some(home)) =
             (&self.inner.journal, state.own.get(name), state.engine.home(name))
         else {
@@ -363,6 +308,7 @@ impl Host {
             page_bytes_sent: counters.page_bytes_sent,
             dropped: counters.dropped + self.inner.inbox.dropped(),
             name_taken: self.inner.name_taken.load(Ordering::Relaxed),
+            failed_logins: self.inner.access.counts().0,
         }
     }
 }

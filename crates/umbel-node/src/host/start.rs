@@ -12,7 +12,7 @@ use umbel::replica::{Config, Engine, Incarnation, Intervals};
 use umbel_store::{Options, Store};
 
 use super::reload::Seen;
-use super::{Addresses, Host, Inner, State, wall_clock_ms};
+use super::{Addresses, Happened, Host, Inner, State, wall_clock_ms};
 use crate::access::Access;
 use crate::catalogue::{Journal, OwnCatalogue};
 use crate::driver::Driver;
@@ -378,6 +378,9 @@ fn assemble(
             stopping: AtomicBool::new(false),
             ready: AtomicBool::new(false),
             name_taken: AtomicU64::new(0),
+            hosts_known: AtomicU64::new(1),
+            hosts_expected: AtomicU64::new(1),
+            happened: tokio::sync::broadcast::channel(Happened::KEPT).0,
             threads: Mutex::new(threads),
             stopped: tokio::sync::watch::channel(false).0,
             addresses: Mutex::new(addresses),
@@ -433,10 +436,12 @@ impl Host {
         }
         #[cfg(feature = "http")]
         if let Some(address) = settings.http {
-            let listener = std::net::TcpListener::bind(address)
+            let limits = crate::http::Limits::from(settings);
+            let server = crate::http::Server::bind(address, self.clone(), limits)
                 .map_err(|source| StartError::Listen { address, source })?;
-            addresses.http = listener.local_addr().ok();
-            self.inner.runtime.spawn(crate::http::serve(listener, self.clone()));
+            addresses.http = Some(server.local_addr());
+            let host = self.clone();
+            self.inner.runtime.spawn(server.run(async move { host.stopped().await }));
         }
         *self.inner.addresses.lock() = addresses;
         let mut state = self.inner.state.lock();

@@ -199,6 +199,9 @@ impl Draft {
             idle: self.one("limits.idle", value::lifetime)?,
             request_bytes: self.one("limits.request_bytes", value::large)?,
             reply_bytes: self.one("limits.reply_bytes", value::large)?,
+            http_connections: self.one("limits.http_connections", value::some)?,
+            http_header_bytes: self.one("limits.http_header_bytes", value::buffer)?,
+            http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
             bank_bytes: self.one("limits.bank_bytes", value::large)?,
@@ -213,6 +216,8 @@ impl Draft {
             ready: self.one("timing.ready", value::seconds)?,
             reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
+            http_header: self.one("timing.http_header", value::seconds)?,
+            http_idle: self.one("timing.http_idle", value::seconds)?,
         })
     }
 

@@ -248,6 +248,12 @@ pub struct Limits {
     pub request_bytes: u64,
     /// Replies of a pipeline that are gathered before they are sent.
     pub reply_bytes: u64,
+    /// HTTP clients connected at once.
+    pub http_connections: usize,
+    /// Bytes of an HTTP request's line and headers together.
+    pub http_header_bytes: usize,
+    /// Bytes of an HTTP question about many keys.
+    pub http_question_bytes: usize,
     /// Sets of this host, and of each other host.
     pub sets: usize,
     /// Most bits accepted of another host's set, all components together.
@@ -272,6 +278,10 @@ pub struct Timing {
     pub reload: Duration,
     /// How long a stop may take.
     pub stop: Duration,
+    /// From the first byte of an HTTP request to the end of its headers.
+    pub http_header: Duration,
+    /// How long an HTTP connection may be without a byte in either direction.
+    pub http_idle: Duration,
 }
 
 /// How log lines look.

@@ -167,6 +167,11 @@ pub(super) fn large(text: &str) -> Result<u64, String> {
     whole(text, 1 << 10, 1 << 48, "2^48")
 }
 
+/// What a connection may make a host hold.
+pub(super) fn buffer(text: &str) -> Result<usize, String> {
+    whole(text, 1 << 13, 1 << 30, "2^30").map(|bytes| bytes as usize)
+}
+
 /// Not so long that adding it to a moment could overflow, not so short that it is nothing.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let given = text.parse().ok().filter(|seconds| (0.001..=1e9).contains(seconds));

@@ -65,9 +65,6 @@ fn stats(context: &Context<'_>, text: &mut String) {
     line(text, "total_connections_received", accepted);
     line(text, "total_commands_processed", commands + context.commands);
     line(text, "rejected_connections", refused);
-    let (failures, logins) = context.host.access().counts();
-    line(text, "logins", logins);
-    line(text, "failed_logins", failures);
 }
 
 fn umbel(context: &Context<'_>, text: &mut String) {
