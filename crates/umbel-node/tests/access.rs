@@ -1,4 +1,5 @@
-//! Users at the port for Redis clients: every command tried with every set of permissions.
+//! Users at both ports for clients: every command and every route tried with every set of
+//! permissions.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -74,6 +75,8 @@ fn host(runtime: &Runtime, folder: &Path) -> Host {
     for role in roles() {
         let name = user_of(role);
         users.add(&name, role, Some(name.as_bytes())).expect("in a test");
+        let token = users.add_token(&name).expect("in a test");
+        std::fs::write(folder.join(&name), token).expect("in a test");
     }
     let path = folder.join("users.toml");
     std::fs::write(&path, users.to_toml()).expect("in a test");
@@ -82,7 +85,7 @@ fn host(runtime: &Runtime, folder: &Path) -> Host {
         .local(&LocalNetwork::new())
         .set("users", [path.to_str().expect("in a test")])
         .set("resp", ["127.0.0.1:0"])
-        .set("http", ["off"])
+        .set("http", ["127.0.0.1:0"])
         .with_ports();
     let host = runtime.block_on(host.start()).expect("in a test");
     runtime.block_on(host.add_key("s", b"a")).expect("in a test");
@@ -190,7 +193,7 @@ fn a_pipeline_changes_who_it_is_on_the_way() {
         )
     );
     let hello =
-        ask(address, &["HELLO 3 AUTH read read", "INFO stats", "AUTH a b c", "HELLO 3 AUTH a"]);
+        ask(address, &["HELLO 3 AUTH read read", "INFO umbel", "AUTH a b c", "HELLO 3 AUTH a"]);
     assert!(hello.starts_with("%7\r\n"), "{hello}");
     assert!(hello.contains("failed_logins:1\r\n"), "{hello}");
     assert!(hello.contains("-ERR wrong number of arguments for 'auth' command"), "{hello}");
@@ -216,4 +219,94 @@ fn a_silent_client_is_let_go() {
     let _ = socket.read_to_end(&mut reply);
     assert_eq!(reply, b"+PONG\r\n");
     runtime.block_on(host.stop());
+}
+
+/// Every route and method, and the permission that it needs.
+const ROUTES: &[(&str, &str, Option<Permission>)] = &[
+    ("get", "/healthz", None),
+    ("get", "/metrics", READ),
+    ("get", "/openapi.json", None),
+    ("get", "/readyz", None),
+    ("get", "/v1/events", READ),
+    ("get", "/v1/hosts", READ),
+    ("get", "/v1/sets", READ),
+    ("delete", "/v1/sets/{set}", ADMIN),
+    ("get", "/v1/sets/{set}", READ),
+    ("patch", "/v1/sets/{set}", ADMIN),
+    ("put", "/v1/sets/{set}", ADMIN),
+    ("get", "/v1/sets/{set}/fetch/{key}", READ),
+    ("post", "/v1/sets/{set}/keys", WRITE),
+    ("delete", "/v1/sets/{set}/keys/{key}", WRITE),
+    ("get", "/v1/sets/{set}/keys/{key}", READ),
+    ("put", "/v1/sets/{set}/keys/{key}", WRITE),
+    ("post", "/v1/sets/{set}/keys:remove", WRITE),
+    ("get", "/v1/sets/{set}/locate/{key}", READ),
+    ("post", "/v1/sets/{set}/missing", READ),
+    ("post", "/v1/sets/{set}/publish", WRITE),
+    ("get", "/v1/sets/{set}/who/{key}", READ),
+    ("post", "/v1/sets/{set}/who", READ),
+    ("get", "/v1/status", READ),
+];
+
+/// The status of an answer; some never end, so no more is read.
+fn status(address: SocketAddr, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    let mut socket = TcpStream::connect(address).expect("in a test");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("in a test");
+    let path = path.replace("{set}", "s").replace("{key}", "a");
+    let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let method = method.to_uppercase();
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n{token}\r\n");
+    socket.write_all(request.as_bytes()).expect("in a test");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).expect("in a test");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("in a test");
+    (head[9..12].parse().expect("in a test"), head)
+}
+
+#[test]
+fn every_route_is_tried_with_every_role() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = host(&runtime, folder.path());
+    let address = host.addresses().http.unwrap();
+    for role in roles() {
+        let token = std::fs::read_to_string(folder.path().join(user_of(role))).unwrap();
+        for (method, path, needed) in ROUTES {
+            let (status, _) = status(address, method, path, Some(&token));
+            let allowed = needed.is_none_or(|needed| role.has(needed));
+            assert_eq!(status != 403, allowed, "{role}: {method} {path}: {status}");
+            assert_ne!(status, 401, "{role}: {method} {path}");
+        }
+    }
+    for (method, path, needed) in ROUTES {
+        let (status, head) = status(address, method, path, None);
+        assert_eq!(status == 401, needed.is_some(), "{method} {path}: {status}");
+        let told = head.to_lowercase().contains("www-authenticate: bearer");
+        assert_eq!(told, needed.is_some(), "{head}");
+    }
+    for wrong in ["", "read", "read.0123", "nobody.0123"] {
+        let (status, _) = status(address, "get", "/v1/hosts", Some(wrong));
+        assert!([401, 429].contains(&status), "{wrong}: {status}");
+    }
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn the_routes_that_are_tried_are_all_there_are() {
+    let description: serde_json::Value =
+        serde_json::from_str(&umbel_node::http::description()).unwrap();
+    let mut described = Vec::new();
+    for (path, methods) in description["paths"].as_object().unwrap() {
+        let methods = methods.as_object().unwrap().keys();
+        described.extend(methods.map(|method| (method.clone(), path.clone())));
+    }
+    let mut tried: Vec<(String, String)> =
+        ROUTES.iter().map(|(method, path, _)| (method.to_string(), path.to_string())).collect();
+    described.sort();
+    tried.sort();
+    assert_eq!(described, tried);
 }

@@ -13,7 +13,7 @@ const PASSWORD: &str = "UMBEL_PASSWORD";
 /// Who asks.
 #[derive(Args, Clone, Default)]
 pub(super) struct Login {
-    /// User to log in as; the password comes from UMBEL_PASSWORD or --password-file
+    /// User to log in as; its password comes from the environment or a file, never from a flag
     #[arg(long, value_name = "NAME", env = "UMBEL_USER", global = true)]
     user: Option<String>,
     /// File that holds the password; newlines at its end do not count

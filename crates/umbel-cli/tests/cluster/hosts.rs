@@ -50,17 +50,37 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a host, with more flags than it needs.
+    /// Starts a host that is told where all others listen, with more flags than it needs.
     pub(crate) fn start(&mut self, host: usize, flags: &[&str]) {
+        let others = (0..self.listen.len()).filter(|other| *other != host);
+        let peers: Vec<String> = others.map(|other| self.peer(other)).collect();
+        let mut all: Vec<&str> = peers.iter().flat_map(|peer| ["--peer", peer]).collect();
+        all.extend(flags);
+        self.start_with(host, &all);
+    }
+
+    /// A host's name and where it listens, as peers are written.
+    pub(crate) fn peer(&self, host: usize) -> String {
+        format!("{}={}", name(host), self.listen[host])
+    }
+
+    /// A place for a file.
+    pub(crate) fn path(&self, file: &str) -> String {
+        self.folder.path().join(file).to_str().expect("text").to_owned()
+    }
+
+    /// Where a host's Redis clients connect.
+    pub(crate) fn resp(&self, host: usize) -> &str {
+        &self.hosts[host].as_ref().expect("it runs").resp
+    }
+
+    /// Starts a host with these flags and no word of others.
+    pub(crate) fn start_with(&mut self, host: usize, flags: &[&str]) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
         command.args(["serve", "--name", &name(host), "--print-ports", "json"]);
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command.args(["--listen", &self.listen[host]]);
         command.arg("--data").arg(self.data(host));
-        let others = self.listen.iter().enumerate().filter(|(other, _)| *other != host);
-        others.for_each(|(_, peer)| {
-            command.args(["--peer", peer]);
-        });
         let log = std::fs::File::create(self.log_file(host)).expect("a log");
         let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.expect("the binary runs");
@@ -104,7 +124,7 @@ impl Cluster {
     }
 
     pub(crate) fn connect(&self, host: usize) -> Connection {
-        let at = &self.hosts[host].as_ref().expect("it runs").resp;
+        let at = self.resp(host);
         let client = redis::Client::open(format!("redis://{at}/")).expect("an address");
         client.get_connection().expect("it answers")
     }

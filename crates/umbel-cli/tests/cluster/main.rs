@@ -1,6 +1,7 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
 mod hosts;
+mod secured;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -45,6 +45,7 @@ fn write() -> OpenApiRouter<App> {
         .routes(routes!(keys::delete))
         .routes(routes!(bulk::add))
         .routes(routes!(bulk::remove))
+        .routes(routes!(sets::publish))
 }
 
 /// Changes of sets.
@@ -53,7 +54,6 @@ fn admin() -> OpenApiRouter<App> {
         .routes(routes!(sets::put))
         .routes(routes!(sets::patch))
         .routes(routes!(sets::delete))
-        .routes(routes!(sets::publish))
 }
 
 /// A group that only those may use who have this permission.
