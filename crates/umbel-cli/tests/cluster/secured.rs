@@ -25,6 +25,10 @@ fn says(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+fn joined<'a>(one: &[&'a str], other: &[&'a str]) -> Vec<&'a str> {
+    [one, other].concat()
+}
+
 /// What a command complains of.
 fn refuses(arguments: &[&str], variables: &[(&str, &str)], said: &str) {
     let output = umbel(arguments, variables, "");
@@ -143,17 +147,20 @@ fn commands_log_in_and_believe_the_authority_that_is_named() {
 
     let trusted = ["--at", &at, "--ca", &ca];
     let alice = [&["--user", "alice"], &trusted[..]].concat();
-    let ask = |words: &[&str]| [words, &alice].concat();
-    says(&ask(&["add", "images", "cat.png"]), &secret, "");
-    let found = says(&ask(&["who", "images", "cat.png"]), &secret, "");
+    says(&joined(&["add", "images", "cat.png"], &alice), &secret, "");
+    let found = says(&joined(&["who", "images", "cat.png"], &alice), &secret, "");
     assert!(found.contains("host-0"), "{found}");
     let file = cluster.path("password");
     std::fs::write(&file, "a good password\n").expect("written");
-    says(&ask(&["sets", "--password-file", &file]), &[], "");
+    says(&joined(&["sets", "--password-file", &file], &alice), &[], "");
 
-    refuses(&ask(&["sets"]), &[], "UMBEL_PASSWORD");
-    refuses(&ask(&["sets"]), &[("UMBEL_PASSWORD", "wrong")], "invalid username-password pair");
-    refuses(&ask(&["policy", "images"]), &secret, "needs 'admin'");
+    refuses(&joined(&["sets"], &alice), &[], "UMBEL_PASSWORD");
+    refuses(
+        &joined(&["sets"], &alice),
+        &[("UMBEL_PASSWORD", "wrong")],
+        "invalid username-password pair",
+    );
+    refuses(&joined(&["policy", "images"], &alice), &secret, "needs 'admin'");
     refuses(&[&["sets"], &trusted[..]].concat(), &[], "Give --user");
     refuses(&["sets", "--at", &at], &[], &at);
     refuses(&["sets", "--at", &at, "--ca", "no/such"], &[], "no/such");
@@ -164,7 +171,7 @@ fn commands_log_in_and_believe_the_authority_that_is_named() {
     // Who is removed is out, without a restart.
     user(&["remove", "alice"], "");
     cluster.signal(0, "HUP");
-    eventually("alice is out", || !umbel(&ask(&["sets"]), &secret, "").status.success());
+    eventually("alice is out", || !umbel(&joined(&["sets"], &alice), &secret, "").status.success());
     let log = cluster.log(0);
     assert!(!log.contains("a good password") && log.contains("users read again"), "{log}");
 }
@@ -196,16 +203,16 @@ fn bad_certificates_and_users_are_refused_and_nothing_is_overwritten() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |file: &str| folder.path().join(file).to_str().expect("text").to_owned();
     let (certs, users) = (path("certs"), path("users"));
-    let make = |more: &[&str]| [&["config", "certs", "--out", &certs], more].concat();
-    refuses(&make(&["--add", "a"]), &[], "--add needs the authority");
-    refuses(&make(&["--hosts", "a b"]), &[], "letters, digits");
-    refuses(&make(&["--hosts", "ca"]), &[], "authority");
-    refuses(&make(&[]), &[], "--hosts");
-    let made = says(&make(&["--hosts", "a,b=10.0.0.2"]), &[], "");
+    let make = ["config", "certs", "--out", &certs];
+    refuses(&joined(&make, &["--add", "a"]), &[], "--add needs the authority");
+    refuses(&joined(&make, &["--hosts", "a b"]), &[], "letters, digits");
+    refuses(&joined(&make, &["--hosts", "ca"]), &[], "authority");
+    refuses(&joined(&make, &[]), &[], "--hosts");
+    let made = says(&joined(&make, &["--hosts", "a,b=10.0.0.2"]), &[], "");
     assert!(made.contains("peer_cert = \"b.pem\"") && made.contains("ca.key safe"), "{made}");
-    refuses(&make(&["--hosts", "c"]), &[], "there already");
-    refuses(&make(&["--add", "a"]), &[], "there already");
-    let added = says(&make(&["--add", "c", "--json"]), &[], "");
+    refuses(&joined(&make, &["--hosts", "c"]), &[], "there already");
+    refuses(&joined(&make, &["--add", "a"]), &[], "there already");
+    let added = says(&joined(&make, &["--add", "c", "--json"]), &[], "");
     assert!(added.contains("c.key") && !added.contains("ca.key"), "{added}");
     let mode = |file: &str| {
         let found = std::fs::metadata(path(file)).expect("made").permissions();
@@ -213,15 +220,19 @@ fn bad_certificates_and_users_are_refused_and_nothing_is_overwritten() {
     };
     assert!(["certs/ca.key", "certs/a.key", "certs/c.key"].iter().all(|key| mode(key) == 0o600));
 
-    let user = |more: &[&str]| [&["config", "user", "--users", &users], more].concat();
-    refuses(&user(&["list"]), &[], "users");
-    refuses(&user(&["remove", "a"]), &[], "users");
-    refuses(&user(&["add", "a", "--permissions", "all"]), &[], "no permission");
-    refuses(&user(&["add", "a.b", "--permissions", "read"]), &[], "letters");
-    refuses(&user(&["add", "a", "--permissions", "read"]), &[], "a password is needed");
-    refuses(&user(&["add", "a", "--permissions", "read", "--no-password"]), &[], "--token");
+    let user = ["config", "user", "--users", &users];
+    refuses(&joined(&user, &["list"]), &[], "users");
+    refuses(&joined(&user, &["remove", "a"]), &[], "users");
+    refuses(&joined(&user, &["add", "a", "--permissions", "all"]), &[], "no permission");
+    refuses(&joined(&user, &["add", "a.b", "--permissions", "read"]), &[], "letters");
+    refuses(&joined(&user, &["add", "a", "--permissions", "read"]), &[], "a password is needed");
+    refuses(
+        &joined(&user, &["add", "a", "--permissions", "read", "--no-password"]),
+        &[],
+        "--token",
+    );
     assert!(!std::path::Path::new(&users).exists());
-    says(&user(&["add", "a", "--permissions", "read"]), &[], "secret\n");
-    refuses(&user(&["add", "a", "--permissions", "read"]), &[], "already");
-    refuses(&user(&["token", "b"]), &[], "no user 'b'");
+    says(&joined(&user, &["add", "a", "--permissions", "read"]), &[], "secret\n");
+    refuses(&joined(&user, &["add", "a", "--permissions", "read"]), &[], "already");
+    refuses(&joined(&user, &["token", "b"]), &[], "no user 'b'");
 }
