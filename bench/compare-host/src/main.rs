@@ -8,6 +8,7 @@
 
 mod measure;
 mod servers;
+mod tls;
 
 use anyhow::{Context, bail};
 
@@ -15,8 +16,9 @@ use measure::{Load, Measured};
 use servers::{Rival, host};
 
 const HELP: &str = "\
-usage: compare-host [--rounds N] [--requests N]
+usage: compare-host [--tls] [--rounds N] [--requests N]
 
+  --tls          a host with TLS beside one without, instead of redis-server
   --rounds N     how often every row is measured, interleaved (default 7)
   --requests N   of a row with pipelining (default 300000); without, a tenth of that, and rows
                  that wait for the disk a twentieth
@@ -78,7 +80,10 @@ const ROWS: &[Row] = &[
 ];
 
 fn main() -> anyhow::Result<()> {
-    let (rounds, requests) = arguments()?;
+    let (rounds, requests, tls) = arguments()?;
+    if tls {
+        return tls::compare(rounds, requests);
+    }
     let runtime = tokio::runtime::Runtime::new()?;
     let folder = tempfile::tempdir()?;
     let (_memory, memory) = runtime.block_on(host(None))?;
@@ -174,14 +179,15 @@ fn compare(pairs: &[(Measured, Measured)]) -> Compared {
     }
 }
 
-fn arguments() -> anyhow::Result<(usize, u64)> {
-    let (mut rounds, mut requests) = (7, 300_000);
+fn arguments() -> anyhow::Result<(usize, u64, bool)> {
+    let (mut rounds, mut requests, mut tls) = (7, 300_000, false);
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{name} takes a number"));
         match &*name {
             "--rounds" => rounds = value()?.parse().context("--rounds takes a number")?,
             "--requests" => requests = value()?.parse().context("--requests takes a number")?,
+            "--tls" => tls = true,
             "--help" | "-h" => {
                 println!("{HELP}");
                 std::process::exit(0);
@@ -192,5 +198,5 @@ fn arguments() -> anyhow::Result<(usize, u64)> {
     if rounds == 0 || requests < 1000 {
         bail!("at least 1 round and 1000 requests");
     }
-    Ok((rounds, requests))
+    Ok((rounds, requests, tls))
 }

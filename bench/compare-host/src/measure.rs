@@ -1,5 +1,6 @@
 //! One run of `redis-benchmark`.
 
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, bail};
@@ -28,7 +29,20 @@ pub(crate) struct Measured {
 
 /// Runs `redis-benchmark` once.
 pub(crate) fn benchmark(port: u16, load: &Load, command: &[&str]) -> anyhow::Result<Measured> {
+    run(port, None, load, command)
+}
+
+/// Runs it once, over TLS if an authority is named.
+pub(crate) fn run(
+    port: u16,
+    authority: Option<&Path>,
+    load: &Load,
+    command: &[&str],
+) -> anyhow::Result<Measured> {
     let mut benchmark = Command::new("redis-benchmark");
+    if let Some(authority) = authority {
+        benchmark.arg("--tls").arg("--cacert").arg(authority);
+    }
     benchmark.args(["--csv", "-h", "127.0.0.1", "-p", &port.to_string()]);
     benchmark.args(["-c", &load.connections.to_string(), "-P", &load.pipeline.to_string()]);
     benchmark.args(["-n", &load.requests.to_string(), "-r", &load.keys.to_string()]);

@@ -25,6 +25,23 @@ pub(crate) fn write(path: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> s
     Ok(())
 }
 
+/// Writes a file that nobody but its owner may read; one that it replaces keeps its
+/// permissions and owner.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let replaced = std::fs::metadata(path).ok();
+    // Temporary files are their owner's alone, and moved with that.
+    let mut file =
+        tempfile::Builder::new().prefix(".umbel-").suffix(".tmp").tempfile_in(parent(path))?;
+    file.write_all(bytes)?;
+    if let Some(replaced) = &replaced {
+        like(&file, replaced)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(path)?;
+    let _ = File::open(parent(path)).and_then(|directory| directory.sync_all());
+    Ok(())
+}
+
 /// The directory that a file is in.
 pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {

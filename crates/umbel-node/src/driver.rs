@@ -14,7 +14,7 @@ use umbel::replica::{self, Destination, Name, Transmit};
 use umbel::route;
 
 use crate::hello::Hello;
-use crate::host::{Inner, State};
+use crate::host::{Happened, Inner, State};
 use crate::network::{Happening, Reply};
 use crate::protocol::{Event, Outgoing};
 use crate::question::Question;
@@ -167,7 +167,7 @@ impl Driver {
             let events: Vec<Event> = std::iter::from_fn(|| state.engine.poll_event()).collect();
             let changed = match state.engine.overlay_mut() {
                 Some(overlay) => overlay.take_changed(),
-                None => !events.is_empty(),
+                None => events.iter().any(changes_the_directory),
             };
             if changed {
                 self.inner.refresh_directory(&state);
@@ -208,13 +208,15 @@ impl Driver {
 
     fn look_whether_ready(&self, state: &State, now: Duration) {
         let ready = &self.inner.ready;
+        let (known, expected) = state.known_hosts(now);
+        self.inner.hosts_known.store(known, Ordering::Relaxed);
+        self.inner.hosts_expected.store(expected, Ordering::Relaxed);
         if ready.load(Ordering::Acquire) {
             return;
         }
-        let (known, expected) = state.known_hosts(now);
         let settings = &self.inner.settings;
         // Links that are configured take a moment; then somebody should be there.
-        let complete = known == expected && (expected > 1 || settings.peers.is_empty());
+        let complete = known == expected && (expected > 1 || self.inner.alone);
         if complete || now >= settings.timing.ready {
             if !complete {
                 tracing::warn!(known, expected, "ready without the replicas of all hosts");
@@ -228,6 +230,10 @@ impl Driver {
             Event::Mesh(event) => event,
             Event::Overlay(set, event) => return self.tell_of_overlay(&set, event),
         };
+        if let Some(happened) = happened(&event) {
+            // Nobody need listen.
+            let _ = self.inner.happened.send(happened);
+        }
         match event {
             replica::Event::Up(host) => tracing::info!(%host, "host is up"),
             replica::Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
@@ -271,4 +277,34 @@ impl Driver {
             new.insert(now);
         }
     }
+}
+
+/// Whether a set may have come or gone, or somebody's replica of one.
+const fn changes_the_directory(event: &Event) -> bool {
+    use replica::Event as Of;
+    !matches!(event, Event::Mesh(Of::Published { .. } | Of::Broken(_) | Of::Grown { .. }))
+}
+
+/// An event of the protocol, for whoever listens; refusals are for the log.
+fn happened(event: &replica::Event) -> Option<Happened> {
+    use replica::Event;
+    let text = |name: &Name| name.as_str().to_owned();
+    Some(match event {
+        Event::Up(host) => Happened::HostUp { host: text(host) },
+        Event::Suspected(host) => Happened::HostSuspected { host: text(host) },
+        Event::Down(host) => Happened::HostDown { host: text(host) },
+        Event::Published { set, epoch, bytes } => {
+            Happened::UpdateSent { set: text(set), epoch: epoch.0, bytes: *bytes }
+        }
+        Event::Updated { set, home, epoch } => {
+            Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
+        }
+        Event::Broken(set) => Happened::TargetBroken { set: text(set) },
+        Event::Grown { set, components } => {
+            Happened::Grown { set: text(set), components: *components }
+        }
+        Event::Reshaped(set) => Happened::Rebuilt { set: text(set) },
+        Event::NameTaken => Happened::NameTaken {},
+        _ => return None,
+    })
 }

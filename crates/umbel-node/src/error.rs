@@ -62,6 +62,12 @@ pub enum StartError {
     /// What it was told is wrong.
     #[error(transparent)]
     Settings(#[from] crate::settings::SettingsError),
+    /// The file of users cannot be read.
+    #[error("users: {0}")]
+    Users(#[from] crate::access::UsersError),
+    /// A certificate cannot be used.
+    #[error("{0}")]
+    Tls(String),
     /// The catalogue cannot be opened.
     #[error("cannot open the catalogue: {0}")]
     Catalogue(String),

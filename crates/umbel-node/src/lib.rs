@@ -1,19 +1,22 @@
 //! A running host: the replica protocol on a network, a catalogue that survives restarts,
-//! and ports for Redis clients and health checks.
+//! and ports for Redis clients and for HTTP.
 //!
 //! [`Host::builder`] starts one inside a Rust program; `umbel serve` is a host of its own.
 //! [`Host`] is the handle to both.
 //!
 //! Features, all on by default: `zenoh` (hosts that reach each other over a network; without
-//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (health checks).
+//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (the HTTP API,
+//! its description, metrics and health checks),
+//! `tls` (certificates on those ports).
 
+pub mod access;
 mod catalogue;
 mod driver;
 mod error;
 mod hello;
 mod host;
 #[cfg(feature = "http")]
-mod http;
+pub mod http;
 mod huge_rows;
 mod lifetimes;
 pub mod network;
@@ -23,13 +26,15 @@ mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
 pub mod settings;
+#[cfg(feature = "tls")]
+pub mod tls;
 mod value;
 
 pub use catalogue::{OwnCatalogue, Ticket};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Announced, Builder, Host, HostInfo, KeyPage, Lifetime, Readiness, Reserve, Routing,
-    SetInfo, Status,
+    Addresses, Announced, Builder, Change, Coverage, Happened, Host, HostInfo, KeyPage, Lifetime,
+    Readiness, Reserve, Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};

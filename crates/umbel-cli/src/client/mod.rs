@@ -6,30 +6,49 @@
 
 mod answer;
 mod batch;
+mod login;
 mod stream;
+mod trust;
 
-use std::time::Duration;
+use std::io::Write as _;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
-use redis::{ConnectionAddr, ConnectionLike as _, IntoConnectionInfo as _, ProtocolVersion, Value};
+use redis::Value;
+
+use login::Login;
+use trust::{Stream, Trust};
 
 pub(crate) use answer::{Fields, flags, json, text, texts, wrong_answer};
 pub(crate) use batch::{Batch, MAX_KEY};
 pub(crate) use stream::{Asked, stream};
 
-/// Which host is asked.
+/// Which host is asked, and how.
 #[derive(Args, Clone)]
 pub(crate) struct At {
     /// RESP port of the host to ask
     #[arg(long, value_name = "HOST:PORT", env = "UMBEL_AT", default_value = "127.0.0.1:7440",
           value_parser = Address::parse, global = true)]
     at: Address,
+    #[command(flatten)]
+    login: Login,
+    #[command(flatten)]
+    trust: Trust,
 }
 
 impl At {
+    /// A host that lets everybody in.
+    pub(crate) fn open(address: &Address) -> Self {
+        Self { at: address.clone(), login: Login::default(), trust: Trust::default() }
+    }
+
+    /// Another host, asked in the same way.
+    pub(crate) fn elsewhere(&self, address: Address) -> Self {
+        Self { at: address, ..self.clone() }
+    }
+
     pub(crate) fn connect(&self) -> anyhow::Result<Client> {
-        Client::connect(&self.at)
+        Client::connect(self)
     }
 
     pub(crate) const fn address(&self) -> &Address {
@@ -77,29 +96,30 @@ impl std::fmt::Display for Address {
 
 /// A connection to a host.
 pub(crate) struct Client {
-    connection: redis::Connection,
+    stream: Stream,
+    parser: redis::Parser,
     address: Address,
 }
 
 impl Client {
-    /// Connects, and sees that RESP3 is spoken there: its answers keep numbers, texts and
-    /// flags apart.
-    pub(crate) fn connect(address: &Address) -> anyhow::Result<Self> {
-        let tried = || -> redis::RedisResult<redis::Connection> {
-            let info = ConnectionAddr::Tcp(address.host.clone(), address.port);
-            let info = info.into_connection_info()?;
-            let settings = info.redis_settings().clone();
-            let settings = settings
-                .set_protocol(ProtocolVersion::RESP3)
-                .set_lib_name("umbel-cli", env!("CARGO_PKG_VERSION"));
-            let client = redis::Client::open(info.set_redis_settings(settings))?;
-            let connection = client.get_connection_with_timeout(CONNECT_TIMEOUT)?;
-            connection.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-            connection.set_write_timeout(Some(ANSWER_TIMEOUT))?;
-            Ok(connection)
-        };
-        let connection = tried().map_err(|error| told(address, &error))?;
-        Ok(Self { connection, address: address.clone() })
+    /// Connects, logs in, and sees that RESP3 is spoken there: its answers keep numbers,
+    /// texts and flags apart.
+    fn connect(at: &At) -> anyhow::Result<Self> {
+        let address = at.at.clone();
+        let credentials = at.login.credentials()?;
+        let stream = at.trust.connect(&address)?;
+        let mut client = Self { stream, parser: redis::Parser::new(), address };
+        let mut words: Vec<&[u8]> = vec![b"HELLO", b"3"];
+        if let Some((user, password)) = &credentials {
+            words.extend([b"AUTH", user.as_bytes(), password]);
+        }
+        client.ask(&words)?;
+        for (attribute, value) in
+            [("LIB-NAME", "umbel-cli"), ("LIB-VER", env!("CARGO_PKG_VERSION"))]
+        {
+            client.ask(&[b"CLIENT", b"SETINFO", attribute.as_bytes(), value.as_bytes()])?;
+        }
+        Ok(client)
     }
 
     pub(crate) const fn address(&self) -> &Address {
@@ -125,7 +145,11 @@ impl Client {
 
     /// Asks a command that is already as it travels.
     pub(crate) fn ask_packed(&mut self, command: &[u8]) -> anyhow::Result<Value> {
-        let answer = self.connection.req_packed_command(command);
+        let asked = self.stream.write_all(command).and_then(|()| self.stream.flush());
+        let answer = match asked {
+            Ok(()) => self.parser.parse_value(&mut self.stream),
+            Err(error) => Err(error.into()),
+        };
         answer.and_then(Value::extract_error).map_err(|error| told(&self.address, &error))
     }
 
@@ -137,12 +161,6 @@ impl Client {
     }
 }
 
-/// Hosts are near; one that does not even accept is not there.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-
-/// A host may sync a disk, or ask every other host, before it answers.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Who was asked, what is wrong, what to do.
 fn told(address: &Address, error: &redis::RedisError) -> anyhow::Error {
     let hint = "is `umbel serve` running there? --at or UMBEL_AT names another host";
@@ -153,6 +171,9 @@ fn told(address: &Address, error: &redis::RedisError) -> anyhow::Error {
         return anyhow!("{address} does not answer in time: is it overloaded, or stopped?");
     }
     if let Some(said) = error.detail().filter(|_| error.code().is_some()) {
+        if let Some(hint) = error.code().and_then(login::hint) {
+            return anyhow!("{address}: {said} {hint}");
+        }
         return Refused { address: address.to_string(), said: said.to_owned() }.into();
     }
     if error.is_io_error() || error.is_connection_dropped() {

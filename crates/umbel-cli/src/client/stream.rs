@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context as _;
 use redis::Value;
 
-use super::{Address, Batch, Client};
+use super::{At, Batch};
 
 /// Connections used at once, if there is more than one batch.
 const CONNECTIONS: usize = 4;
@@ -69,7 +69,7 @@ type Answered = anyhow::Result<(Batch, Value)>;
 /// Sends the keys that `read` hands over, and gives every batch and its answer to `take`, in
 /// order. The first error of anybody ends all; it says how many keys were answered before.
 pub(crate) fn stream<R>(
-    address: &Address,
+    at: &At,
     asked: &Asked,
     read: R,
     mut take: impl FnMut(&Batch, &Value) -> anyhow::Result<()>,
@@ -87,7 +87,7 @@ where
     std::thread::scope(|scope| {
         for _ in 0..CONNECTIONS {
             let answer = answer.clone();
-            scope.spawn(move || carry(address, asked, waiting, &answer));
+            scope.spawn(move || carry(at, asked, waiting, &answer));
         }
         scope.spawn(move || {
             if let Err(error) = pack(asked, read, &free, &work) {
@@ -146,18 +146,13 @@ where
 }
 
 /// One connection's work: made when the first batch comes, so that few keys need only one.
-fn carry(
-    address: &Address,
-    asked: &Asked,
-    waiting: &Mutex<Receiver<Batch>>,
-    answers: &Sender<Answered>,
-) {
+fn carry(at: &At, asked: &Asked, waiting: &Mutex<Receiver<Batch>>, answers: &Sender<Answered>) {
     let mut client = None;
     let mut command = Vec::new();
     let mut ask = |batch: &Batch| -> anyhow::Result<Value> {
         let client = match &mut client {
             Some(client) => client,
-            None => client.insert(Client::connect(address)?),
+            None => client.insert(at.connect()?),
         };
         asked.ask(client, batch, &mut command)
     };

@@ -11,6 +11,9 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, reload};
 use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer, LogFormat};
 use umbel_node::{Addresses, Host, Settings};
 
@@ -21,7 +24,8 @@ use crate::output::print;
 #[command(after_help = "\
 A host answers which hosts hold a key from its own memory, and tells the others what it
 holds. Flags overrule the environment (UMBEL_NAME, UMBEL_SET_CAPACITY, ...), and that the
-file; umbel config shows what holds. SIGTERM and Ctrl-C stop it in good order.
+file; umbel config shows what holds. SIGTERM and Ctrl-C stop it in good order; SIGHUP
+reads policies, users, certificates, peers and the log level again.
 
 Examples:
   umbel serve --name a --memory
@@ -49,16 +53,17 @@ pub(crate) enum PortsFormat {
 impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let settings = self.configuration.draft()?.settings()?;
-        start_log(&settings)?;
+        let log = start_log(&settings)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        let served = runtime.block_on(self.serve(settings));
+        let served = runtime.block_on(self.serve(settings, &log));
         // Whatever still runs has had its time.
         runtime.shutdown_background();
         served.map(|()| ExitCode::SUCCESS)
     }
 
     /// Runs a host until it is told to stop.
-    async fn serve(&self, settings: Settings) -> anyhow::Result<()> {
+    async fn serve(&self, settings: Settings, log: &Log) -> anyhow::Result<()> {
+        let mut again = signal(SignalKind::hangup())?;
         let host = Host::builder().settings(settings).start().await?;
         let addresses = host.addresses();
         match self.print_ports {
@@ -67,15 +72,40 @@ impl Serve {
         }
         tell_manager(&NotifyState::Ready);
         let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
-            () = input_closed(), if self.stop_with_input => {}
+        let mut closed = std::pin::pin!(input_closed(self.stop_with_input));
+        loop {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => break,
+                _ = terminate.recv() => break,
+                () = &mut closed => break,
+                _ = again.recv() => self.reload(&host, log).await,
+            }
         }
         tracing::info!("stopping");
         tell_manager(&NotifyState::Stopping);
         host.stop().await;
         Ok(())
+    }
+}
+
+impl Serve {
+    /// Takes what the configuration says by now; what is wrong with it changes nothing.
+    async fn reload(&self, host: &Host, log: &Log) {
+        let read = self.configuration.draft().and_then(|draft| Ok(draft.settings()?));
+        let outcome = read.and_then(|settings| {
+            log(levels(&settings)?)?;
+            Ok(settings)
+        });
+        match outcome {
+            Ok(settings) => {
+                tracing::info!("configuration read again");
+                host.reload(settings).await;
+            }
+            Err(error) => {
+                let error = format!("{error:#}");
+                tracing::error!(%error, "the configuration stays as it was");
+            }
+        }
     }
 }
 
@@ -86,20 +116,28 @@ fn tell_manager(state: &NotifyState<'_>) {
     }
 }
 
+/// Changes what is logged.
+type Log = Box<dyn Fn(EnvFilter) -> anyhow::Result<()>>;
+
 /// Logs go to standard error, so that standard output stays for answers.
-fn start_log(settings: &Settings) -> anyhow::Result<()> {
+fn start_log(settings: &Settings) -> anyhow::Result<Log> {
+    let (filter, handle) = reload::Layer::new(levels(settings)?);
+    let log = tracing_subscriber::registry().with(filter);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    match settings.log_format {
+        LogFormat::Json => log.with(lines.json()).init(),
+        LogFormat::Text => log.with(lines.with_ansi(std::io::stderr().is_terminal())).init(),
+    }
+    Ok(Box::new(move |levels| Ok(handle.reload(levels)?)))
+}
+
+fn levels(settings: &Settings) -> anyhow::Result<EnvFilter> {
     let mut levels = settings.log_level.clone();
     if !levels.contains("zenoh") {
         // It warns of every link that is not there yet; hosts tell what matters of that.
         levels += ",zenoh=error";
     }
-    let filter = tracing_subscriber::EnvFilter::try_new(levels)?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match settings.log_format {
-        LogFormat::Json => log.json().init(),
-        LogFormat::Text => log.with_ansi(std::io::stderr().is_terminal()).init(),
-    }
-    Ok(())
+    Ok(EnvFilter::try_new(levels)?)
 }
 
 fn ports_json(addresses: Addresses) -> serde_json::Value {
@@ -126,7 +164,10 @@ fn ports_text(host: &Host, addresses: Addresses) -> String {
 }
 
 /// Returns when whoever holds the other end of standard input is gone.
-async fn input_closed() {
+async fn input_closed(wanted: bool) {
+    if !wanted {
+        return std::future::pending().await;
+    }
     let read = tokio::task::spawn_blocking(|| {
         let mut sink = [0; 256];
         while std::io::stdin().read(&mut sink).is_ok_and(|read| read > 0) {}

@@ -62,32 +62,48 @@ impl Cluster {
         cluster
     }
 
-    /// Starts a host, with more flags than it needs.
+    /// Starts a host that is told where all others listen, with more flags than it needs.
     pub(crate) fn start(&mut self, host: usize, flags: &[&str]) {
-        let command = Command::new(env!("CARGO_BIN_EXE_umbel"));
-        self.start_by(host, command, flags);
+        self.start_by(host, Command::new(env!("CARGO_BIN_EXE_umbel")), flags);
     }
 
     /// Starts a host through a command that becomes the host in the end.
     pub(crate) fn start_by(&mut self, host: usize, command: Command, flags: &[&str]) {
-        let others = self.listen.iter().enumerate().filter(|(other, _)| *other != host);
-        let peers: Vec<String> = others.map(|(_, peer)| format!("--peer={peer}")).collect();
-        self.start_with(host, command, &peers, flags);
+        let others = (0..self.listen.len()).filter(|other| *other != host);
+        let peers: Vec<String> = others.map(|other| self.peer(other)).collect();
+        let mut all: Vec<&str> = peers.iter().flat_map(|peer| ["--peer", peer]).collect();
+        all.extend(flags);
+        self.run(host, command, &all);
     }
 
     /// Starts a host of an overlay, with these links.
     pub(crate) fn start_linked(&mut self, host: usize, links: &[String], flags: &[&str]) {
-        let links: Vec<String> = links.iter().map(|link| format!("--link={link}")).collect();
-        self.start_with(host, Command::new(env!("CARGO_BIN_EXE_umbel")), &links, flags);
+        let mut all: Vec<&str> = links.iter().flat_map(|link| ["--link", link]).collect();
+        all.extend(flags);
+        self.start_with(host, &all);
     }
 
-    fn start_with(
-        &mut self,
-        host: usize,
-        mut command: Command,
-        network: &[String],
-        flags: &[&str],
-    ) {
+    /// Starts a host with these flags and no word of others.
+    pub(crate) fn start_with(&mut self, host: usize, flags: &[&str]) {
+        self.run(host, Command::new(env!("CARGO_BIN_EXE_umbel")), flags);
+    }
+
+    /// A host's name and where it listens, as peers are written.
+    pub(crate) fn peer(&self, host: usize) -> String {
+        format!("{}={}", self.names[host], self.listen[host])
+    }
+
+    /// A place for a file.
+    pub(crate) fn path(&self, file: &str) -> String {
+        self.folder.path().join(file).to_str().expect("text").to_owned()
+    }
+
+    /// Where a host's Redis clients connect.
+    pub(crate) fn resp(&self, host: usize) -> &str {
+        &self.hosts[host].as_ref().expect("it runs").resp
+    }
+
+    fn run(&mut self, host: usize, mut command: Command, flags: &[&str]) {
         command.args(["serve", "--print-ports", "json"]);
         if !flags.contains(&"--name") {
             command.args(["--name", &self.names[host]]);
@@ -95,7 +111,6 @@ impl Cluster {
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command.args(["--listen", &self.listen[host]]);
         command.arg("--data").arg(self.data(host));
-        command.args(network);
         let log = std::fs::File::create(self.log_file(host)).expect("a log");
         let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.expect("the binary runs");
@@ -149,7 +164,7 @@ impl Cluster {
     }
 
     pub(crate) fn connect(&self, host: usize) -> Connection {
-        let at = &self.hosts[host].as_ref().expect("it runs").resp;
+        let at = self.resp(host);
         let client = redis::Client::open(format!("redis://{at}/")).expect("an address");
         client.get_connection().expect("it answers")
     }

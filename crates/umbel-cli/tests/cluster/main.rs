@@ -3,6 +3,7 @@
 mod cable;
 mod hosts;
 mod overlay;
+mod secured;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

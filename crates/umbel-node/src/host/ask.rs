@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use umbel::replica::Name;
 
 use super::Host;
@@ -45,22 +46,41 @@ impl Host {
         Ok(paths.into_iter().filter_map(|mut path| path.pop()).collect())
     }
 
-    /// The hosts that confirm that they hold a key, where everybody knows everybody.
+    /// As [`Self::locate`]; and whether everybody who was asked has answered. In an overlay a
+    /// query ends with the first holder on its way, so that others may not have been asked.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub(crate) async fn locate_fully(
+        &self,
+        set: &str,
+        key: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<(Vec<String>, bool), HostError> {
+        if self.inner.settings.overlay.is_some() {
+            return Ok((self.locate(set, key, timeout).await?, false));
+        }
+        self.confirmed(set, key, timeout).await
+    }
+
+    /// The hosts that confirm that they hold a key, where everybody knows everybody; and
+    /// whether everybody who was asked has answered.
     pub(super) async fn confirmed(
         &self,
         set: &str,
         key: &[u8],
         timeout: Option<Duration>,
-    ) -> Result<Vec<String>, HostError> {
+    ) -> Result<(Vec<String>, bool), HostError> {
         let known = self.find(set)?;
         let verdicts = self.confirm(&known, &[key], timeout.unwrap_or(PATIENCE)).await;
         let mut hosts: Vec<String> = Vec::new();
         if self.inner.holds(set, &[key]) == [1] {
             hosts.push(self.name().as_str().to_owned());
         }
+        let answered = verdicts.iter().all(|verdict| !verdict.unanswered);
         let holders = verdicts.into_iter().flat_map(|verdict| verdict.holders);
         hosts.extend(holders.map(|host| host.as_str().to_owned()));
-        Ok(hosts)
+        Ok((hosts, answered))
     }
 
     /// The keys that no host holds, in their order. A claim counts only when its host
@@ -70,17 +90,71 @@ impl Host {
     /// # Errors
     /// If nobody has the set.
     pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, HostError> {
+        self.missing_fully(set, keys).await.map(|(missing, _)| missing)
+    }
+
+    /// As [`Self::missing`]; and whether everybody who was asked has answered.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub(crate) async fn missing_fully(
+        &self,
+        set: &str,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<(Vec<Vec<u8>>, bool), HostError> {
         let known = self.find(set)?;
         if known.replicas.is_none() {
-            return self.missing_in_range(set, keys).await;
+            return Ok((self.missing_in_range(set, keys).await?, false));
         }
         let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let own = self.inner.holds(set, &borrowed);
         let absent: Vec<&[u8]> =
             borrowed.iter().zip(&own).filter(|(_, own)| **own == 0).map(|(key, _)| *key).collect();
         let verdicts = self.confirm(&known, &absent, PATIENCE).await;
+        let answered = verdicts.iter().all(|verdict| !verdict.unanswered);
         let missing = absent.iter().zip(verdicts).filter(|(_, verdict)| verdict.holders.is_empty());
-        Ok(missing.map(|(key, _)| key.to_vec()).collect())
+        Ok((missing.map(|(key, _)| key.to_vec()).collect(), answered))
+    }
+
+    /// Where the object of a key is fetched: the address of the first host that confirms that
+    /// it holds the key, of those that have told one. This host is asked first, all others at
+    /// the same time, so that the nearest answers.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub async fn fetch(
+        &self,
+        set: &str,
+        key: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Option<String>, HostError> {
+        let known = self.find(set)?;
+        if let Some(advertise) = &self.inner.settings.advertise
+            && self.inner.holds(set, &[key]) == [1]
+        {
+            return Ok(Some(object_address(advertise, key)));
+        }
+        let mut asked = tokio::task::JoinSet::new();
+        for (host, _) in self.candidates(&known, &[key]) {
+            let Some(advertise) = self.advertised(&host) else { continue };
+            let bytes = Question::Holds { set, keys: vec![key] }.encode();
+            let (network, timeout) = (Arc::clone(&self.inner.network), timeout.unwrap_or(PATIENCE));
+            asked.spawn(async move {
+                let answer = network.ask(&host, bytes, timeout).await;
+                (answer.as_deref() == Some(&[1])).then_some(advertise)
+            });
+        }
+        while let Some(answer) = asked.join_next().await {
+            if let Ok(Some(advertise)) = answer {
+                return Ok(Some(object_address(&advertise, key)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Where another host's objects are fetched, if it has told.
+    fn advertised(&self, host: &Name) -> Option<String> {
+        self.inner.state.lock().hellos.get(host)?.advertise.clone()
     }
 
     /// Asks every candidate of every key, in one question each as far as they fit.
@@ -137,6 +211,15 @@ impl Host {
         });
         candidates
     }
+}
+
+/// What stays as it is in an object's address: what RFC 3986 calls unreserved, and `/`.
+const IN_ADDRESS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// Where the object of a key is, at a host whose objects are fetched there.
+fn object_address(advertise: &str, key: &[u8]) -> String {
+    format!("{}/{}", advertise.trim_end_matches('/'), percent_encode(key, IN_ADDRESS))
 }
 
 /// Cuts a list of places into questions that are not too long.

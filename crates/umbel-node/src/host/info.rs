@@ -8,6 +8,7 @@ use crate::value::{Fields, Value};
 
 /// One set, as this host sees it. Rates that are not known are `None`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct SetInfo {
     /// Its name.
@@ -73,6 +74,7 @@ pub struct SetInfo {
 
 /// A host of the cluster, as this host sees it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct HostInfo {
     /// Its name.
@@ -100,6 +102,7 @@ pub struct HostInfo {
 
 /// A host's own state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Status {
     /// Its name.
@@ -140,6 +143,8 @@ pub struct Status {
     pub dropped: u64,
     /// How often another host lived under this host's name.
     pub name_taken: u64,
+    /// Logins that failed, at both ports for clients.
+    pub failed_logins: u64,
     /// The host's part in an overlay, if it is in one.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
@@ -147,6 +152,7 @@ pub struct Status {
 
 /// A host's part in an overlay, over all sets or for one.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
 #[non_exhaustive]
 pub struct Routing {
     /// What all hosts of the overlay agree on.
@@ -175,6 +181,20 @@ pub struct Routing {
     pub filters_sent: u64,
     /// Filters that an entry had no room for.
     pub filters_refused: u64,
+}
+
+/// How much of the cluster an answer covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
+#[non_exhaustive]
+pub struct Coverage {
+    /// Whether the replicas of all hosts that are there are known: an empty answer then means
+    /// that nobody has it.
+    pub complete: bool,
+    /// Hosts whose sets are known, this one included.
+    pub hosts_known: u64,
+    /// Hosts that are there, this one included.
+    pub hosts_expected: u64,
 }
 
 /// Whether a host's answers are complete.
@@ -232,7 +252,7 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken);
+        let mut fields = fields!(self: name, cluster, version, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

@@ -12,9 +12,12 @@
 
 mod ask;
 mod directory;
+mod happened;
 mod info;
 mod keys;
 mod names;
+mod plan;
+mod reload;
 mod route;
 mod sets;
 mod single;
@@ -30,6 +33,7 @@ use parking_lot::{Mutex, RwLock};
 use umbel::KeyHasher;
 use umbel::replica::{Incarnation, Name};
 
+use crate::access::Access;
 use crate::catalogue::{Journal, SetNumber, Ticket};
 use crate::error::HostError;
 use crate::hello::Hello;
@@ -38,10 +42,11 @@ use crate::network::{Happening, Inbox, Network};
 use crate::protocol::Protocol;
 use crate::settings::Settings;
 use directory::Known;
-pub use info::{HostInfo, Readiness, Routing, SetInfo, Status};
+pub use happened::Happened;
+pub use info::{Coverage, HostInfo, Readiness, Routing, SetInfo, Status};
 pub use keys::{KeyPage, Lifetime};
 pub use names::Announced;
-pub use sets::Reserve;
+pub use plan::{Change, Reserve};
 pub use start::Builder;
 
 /// A running host. Clones are handles to the same one; it runs until [`Host::stop`].
@@ -52,13 +57,25 @@ pub struct Host {
 
 #[derive(Debug)]
 pub(crate) struct Inner {
+    /// As it was at the start.
     pub(crate) settings: Settings,
+    /// As it is now, as far as it can change.
+    live: RwLock<Arc<Settings>>,
+    seen: tokio::sync::Mutex<reload::Seen>,
     pub(crate) incarnation: Incarnation,
     pub(crate) hasher: KeyHasher,
     started: Instant,
     pub(crate) state: Mutex<State>,
     directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
     pub(crate) network: Arc<dyn Network>,
+    /// The same, where its links can be opened anew.
+    #[cfg(feature = "zenoh")]
+    links: Option<Arc<crate::network::ZenohNetwork>>,
+    /// Whether no peer was told of at the start.
+    pub(crate) alone: bool,
+    /// What the ports for clients show.
+    #[cfg(feature = "tls")]
+    pub(crate) certificates: Option<Arc<crate::tls::Certificates>>,
     pub(crate) runtime: tokio::runtime::Handle,
     pub(crate) inbox: Inbox,
     /// Whether the driver has been told that there is something to do.
@@ -67,10 +84,17 @@ pub(crate) struct Inner {
     pub(crate) stopping: AtomicBool,
     pub(crate) ready: AtomicBool,
     pub(crate) name_taken: AtomicU64,
+    /// Hosts that are known, and that are there, as the driver last saw: for questions, which
+    /// take no lock.
+    pub(crate) hosts_known: AtomicU64,
+    pub(crate) hosts_expected: AtomicU64,
+    /// Told what happens, if somebody listens.
+    pub(crate) happened: tokio::sync::broadcast::Sender<Happened>,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Told when the host stops, so that its ports close.
     stopped: tokio::sync::watch::Sender<bool>,
     addresses: Mutex<Addresses>,
+    pub(crate) access: Arc<Access>,
 }
 
 /// Where a host can be reached.
@@ -127,6 +151,12 @@ impl Host {
         *self.inner.addresses.lock()
     }
 
+    /// Who may do what.
+    #[must_use]
+    pub fn access(&self) -> &Arc<Access> {
+        &self.inner.access
+    }
+
     /// Waits until everything up to the ticket is durable.
     ///
     /// # Errors
@@ -146,6 +176,22 @@ impl Host {
         }
         let (known, expected) = self.inner.state.lock().known_hosts(self.inner.now());
         Readiness::Waiting { known, expected }
+    }
+
+    /// How much of the cluster an answer from memory covers right now. Takes no lock.
+    #[must_use]
+    pub fn coverage(&self) -> Coverage {
+        let hosts_known = self.inner.hosts_known.load(Ordering::Relaxed);
+        let hosts_expected = self.inner.hosts_expected.load(Ordering::Relaxed);
+        let ready = self.inner.ready.load(Ordering::Acquire);
+        Coverage { complete: ready && hosts_known == hosts_expected, hosts_known, hosts_expected }
+    }
+
+    /// What happens from now on. A receiver that falls behind by more than
+    /// [`Happened::KEPT`] is told how many it missed.
+    #[must_use]
+    pub fn happenings(&self) -> tokio::sync::broadcast::Receiver<Happened> {
+        self.inner.happened.subscribe()
     }
 
     /// Waits until the host is told to stop.
@@ -184,6 +230,11 @@ impl Inner {
     /// Time since the host started: what the engine calls now.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// The settings as they are now.
+    pub(crate) fn live(&self) -> Arc<Settings> {
+        Arc::clone(&self.live.read())
     }
 
     /// Makes the driver look at the state, unless it will soon anyway.

@@ -82,21 +82,15 @@ impl Host {
     /// If it is no name, or nobody has the set.
     pub fn match_name(&self, set: &str, name: &str) -> Result<Option<Announced>, HostError> {
         let name = parse_one(name)?;
-        let known = self.find(set)?;
+        let keys: Vec<&[u8]> = name.prefixes().map(str::as_bytes).collect();
         let (mut prefixes, mut longest) = (name.prefixes(), None);
-        SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
-            hashes.clear();
-            hashes.extend(name.prefixes().map(|prefix| self.inner.hasher.hash(prefix.as_bytes())));
-            known.replicas.who(hashes, found, |hosts| {
-                let prefix = prefixes.next().unwrap_or_default();
-                let is_own =
-                    || known.own.as_ref().is_some_and(|own| own.contains(prefix.as_bytes()));
-                if longest.is_none() {
-                    let hosts = hosts.iter().map(|host| host.as_str());
-                    longest = self.announced(prefix, is_own(), hosts);
-                }
-            });
-        });
+        self.who(set, &keys, &mut |hosts| {
+            let prefix = prefixes.next().unwrap_or_default();
+            if longest.is_none() && !hosts.is_empty() {
+                let hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
+                longest = Some(Announced { prefix: prefix.to_owned(), hosts });
+            }
+        })?;
         Ok(longest)
     }
 
@@ -113,34 +107,19 @@ impl Host {
         timeout: Duration,
     ) -> Result<Option<Announced>, HostError> {
         let name = parse_one(name)?;
-        let known = self.find(set)?;
         let end = Instant::now() + timeout;
         for prefix in name.prefixes() {
             let left = end.saturating_duration_since(Instant::now());
             let patience = if prefix == "/" { left } else { left / 2 };
-            let key = prefix.as_bytes();
-            let verdicts = self.confirm(&known, &[key], patience).await;
-            let is_own = self.inner.holds(set, &[key]) == [1];
-            let holders = verdicts.iter().flat_map(|verdict| &verdict.holders);
-            let found = self.announced(prefix, is_own, holders.map(|host| host.as_str()));
-            if found.is_some() {
-                return Ok(found);
+            let hosts = match self.locate(set, prefix.as_bytes(), Some(patience)).await {
+                Err(HostError::Unanswered) => Vec::new(),
+                found => found?,
+            };
+            if !hosts.is_empty() {
+                return Ok(Some(Announced { prefix: prefix.to_owned(), hosts }));
             }
         }
         Ok(None)
-    }
-
-    /// What is told of a prefix, if there is anybody to tell of.
-    fn announced<'h>(
-        &self,
-        prefix: &str,
-        is_own: bool,
-        others: impl Iterator<Item = &'h str>,
-    ) -> Option<Announced> {
-        let own = is_own.then(|| self.name().as_str());
-        let own = own.into_iter().map(str::to_owned);
-        let hosts: Vec<String> = own.chain(others.map(str::to_owned)).collect();
-        (!hosts.is_empty()).then(|| Announced { prefix: prefix.to_owned(), hosts })
     }
 }
 

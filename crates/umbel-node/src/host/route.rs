@@ -65,7 +65,8 @@ impl Host {
                 true => vec![holder],
                 false => vec![me.to_owned(), holder],
             };
-            return Ok(self.confirmed(set, key, timeout).await?.into_iter().map(path).collect());
+            let (holders, _) = self.confirmed(set, key, timeout).await?;
+            return Ok(holders.into_iter().map(path).collect());
         }
         let limits = |search: Search| Search {
             hops: hops.unwrap_or(search.hops),

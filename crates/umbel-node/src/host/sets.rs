@@ -1,4 +1,4 @@
-//! Sets: made, planned anew, published, deleted, and told of.
+//! Sets: made, published, deleted, and told of.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use umbel::catalogue::{Catalogue as _, MemoryCatalogue};
-use umbel::replica::{Home, Name, Policy, SetPlan};
+use umbel::replica::{Home, Name, SetPlan};
 
 use super::info::seconds;
 use super::route::{in_overlay, others_in_overlay};
@@ -17,58 +17,7 @@ use crate::catalogue::{
 use crate::error::HostError;
 use crate::lifetimes::Lifetimes;
 
-/// What a set is reserved for. What is left out stays as it is, or takes the host's default.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reserve {
-    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
-    pub false_positive: f64,
-    /// Keys that this host will hold.
-    pub capacity: u64,
-    /// Hosts that the rate is shared among.
-    pub expected_hosts: Option<u32>,
-    /// When replicas are too stale.
-    pub policy: Option<Policy>,
-    /// How long keys live unless told otherwise.
-    pub lifetime: Option<Duration>,
-}
-
 impl Host {
-    /// Makes an own set with this plan, or builds one that is there into it: its old filter
-    /// answers until the new one is published.
-    ///
-    /// # Errors
-    /// If the name or a number is out of range, or the catalogue has failed; nothing changes
-    /// then.
-    pub fn reserve(&self, set: &str, wanted: Reserve) -> Result<Ticket, HostError> {
-        let name = Name::new(set).ok_or(HostError::SetName)?;
-        let mut state = self.inner.state.lock();
-        self.inner.check()?;
-        if state.engine.overlay().is_some() {
-            return Err(HostError::InOverlay(
-                "every set has the shape that all hosts agreed on: see the overlay's settings",
-            ));
-        }
-        let before = state.engine.plan(&name);
-        let mut plan = before.unwrap_or_else(|| self.default_plan());
-        plan.false_positive = wanted.false_positive;
-        plan.capacity = wanted.capacity;
-        plan.expected_hosts = wanted.expected_hosts.unwrap_or(plan.expected_hosts);
-        plan.policy = wanted.policy.unwrap_or(plan.policy);
-        let old = state.own.get(&name).map(|own| own.lifetime);
-        let lifetime = wanted.lifetime.or_else(|| old.unwrap_or(self.inner.settings.set.lifetime));
-        if before.is_some() {
-            state.engine.replan(self.inner.now(), &name, plan)?;
-            if let Some(own) = state.own.get_mut(&name) {
-                own.lifetime = lifetime;
-            }
-            self.remember(&state, &name);
-        } else {
-            self.create_planned(&mut state, &name, plan, lifetime)?;
-        }
-        self.inner.wake_if_urgent(&state, &name);
-        Ok(self.inner.ticket())
-    }
-
     /// Publishes everything of an own set now, removals included.
     ///
     /// # Errors
@@ -78,18 +27,6 @@ impl Host {
         state.engine.publish(self.inner.now(), &name);
         self.inner.wake_if_urgent(&state, &name);
         Ok(())
-    }
-
-    /// Another policy for an own set.
-    ///
-    /// # Errors
-    /// If this host has no such set of its own, or the catalogue has failed.
-    pub fn set_policy(&self, set: &str, policy: Policy) -> Result<Ticket, HostError> {
-        let (name, mut state) = self.own_set(set)?;
-        state.engine.set_policy(self.inner.now(), &name, policy);
-        self.remember(&state, &name);
-        self.inner.wake_if_urgent(&state, &name);
-        Ok(self.inner.ticket())
     }
 
     /// Deletes an own set with all its keys; whether there was one.
@@ -111,7 +48,10 @@ impl Host {
     }
 
     /// An own set, with the state locked.
-    fn own_set(&self, set: &str) -> Result<(Name, parking_lot::MutexGuard<'_, State>), HostError> {
+    pub(super) fn own_set(
+        &self,
+        set: &str,
+    ) -> Result<(Name, parking_lot::MutexGuard<'_, State>), HostError> {
         let known = self.find(set)?;
         let state = self.inner.state.lock();
         self.inner.check()?;
@@ -124,13 +64,13 @@ impl Host {
     /// Makes an own set with the host's defaults.
     pub(super) fn create(&self, state: &mut State, set: &str) -> Result<Name, HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
-        let (plan, lifetime) = (self.default_plan(), self.inner.settings.set.lifetime);
+        let (plan, lifetime) = (self.default_plan(), self.inner.live().set.lifetime);
         self.create_planned(state, &name, plan, lifetime)?;
         Ok(name)
     }
 
-    fn default_plan(&self) -> SetPlan {
-        let set = &self.inner.settings.set;
+    pub(super) fn default_plan(&self) -> SetPlan {
+        let set = &self.inner.live().set;
         SetPlan {
             false_positive: set.false_positive.get(),
             capacity: set.capacity,
@@ -140,7 +80,7 @@ impl Host {
         }
     }
 
-    fn create_planned(
+    pub(super) fn create_planned(
         &self,
         state: &mut State,
         name: &Name,
@@ -189,7 +129,7 @@ impl Host {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let mut state = self.inner.state.lock();
         let catalogue = HostCatalogue::Own(Arc::new(RwLock::new(keys)));
-        let (plan, lifetime) = (self.default_plan(), self.inner.settings.set.lifetime);
+        let (plan, lifetime) = (self.default_plan(), self.inner.live().set.lifetime);
         self.own_catalogue(&mut state, &name, plan, lifetime, catalogue)
     }
 
@@ -226,7 +166,7 @@ impl Host {
     }
 
     /// Writes down what a set is planned for.
-    fn remember(&self, state: &State, name: &Name) {
+    pub(super) fn remember(&self, state: &State, name: &Name) {
         let (Some(journal), Some(own), Some(plan)) =
             (&self.inner.journal, state.own.get(name), state.engine.plan(name))
         else {
@@ -369,6 +309,7 @@ impl Host {
             page_bytes_sent: counters.page_bytes_sent,
             dropped: counters.dropped + self.inner.inbox.dropped(),
             name_taken: self.inner.name_taken.load(Ordering::Relaxed),
+            failed_logins: self.inner.access.counts().0,
         }
     }
 }

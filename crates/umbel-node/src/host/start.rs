@@ -11,7 +11,9 @@ use parking_lot::{Mutex, RwLock};
 use umbel::replica::{Config, Engine, Incarnation, Intervals};
 use umbel_store::{Options, Store};
 
-use super::{Addresses, Host, Inner, State, wall_clock_ms};
+use super::reload::Seen;
+use super::{Addresses, Happened, Host, Inner, State, wall_clock_ms};
+use crate::access::Access;
 use crate::catalogue::{Journal, OwnCatalogue};
 use crate::driver::Driver;
 use crate::error::StartError;
@@ -149,20 +151,25 @@ impl Builder {
             Some(settings) => settings,
             None => embedded(self.layer?, self.ports)?,
         };
+        let access = Access::new(settings.users.clone())?;
+        let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
         let (inbox, happenings) = Inbox::new();
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
+        let seen = Seen::new(&settings);
         let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
         if let Some((journal, _)) = &journal {
             journal.set_incarnation(joined.incarnation.0);
         }
-        let host = assemble(settings, journal, joined, inbox, runtime);
+        let guards = Guards { access, certificates, seen };
+        let host = assemble(settings, guards, journal, joined, inbox, runtime);
         own_sets(&host, self.foreign).await?;
         drive(&host, happenings)?;
         #[cfg(any(feature = "resp", feature = "http"))]
         if self.ports {
             host.open_ports()?;
         }
+        host.inner.runtime.spawn(host.clone().keep_looking());
         Ok(host)
     }
 }
@@ -179,6 +186,36 @@ fn embedded(layer: Layer, ports: bool) -> Result<Settings, SettingsError> {
         settings.http = None;
     }
     Ok(settings)
+}
+
+/// What a host is guarded with.
+struct Guards {
+    access: Access,
+    certificates: Option<Certificates>,
+    seen: Seen,
+}
+
+#[cfg(feature = "tls")]
+type Certificates = Arc<crate::tls::Certificates>;
+#[cfg(not(feature = "tls"))]
+type Certificates = std::convert::Infallible;
+
+#[cfg(feature = "tls")]
+fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, StartError> {
+    #[cfg(feature = "zenoh")]
+    if let Some(files) = &settings.peer_tls {
+        super::reload::check_peer_tls(settings, files).map_err(StartError::Tls)?;
+    }
+    let read = settings.tls.as_ref().map(crate::tls::Certificates::read).transpose();
+    read.map_err(|error| StartError::Tls(error.to_string()))
+}
+
+#[cfg(not(feature = "tls"))]
+fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, StartError> {
+    match settings.tls {
+        None => Ok(None),
+        Some(_) => Err(StartError::Tls("tls_cert: this program was built without TLS".into())),
+    }
 }
 
 type Running = (Arc<Journal>, std::thread::JoinHandle<()>);
@@ -202,6 +239,21 @@ struct Joined {
     network: Arc<dyn Network>,
     incarnation: Incarnation,
     listen: Option<SocketAddr>,
+    #[cfg(feature = "zenoh")]
+    links: Option<(Arc<crate::network::ZenohNetwork>, crate::network::peers::Peers)>,
+}
+
+impl Joined {
+    /// A place in a network whose links cannot change.
+    fn fixed(network: Arc<dyn Network>, incarnation: Incarnation) -> Self {
+        Self {
+            network,
+            incarnation,
+            listen: None,
+            #[cfg(feature = "zenoh")]
+            links: None,
+        }
+    }
 }
 
 /// Joins the network, in a life above every one of this name that anybody remembers.
@@ -238,27 +290,25 @@ async fn join_as(
     let me = Member { cluster, name, incarnation };
     if let Some(local) = local {
         let network: Arc<dyn Network> = Arc::new(local.join(me, inbox.clone()));
-        return Ok(Joined { network, incarnation, listen: None });
+        return Ok(Joined::fixed(network, incarnation));
     }
     #[cfg(feature = "zenoh")]
     {
-        use crate::network::{Endpoints, ZenohNetwork};
-        let links = settings.overlay.iter().flat_map(|overlay| &overlay.links);
-        let links = links.filter_map(|link| link.address.as_ref());
-        let connect = settings.peers.iter().chain(links).map(ToString::to_string).collect();
-        let gossip = settings.overlay.is_none();
-        let endpoints = Endpoints { listen: settings.listen, connect, gossip };
-        let network = ZenohNetwork::join(&endpoints, me, inbox)
+        use crate::network::{ZenohNetwork, peers::Peers};
+        let peers = Peers::gather(settings, &Peers::default()).await;
+        let peers = peers.map_err(StartError::Network)?;
+        let network = ZenohNetwork::join(&super::reload::endpoints(settings, &peers), me, inbox)
             .await
             .map_err(|error| StartError::Network(error.to_string()))?;
-        let listen = Some(network.local_addr());
-        Ok(Joined { network: Arc::new(network), incarnation, listen })
+        let (listen, network) = (Some(network.local_addr()), Arc::new(network));
+        let links = Some((Arc::clone(&network), peers));
+        Ok(Joined { network, incarnation, listen, links })
     }
     #[cfg(not(feature = "zenoh"))]
     {
         // Alone: nobody else can be reached without a network.
         let network: Arc<dyn Network> = Arc::new(LocalNetwork::new().join(me, inbox.clone()));
-        Ok(Joined { network, incarnation, listen: None })
+        Ok(Joined::fixed(network, incarnation))
     }
 }
 
@@ -280,6 +330,7 @@ fn protocol(settings: &Settings, incarnation: Incarnation) -> Protocol {
 
 fn assemble(
     settings: Settings,
+    guards: Guards,
     journal: Option<Running>,
     joined: Joined,
     inbox: Inbox,
@@ -303,15 +354,34 @@ fn assemble(
         None => (None, Vec::new()),
     };
     let addresses = Addresses { listen: joined.listen, ..Addresses::default() };
+    let Guards { access, certificates, seen } = guards;
+    let alone = settings.peers.is_empty();
+    #[cfg(feature = "zenoh")]
+    let (links, seen, alone) = match joined.links {
+        Some((links, peers)) => {
+            let alone = peers.connect.is_empty();
+            (Some(links), seen.with_links(peers), alone)
+        }
+        None => (None, seen, alone),
+    };
+    #[cfg(not(feature = "tls"))]
+    let _ = certificates;
     Host {
         inner: Arc::new(Inner {
+            live: RwLock::new(Arc::new(settings.clone())),
             settings,
+            seen: tokio::sync::Mutex::new(seen),
             incarnation,
             hasher,
             started: Instant::now(),
             state: Mutex::new(state),
             directory: RwLock::default(),
             network: joined.network,
+            #[cfg(feature = "zenoh")]
+            links,
+            alone,
+            #[cfg(feature = "tls")]
+            certificates,
             runtime,
             inbox,
             woken: AtomicBool::new(false),
@@ -319,9 +389,13 @@ fn assemble(
             stopping: AtomicBool::new(false),
             ready: AtomicBool::new(false),
             name_taken: AtomicU64::new(0),
+            hosts_known: AtomicU64::new(1),
+            hosts_expected: AtomicU64::new(1),
+            happened: tokio::sync::broadcast::channel(Happened::KEPT).0,
             threads: Mutex::new(threads),
             stopped: tokio::sync::watch::channel(false).0,
             addresses: Mutex::new(addresses),
+            access: Arc::new(access),
         }),
     }
 }
@@ -352,10 +426,17 @@ impl Host {
     fn open_ports(&self) -> Result<(), StartError> {
         let settings = &self.inner.settings;
         let mut addresses = *self.inner.addresses.lock();
+        let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         #[cfg(feature = "resp")]
         if let Some(address) = settings.resp {
             let limits = crate::resp::Limits {
                 connections: settings.limits.connections,
+                idle: settings.limits.idle,
+                reply_bytes: bytes(settings.limits.reply_bytes),
+                request: crate::resp::request::RequestLimits {
+                    request_bytes: bytes(settings.limits.request_bytes),
+                    ..Default::default()
+                },
                 ..crate::resp::Limits::default()
             };
             let server = crate::resp::Server::bind(address, self.clone(), limits)
@@ -366,10 +447,12 @@ impl Host {
         }
         #[cfg(feature = "http")]
         if let Some(address) = settings.http {
-            let listener = std::net::TcpListener::bind(address)
+            let limits = crate::http::Limits::from(settings);
+            let server = crate::http::Server::bind(address, self.clone(), limits)
                 .map_err(|source| StartError::Listen { address, source })?;
-            addresses.http = listener.local_addr().ok();
-            self.inner.runtime.spawn(crate::http::serve(listener, self.clone()));
+            addresses.http = Some(server.local_addr());
+            let host = self.clone();
+            self.inner.runtime.spawn(server.run(async move { host.stopped().await }));
         }
         *self.inner.addresses.lock() = addresses;
         let mut state = self.inner.state.lock();

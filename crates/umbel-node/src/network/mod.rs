@@ -8,7 +8,11 @@
 //! Promised to a network: its callbacks only hand over to a bounded [`Inbox`], so it is never
 //! kept waiting. Promised by a network: messages come from whom they say they come from.
 
+#[cfg(feature = "zenoh")]
+mod acl;
 mod local;
+#[cfg(feature = "zenoh")]
+pub(crate) mod peers;
 #[cfg(feature = "zenoh")]
 mod zenoh;
 
@@ -24,7 +28,7 @@ use umbel::replica::{Incarnation, Name};
 
 pub use local::LocalNetwork;
 #[cfg(feature = "zenoh")]
-pub use zenoh::{Endpoints, ZenohNetwork};
+pub use zenoh::{Endpoints, Guard, ZenohNetwork};
 
 /// A future in a box: what a trait object can return.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;

@@ -14,10 +14,21 @@
 //! gossip are not repaired after a cut; the incarnation in the liveliness token, since without
 //! it a quick restart is invisible; addresses tried for ever, since with a limit a host that is
 //! not there yet is not tried again.
+//!
+//! With certificates ([`Guard`]) links are TLS on which both ends show theirs, and every host
+//! drops what another may not say (`acl`). Who is let in, and where others listen, is fixed
+//! when a session is opened, so a change opens another ([`ZenohNetwork::reopen`]): what is
+//! known of the cluster lives elsewhere and stays. Always true: only the newest session is
+//! heard.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use parking_lot::RwLock;
 
 use umbel::replica::{Incarnation, Name};
 use zenoh::handlers::FifoChannel;
@@ -27,27 +38,43 @@ use zenoh::query::{ConsolidationMode, Query, QueryTarget};
 use zenoh::sample::{Locality, Sample, SampleKind};
 use zenoh::{Config, Session, Wait};
 
-use super::{Boxed, Happening, Inbox, Member, Network, Reply};
+use super::{Boxed, Happening, Inbox, Member, Network, Reply, acl};
+use crate::hello::Hello;
+use crate::settings::{Endpoint, PeerFiles};
 
 /// How long links to hosts that are there may take.
 const FIRST_LINKS: Duration = Duration::from_millis(300);
 
-/// Where a host listens, and where others do.
-#[derive(Debug, Clone)]
+/// Where a host listens, where others do, and who is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// Where this host listens; with port 0 the system chooses one.
     pub listen: SocketAddr,
-    /// Where others listen, as zenoh writes it: `tcp/cache-2:7447`.
-    pub connect: Vec<String>,
+    /// Where others listen.
+    pub connect: Vec<Endpoint>,
     /// Whether hosts tell each other of further ones and link up with them: not in an overlay,
     /// whose links are those that are configured.
     pub gossip: bool,
+    /// Certificates; `None`: plain TCP, and whoever reaches the port is believed.
+    pub guard: Option<Guard>,
+}
+
+/// How hosts show each other who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// What this host shows, and who signs what others show.
+    pub files: PeerFiles,
+    /// Who is let in, by the common name of its certificate.
+    pub hosts: Vec<Name>,
 }
 
 /// A host's place in a zenoh network.
 #[derive(Debug)]
 pub struct ZenohNetwork {
-    session: Session,
+    session: RwLock<Session>,
+    /// Which session is the newest; callbacks of older ones say nothing.
+    newest: Arc<AtomicU64>,
+    inbox: Inbox,
     me: Member,
     listen: SocketAddr,
     say: KeyExpr<'static>,
@@ -85,21 +112,33 @@ impl ZenohNetwork {
         if flavor == tokio::runtime::RuntimeFlavor::CurrentThread {
             return Err(JoinError::Runtime);
         }
-        let (session, listen) = open(endpoints).await?;
+        let say = KeyExpr::try_from(format!("umbel/{}/{}/say", me.cluster, me.name))?;
+        let hello = KeyExpr::try_from(format!("umbel-hello/{}", me.name))?;
+        let (session, listen) = open(endpoints, &me).await?;
         first_links(&session, endpoints.connect.len()).await;
-        let Member { cluster, name, incarnation } = &me;
-        let say = KeyExpr::try_from(format!("umbel/{cluster}/{name}/say"))?;
-        let hello = KeyExpr::try_from(format!("umbel-hello/{name}"))?;
-        hear(&session, format!("umbel/{cluster}/*/say"), inbox).await?;
-        hear(&session, format!("umbel/{cluster}/*/tell/{name}"), inbox).await?;
-        hear_greetings(&session, inbox).await?;
-        answer(&session, &me, inbox).await?;
-        watch(&session, &me, inbox).await?;
-        let token = format!("umbel/{cluster}/{name}/alive/{}", incarnation.0);
-        let token = session.liveliness().declare_token(token).await?;
-        // It lives as long as the session.
-        std::mem::forget(token);
-        Ok(Self { session, me, listen, say, hello })
+        let newest = Arc::new(AtomicU64::new(0));
+        let heard = Heard { inbox: inbox.clone(), session: 0, newest: Arc::clone(&newest) };
+        take_part(&session, &me, &heard).await?;
+        let session = RwLock::new(session);
+        Ok(Self { session, newest, inbox: inbox.clone(), me, listen, say, hello })
+    }
+
+    /// Opens the links anew, at the same port, with other peers or certificates. Others see
+    /// this life of the host disappear and come back, well within any grace time.
+    ///
+    /// # Errors
+    /// If no session can be opened; then there is none, and it is to be tried again.
+    pub async fn reopen(&self, endpoints: &Endpoints) -> Result<(), JoinError> {
+        let number = self.newest.fetch_add(1, Ordering::AcqRel) + 1;
+        let old = self.session.read().clone();
+        close(&old).await;
+        let endpoints = Endpoints { listen: self.listen, ..endpoints.clone() };
+        let (session, _) = open(&endpoints, &self.me).await?;
+        let heard =
+            Heard { inbox: self.inbox.clone(), session: number, newest: Arc::clone(&self.newest) };
+        take_part(&session, &self.me, &heard).await?;
+        *self.session.write() = session;
+        Ok(())
     }
 
     /// Where this host listens.
@@ -109,8 +148,8 @@ impl ZenohNetwork {
     }
 
     fn publish(&self, key: &KeyExpr<'static>, bytes: Vec<u8>) {
-        let sent = self
-            .session
+        let session = self.session.read().clone();
+        let sent = session
             .put(key, bytes)
             .congestion_control(CongestionControl::Drop)
             .allowed_destination(Locality::Remote)
@@ -121,8 +160,8 @@ impl ZenohNetwork {
     }
 
     async fn get(&self, key: String, bytes: Vec<u8>, timeout: Duration) -> Vec<Vec<u8>> {
-        let replies = self
-            .session
+        let session = self.session.read().clone();
+        let replies = session
             .get(key)
             .payload(bytes)
             .timeout(timeout)
@@ -145,13 +184,55 @@ impl ZenohNetwork {
     }
 }
 
+/// Where a session's callbacks hand over what they hear, while it is the newest.
+#[derive(Debug, Clone)]
+struct Heard {
+    inbox: Inbox,
+    session: u64,
+    newest: Arc<AtomicU64>,
+}
+
+impl Heard {
+    fn put(&self, happening: Happening) {
+        if self.newest.load(Ordering::Acquire) == self.session {
+            self.inbox.put(happening);
+        }
+    }
+}
+
+/// Declares everything that a host hears, answers and is.
+async fn take_part(session: &Session, me: &Member, heard: &Heard) -> zenoh::Result<()> {
+    let Member { cluster, name, incarnation } = me;
+    hear(session, format!("umbel/{cluster}/*/say"), heard.clone()).await?;
+    hear(session, format!("umbel/{cluster}/*/tell/{name}"), heard.clone()).await?;
+    hear_greetings(session, heard.clone()).await?;
+    answer(session, me, heard.clone()).await?;
+    watch(session, me, heard.clone()).await?;
+    let token = format!("umbel/{cluster}/{name}/alive/{}", incarnation.0);
+    let token = session.liveliness().declare_token(token).await?;
+    // It lives as long as the session.
+    std::mem::forget(token);
+    Ok(())
+}
+
+async fn close(session: &Session) {
+    match tokio::time::timeout(CLOSING, session.close()).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "the network did not close well"),
+        Err(_) => tracing::debug!("the network did not close in time"),
+    }
+}
+
+/// How long closing a session may take.
+const CLOSING: Duration = Duration::from_secs(2);
+
 /// Opens a session. Where the system chooses the port it is chosen here, because zenoh does
 /// not tell; somebody else may take it in between, so it is tried a few times.
-async fn open(endpoints: &Endpoints) -> Result<(Session, SocketAddr), JoinError> {
+async fn open(endpoints: &Endpoints, me: &Member) -> Result<(Session, SocketAddr), JoinError> {
     let mut tries = if endpoints.listen.port() == 0 { 5 } else { 1 };
     loop {
         let listen = free_port(endpoints.listen)?;
-        match zenoh::open(config(listen, endpoints)?).await {
+        match zenoh::open(config(listen, endpoints, me)?).await {
             Ok(session) => return Ok((session, listen)),
             Err(error) if tries == 1 => return Err(error.into()),
             Err(_) => tries -= 1,
@@ -178,13 +259,14 @@ fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
     probe.map_err(|error| JoinError::Listen(listen, error))
 }
 
-fn config(listen: SocketAddr, endpoints: &Endpoints) -> Result<Config, JoinError> {
-    let quoted: Vec<String> =
-        endpoints.connect.iter().map(|endpoint| format!("{endpoint:?}")).collect();
+fn config(listen: SocketAddr, endpoints: &Endpoints, me: &Member) -> Result<Config, JoinError> {
+    let protocol = if endpoints.guard.is_some() { "tls" } else { "tcp" };
+    let locators = endpoints.connect.iter().map(|endpoint| endpoint.locator(protocol));
+    let quoted: Vec<String> = locators.map(|locator| format!("{locator:?}")).collect();
     let mut config = Config::default();
     for (key, value) in [
         ("mode", String::from("\"peer\"")),
-        ("listen/endpoints", format!("[\"tcp/{listen}\"]")),
+        ("listen/endpoints", format!("[\"{protocol}/{listen}\"]")),
         ("connect/endpoints", format!("[{}]", quoted.join(","))),
         // Without an end: 0 would be a single try, and who starts later is never linked.
         ("connect/timeout_ms", String::from("-1")),
@@ -197,12 +279,33 @@ fn config(listen: SocketAddr, endpoints: &Endpoints) -> Result<Config, JoinError
     ] {
         config.insert_json5(key, &value)?;
     }
+    if let Some(Guard { files, hosts }) = &endpoints.guard {
+        config.insert_json5("transport/link/tls", &tls(files).to_string())?;
+        let rules = acl::rules(&me.cluster, hosts.iter());
+        config.insert_json5("access_control", &rules.to_string())?;
+    }
     Ok(config)
 }
 
+/// Both ends show a certificate. The name in it is compared with what a host says, not with
+/// where it was found: the latter may be an address that changes.
+fn tls(files: &PeerFiles) -> serde_json::Value {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (cert, key) = (text(&files.own.cert), text(&files.own.key));
+    serde_json::json!({
+        "root_ca_certificate": text(&files.ca),
+        "listen_certificate": cert,
+        "listen_private_key": key,
+        "connect_certificate": cert,
+        "connect_private_key": key,
+        "enable_mtls": true,
+        "verify_name_on_connect": false,
+        "close_link_on_expiration": true,
+    })
+}
+
 /// What hosts publish under their names: to everybody, or to this host.
-async fn hear(session: &Session, key: String, inbox: &Inbox) -> zenoh::Result<()> {
-    let inbox = inbox.clone();
+async fn hear(session: &Session, key: String, inbox: Heard) -> zenoh::Result<()> {
     let callback = move |sample: Sample| {
         if let Some(from) = part(sample.key_expr(), 2) {
             let bytes = sample.payload().to_bytes().into_owned();
@@ -217,23 +320,29 @@ async fn hear(session: &Session, key: String, inbox: &Inbox) -> zenoh::Result<()
         .await
 }
 
-async fn hear_greetings(session: &Session, inbox: &Inbox) -> zenoh::Result<()> {
-    let inbox = inbox.clone();
+async fn hear_greetings(session: &Session, inbox: Heard) -> zenoh::Result<()> {
     let callback = move |sample: Sample| {
-        inbox.put(Happening::Greeted { bytes: sample.payload().to_bytes().into_owned() });
+        let bytes = sample.payload().to_bytes().into_owned();
+        // Whoever may publish under one name does not greet under another.
+        let (named, said) = (part(sample.key_expr(), 1), Hello::decode(&bytes));
+        if said.is_none_or(|said| named.is_some_and(|named| named.as_str() == said.name)) {
+            inbox.put(Happening::Greeted { bytes });
+        }
     };
     let subscriber = session.declare_subscriber("umbel-hello/*").callback(callback);
     subscriber.allowed_origin(Locality::Remote).background().await
 }
 
-async fn answer(session: &Session, me: &Member, inbox: &Inbox) -> zenoh::Result<()> {
-    let inbox = inbox.clone();
+async fn answer(session: &Session, me: &Member, inbox: Heard) -> zenoh::Result<()> {
+    let own = format!("umbel/{}/{}/ask", me.cluster, me.name);
     let callback = move |query: Query| {
         let Some(from) = part(query.key_expr(), 4) else { return };
         let bytes = query.payload().map(|bytes| bytes.to_bytes().into_owned());
+        // A question to everybody is answered under one's own name.
+        let key = format!("{own}/{from}");
         let reply = Reply::new(move |bytes| {
             // Under the question's priority and congestion control.
-            if let Err(error) = query.reply(query.key_expr(), bytes).wait() {
+            if let Err(error) = query.reply(key, bytes).wait() {
                 tracing::debug!(%error, "an answer was not sent");
             }
         });
@@ -248,8 +357,8 @@ async fn answer(session: &Session, me: &Member, inbox: &Inbox) -> zenoh::Result<
         .await
 }
 
-async fn watch(session: &Session, me: &Member, inbox: &Inbox) -> zenoh::Result<()> {
-    let (inbox, me_too) = (inbox.clone(), me.clone());
+async fn watch(session: &Session, me: &Member, inbox: Heard) -> zenoh::Result<()> {
+    let me_too = me.clone();
     let callback = move |sample: Sample| {
         let key = sample.key_expr();
         let life = key.as_str().rsplit('/').next().and_then(|life| life.parse().ok());
@@ -302,9 +411,9 @@ impl Network for ZenohNetwork {
 
     fn close(&self) -> Boxed<'_, ()> {
         Box::pin(async move {
-            if let Err(error) = self.session.close().await {
-                tracing::debug!(%error, "the network did not close well");
-            }
+            self.newest.fetch_add(1, Ordering::AcqRel);
+            let session = self.session.read().clone();
+            close(&session).await;
         })
     }
 }

@@ -7,11 +7,13 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use super::clients::{Client, Clients};
-use super::commands::{self, Action, Command};
+use super::commands::{self, Action, Command, Need};
+use super::login::Login;
 use super::reply::Replies;
 use super::request::Arguments;
 use super::run::Run;
 use super::slow::Slow;
+use crate::access::Identity;
 use crate::{Host, Ticket};
 
 /// What commands work on.
@@ -20,10 +22,12 @@ pub(super) struct Context<'a> {
     pub(super) host: &'a Host,
     pub(super) clients: &'a Clients,
     pub(super) client: &'a Client,
+    /// Who asks.
+    pub(super) identity: &'a mut Identity,
     pub(super) replies: &'a mut Replies,
     /// What must settle before the replies are sent.
     pub(super) ticket: Ticket,
-    /// The command that was executed last.
+    /// The command that was executed last; so it was permitted.
     pub(super) last: Option<&'static Command>,
     pub(super) commands: u64,
     /// The client asked to be let go.
@@ -44,6 +48,8 @@ pub(super) enum Next {
     Finish,
     /// Wait for other hosts. The run is finished.
     Slow(Slow),
+    /// Wait until the client has shown who it is. The run is finished.
+    Login(Login),
 }
 
 impl Context<'_> {
@@ -76,15 +82,16 @@ impl Context<'_> {
             Some(last) if last.name.as_bytes().eq_ignore_ascii_case(name) => Some(last),
             _ => commands::find(name),
         };
-        if let Some(Command { action: Action::Run(question), .. }) = command
+        if let Some(command @ Command { action: Action::Run(question), .. }) = command
             && arguments.len() > 2
+            && self.permits(command)
         {
             let set = arguments.get(1).unwrap_or_default();
             if !run.takes(*question, set, arguments.len() - 2) {
                 return Next::Finish;
             }
             run.join(*question, set, arguments.from(2));
-            self.last = command;
+            self.last = Some(command);
             self.commands += 1;
             return Next::Joined;
         }
@@ -95,14 +102,39 @@ impl Context<'_> {
         self.alone(command, arguments)
     }
 
+    /// Whether the client may use a command, or one of its children.
+    fn permits(&self, command: &'static Command) -> bool {
+        self.last.is_some_and(|last| std::ptr::eq(last, command)) || self.refused(command).is_none()
+    }
+
+    /// Why the client may not use a command, as a code and a text.
+    fn refused(&self, command: &'static Command) -> Option<(&'static str, String)> {
+        let needed = match command.need() {
+            Need::Nothing => return None,
+            _ if self.host.access().is_open() => return None,
+            needed => needed,
+        };
+        let user = match self.identity.user() {
+            None => return Some(("NOAUTH", "Authentication required.".to_owned())),
+            Some(user) => user,
+        };
+        match needed {
+            Need::Permission(needed) if !self.identity.permissions().has(needed) => Some((
+                "NOPERM",
+                format!(
+                    "User {user} has no permissions to run the '{}' command: it needs '{needed}'",
+                    command.full_name()
+                ),
+            )),
+            _ => None,
+        }
+    }
+
     fn alone(&mut self, command: Option<&'static Command>, arguments: Arguments<'_, '_>) -> Next {
         let start = self.replies.len();
         let outcome = match command {
             None => Err(commands::unknown(arguments)),
-            Some(command) => {
-                self.last = Some(command);
-                self.execute(command, arguments)
-            }
+            Some(command) => self.execute(command, arguments),
         };
         outcome.unwrap_or_else(|refusal| {
             self.replies.truncate(start);
@@ -116,8 +148,15 @@ impl Context<'_> {
         command: &'static Command,
         arguments: Arguments<'_, '_>,
     ) -> Result<Next, Refusal> {
+        if let Some((code, text)) = self.refused(command) {
+            self.replies.coded_error(code, &text);
+            return Ok(Next::Go);
+        }
         if !command.accepts(arguments.len()) {
             return Err(command.wrong_number());
+        }
+        if !command.is_child() {
+            self.last = Some(command);
         }
         match command.action {
             Action::Plain(handle) => handle(self, arguments)?,
@@ -142,6 +181,9 @@ impl Context<'_> {
                 return Ok(slow(read(arguments)));
             }
             Action::Either(handle, _) => handle(self, arguments)?,
+            Action::Login(read) => {
+                return Ok(read(self, arguments)?.map_or(Next::Go, Next::Login));
+            }
             // Commands with keys have joined a run; one without is refused above.
             Action::Run(_) => return Err(command.wrong_number()),
         }

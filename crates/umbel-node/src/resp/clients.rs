@@ -95,6 +95,8 @@ pub(super) struct Client {
 #[derive(Debug, Default)]
 pub(super) struct Told {
     pub(super) name: String,
+    /// Who logged in; empty: nobody.
+    pub(super) user: String,
     pub(super) library: String,
     pub(super) library_version: String,
     pub(super) protocol: Protocol,
@@ -108,7 +110,7 @@ impl Client {
         let told = self.told.lock();
         let (command, at) = told.last.unwrap_or(("NULL", self.since));
         format!(
-            "id={} addr={} laddr={local} fd=0 name={} age={} idle={} flags=N db=0 cmd={} user=default \
+            "id={} addr={} laddr={local} fd=0 name={} age={} idle={} flags=N db=0 cmd={} user={} \
              lib-name={} lib-ver={} resp={}",
             self.id,
             self.peer,
@@ -116,6 +118,7 @@ impl Client {
             self.since.elapsed().as_secs(),
             at.elapsed().as_secs(),
             command.to_ascii_lowercase(),
+            if told.user.is_empty() { "default" } else { &told.user },
             told.library,
             told.library_version,
             told.protocol.number(),

@@ -2,13 +2,14 @@
 //!
 //! Always true: nothing more is read before the replies to what was read are taken by the
 //! client's side, so that a client that does not read stops being served instead of filling
-//! memory; the replies that wait are below [`Connection::SEND_AT`] and one command's reply (of
-//! `WHO`, one part of it).
+//! memory; the replies that wait are below `Limits::reply_bytes` and one command's reply (of
+//! `WHO`, one part of it); whoever neither sends nor reads for `Limits::idle` is let go.
 
 use std::io;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::buffer::ReadBuffer;
@@ -19,18 +20,20 @@ use super::reply::Replies;
 use super::request::{Arguments, Parser, Request, Step};
 use super::run::{Run, Spare};
 use super::slow::Waiting;
+use crate::access::Identity;
 use crate::{Host, Ticket};
 
 /// A client's connection.
 #[derive(Debug)]
-pub(super) struct Connection {
-    socket: TcpStream,
+pub(super) struct Connection<S> {
+    socket: S,
     host: Host,
     admission: Admission,
     replies: Replies,
     parser: Parser,
     buffer: ReadBuffer,
     spare: Spare,
+    identity: Identity,
 }
 
 /// Whether a connection goes on after a burst.
@@ -40,21 +43,21 @@ enum Then {
     Close,
 }
 
-impl Connection {
-    /// Replies are sent when they have so many bytes, or at the end of the burst.
-    const SEND_AT: usize = 64 << 10;
-
-    pub(super) fn new(socket: TcpStream, host: Host, admission: Admission) -> Self {
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    pub(super) fn new(socket: S, host: Host, admission: Admission) -> Self {
         let parser = Parser::new(admission.clients.limits.request);
         let buffer = ReadBuffer::new(&admission.clients.budget);
         let replies = Replies::default();
-        Self { socket, host, admission, replies, parser, buffer, spare: Spare::default() }
+        let identity = host.access().stranger();
+        let spare = Spare::default();
+        Self { socket, host, admission, replies, parser, buffer, spare, identity }
     }
 
     /// Serves until the client leaves, breaks the protocol, or the server stops.
     pub(super) async fn serve(mut self, mut stop: watch::Receiver<bool>) -> io::Result<()> {
         let mut stops = stop.clone();
         let mut stopped = std::pin::pin!(stops.wait_for(|stopped| *stopped));
+        let idle = self.admission.clients.limits.idle;
         while !*stop.borrow_and_update() {
             let room = match self.buffer.room() {
                 Ok(room) => room,
@@ -62,7 +65,7 @@ impl Connection {
             };
             let read = tokio::select! {
                 biased;
-                read = self.socket.read_buf(room) => read?,
+                read = within(idle, self.socket.read_buf(room)) => read?,
                 _ = &mut stopped => break,
             };
             if read == 0 || self.burst().await? == Then::Close {
@@ -74,13 +77,21 @@ impl Connection {
 
     /// Executes every whole request of the buffer and sends the replies.
     async fn burst(&mut self) -> io::Result<Then> {
-        let Self { socket, host, admission, replies, parser, buffer, spare } = self;
+        let Self { socket, host, admission, replies, parser, buffer, spare, identity } = self;
         let mut run = Run::new(std::mem::take(spare));
-        let mut sender = Sender { socket, waiting: Waiting::default() };
+        let limits = admission.clients.limits;
+        let mut sender = Sender {
+            socket,
+            waiting: Waiting::default(),
+            send_at: limits.reply_bytes,
+            idle: limits.idle,
+        };
+        host.access().renew(identity);
         let mut context = Context {
             host,
             clients: &admission.clients,
             client: &admission.client,
+            identity,
             replies,
             ticket: Ticket::NONE,
             last: None,
@@ -135,12 +146,14 @@ impl Connection {
 }
 
 /// What executing a burst waits for: the client's side of the socket, and other hosts.
-struct Sender<'a> {
-    socket: &'a mut TcpStream,
+struct Sender<'a, S> {
+    socket: &'a mut S,
     waiting: Waiting,
+    send_at: usize,
+    idle: Option<Duration>,
 }
 
-impl Sender<'_> {
+impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
     async fn request<'bytes>(
         &mut self,
         context: &mut Context<'_>,
@@ -158,6 +171,11 @@ impl Sender<'_> {
                     self.finish(context, run).await?;
                     continue;
                 }
+                Next::Login(login) => {
+                    // Earlier replies need not wait for somebody who is slowed down.
+                    self.send(context).await?;
+                    login.answer(context).await;
+                }
                 Next::Slow(slow) => {
                     self.waiting.push(slow);
                     if self.waiting.is_full() {
@@ -165,7 +183,7 @@ impl Sender<'_> {
                     }
                 }
             }
-            if context.replies.len() >= Connection::SEND_AT {
+            if context.replies.len() >= self.send_at {
                 self.send(context).await?;
             }
             return Ok(());
@@ -176,7 +194,7 @@ impl Sender<'_> {
     async fn finish(&mut self, context: &mut Context<'_>, run: &mut Run<'_>) -> io::Result<()> {
         while !run.is_empty() {
             run.advance(context);
-            if context.replies.len() >= Connection::SEND_AT {
+            if context.replies.len() >= self.send_at {
                 self.send(context).await?;
             }
         }
@@ -202,9 +220,26 @@ impl Sender<'_> {
             context.ticket = Ticket::NONE;
         }
         if !context.replies.is_empty() {
-            self.socket.write_all(context.replies.bytes()).await?;
+            let sent = async {
+                self.socket.write_all(context.replies.bytes()).await?;
+                self.socket.flush().await
+            };
+            within(self.idle, sent).await?;
             context.replies.clear();
         }
         Ok(())
+    }
+}
+
+/// Waits for a client, but not for ever if there is a limit.
+async fn within<T>(
+    idle: Option<Duration>,
+    waited: impl Future<Output = io::Result<T>>,
+) -> io::Result<T> {
+    match idle {
+        None => waited.await,
+        Some(idle) => tokio::time::timeout(idle, waited)
+            .await
+            .unwrap_or_else(|_| Err(io::Error::new(io::ErrorKind::TimedOut, "idle for too long"))),
     }
 }

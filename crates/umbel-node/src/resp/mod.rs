@@ -23,6 +23,7 @@ mod clients;
 mod commands;
 mod connection;
 mod glob;
+mod login;
 mod reply;
 pub mod request;
 mod run;
@@ -43,6 +44,11 @@ pub struct Limits {
     /// Bytes of read buffers of all connections together, beyond the 64 KiB that each may
     /// have. Default: 1 GiB.
     pub large_requests_bytes: usize,
+    /// How long a client may say nothing, or leave its replies unread; `None`: for ever.
+    pub idle: Option<Duration>,
+    /// Bytes of replies of a pipeline that are gathered before they are sent; nothing more is
+    /// read until they are. Default: 64 KiB.
+    pub reply_bytes: usize,
     /// What a connection may take to finish its burst once the server is to stop.
     /// Default: 5 s.
     pub stop_grace: Duration,
@@ -54,6 +60,8 @@ impl Default for Limits {
             connections: 10_000,
             request: RequestLimits::default(),
             large_requests_bytes: 1 << 30,
+            idle: None,
+            reply_bytes: 64 << 10,
             stop_grace: Duration::from_secs(5),
         }
     }

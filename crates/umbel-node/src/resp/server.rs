@@ -16,21 +16,32 @@ use super::connection::Connection;
 use crate::Host;
 
 /// A port for Redis clients.
-#[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
     host: Host,
     clients: Arc<Clients>,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("clients", &self.clients).finish_non_exhaustive()
+    }
 }
 
 impl Server {
+    /// How long a client may take to agree on a secret.
+    #[cfg(feature = "tls")]
+    const HANDSHAKE: Duration = Duration::from_secs(10);
     /// Connections that wait to be accepted.
     const BACKLOG: u32 = 1024;
     const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
     /// What is waited after an error of `accept`: there may be no descriptors for a while.
     const PAUSE: Duration = Duration::from_millis(50);
 
-    /// Listens at `address`; with port 0 the system chooses one.
+    /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
+    /// certificate for clients.
     ///
     /// # Errors
     /// If the address is taken or not this machine's.
@@ -47,7 +58,13 @@ impl Server {
         socket.bind(address)?;
         let listener = socket.listen(Self::BACKLOG)?;
         let clients = Clients::new(limits, listener.local_addr()?);
-        Ok(Self { listener, host, clients })
+        Ok(Self {
+            #[cfg(feature = "tls")]
+            tls: host.inner.certificates.as_ref().map(crate::tls::Certificates::acceptor),
+            listener,
+            host,
+            clients,
+        })
     }
 
     /// Where it listens.
@@ -97,9 +114,20 @@ impl Server {
         };
         // Replies are sent whole; waiting for more of them only delays.
         let _ = socket.set_nodelay(true);
-        let serve = Connection::new(socket, self.host.clone(), admission).serve(stopped.clone());
+        let (host, stopped) = (self.host.clone(), stopped.clone());
+        #[cfg(feature = "tls")]
+        let tls = self.tls.clone();
         connections.spawn(async move {
-            if let Err(error) = serve.await {
+            let served = async {
+                #[cfg(feature = "tls")]
+                if let Some(tls) = tls {
+                    let shaken = tokio::time::timeout(Self::HANDSHAKE, tls.accept(socket)).await;
+                    let socket = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                    return Connection::new(socket, host, admission).serve(stopped).await;
+                }
+                Connection::new(socket, host, admission).serve(stopped).await
+            };
+            if let Err(error) = served.await {
                 tracing::debug!(%peer, %error, "a Redis client's connection broke");
             }
         });

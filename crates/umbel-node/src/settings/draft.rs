@@ -8,8 +8,8 @@ use umbel::route::Plan;
 use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
-    HashKey, KEYS, Key, Kind, Layer, Limits, Origin, Overlay, SetPlan, Settings, SettingsError,
-    Storage, Timing,
+    Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Origin, Overlay, PeerFiles,
+    SetPlan, Settings, SettingsError, Storage, Timing,
 };
 
 /// Layers on top of each other: what is said later wins, key by key.
@@ -91,6 +91,12 @@ impl Draft {
             http: self.one("http", value::address_or_off)?,
             listen: self.one("listen", value::listen)?,
             peers: self.all("peers", value::peer)?,
+            peers_file: self.optional("peers_file", value::path)?,
+            peers_dns: self.optional("peers_dns", value::peer)?,
+            hosts: self.all("hosts", value::name)?,
+            peer_tls: self.peer_tls()?,
+            users: self.optional("users", value::path)?,
+            tls: self.tls()?,
             overlay: self.overlay()?,
             advertise: self.optional("advertise", value::advertise)?,
             hash_key: self.hash_key()?,
@@ -102,7 +108,46 @@ impl Draft {
             log_format: self.one("log.format", value::log_format)?,
         };
         self.check_exposure(&settings)?;
+        self.check_peers(&settings)?;
         Ok(settings)
+    }
+
+    fn tls(&self) -> Result<Option<KeyFiles>, SettingsError> {
+        let files = ["tls_cert", "tls_key"].map(|key| self.optional(key, value::path));
+        match files {
+            [Ok(Some(cert)), Ok(Some(key))] => Ok(Some(KeyFiles { cert, key })),
+            [Ok(None), Ok(None)] => Ok(None),
+            [Err(error), _] | [_, Err(error)] => Err(error),
+            _ => Err(SettingsError::Missing(HALF_TLS)),
+        }
+    }
+
+    fn peer_tls(&self) -> Result<Option<PeerFiles>, SettingsError> {
+        let [ca, cert, key] = ["peer_ca", "peer_cert", "peer_key"];
+        let file = |key| self.optional(key, value::path);
+        match (file(ca)?, file(cert)?, file(key)?) {
+            (Some(ca), Some(cert), Some(key)) => {
+                Ok(Some(PeerFiles { ca, own: KeyFiles { cert, key } }))
+            }
+            (None, None, None) => Ok(None),
+            _ => Err(SettingsError::Missing(HALF_PEER_TLS)),
+        }
+    }
+
+    /// With certificates a peer is let in by its name, so every name must be known.
+    fn check_peers(&self, settings: &Settings) -> Result<(), SettingsError> {
+        let nameless = |peer: &&Endpoint| peer.host_name().is_none();
+        match settings.peers.iter().find(nameless) {
+            Some(peer) if settings.peer_tls.is_some() => Err(SettingsError::Value {
+                origin: self.origin("peers"),
+                key: "peers",
+                range:
+                    "with certificates a peer's name is needed too, such as cache-2=10.0.0.2:7447"
+                        .into(),
+                given: format!("'{}'", peer.address()),
+            }),
+            _ => Ok(()),
+        }
     }
 
     fn storage(&self) -> Result<Storage, SettingsError> {
@@ -192,6 +237,12 @@ impl Draft {
     fn limits(&self) -> Result<Limits, SettingsError> {
         Ok(Limits {
             connections: self.one("limits.connections", value::some)?,
+            idle: self.one("limits.idle", value::lifetime)?,
+            request_bytes: self.one("limits.request_bytes", value::large)?,
+            reply_bytes: self.one("limits.reply_bytes", value::large)?,
+            http_connections: self.one("limits.http_connections", value::some)?,
+            http_header_bytes: self.one("limits.http_header_bytes", value::buffer)?,
+            http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
             bank_bytes: self.one("limits.bank_bytes", value::large)?,
@@ -204,7 +255,10 @@ impl Draft {
             grace: self.one("timing.grace", value::grace)?,
             silence: self.one("timing.silence", value::seconds)?,
             ready: self.one("timing.ready", value::seconds)?,
+            reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
+            http_header: self.one("timing.http_header", value::seconds)?,
+            http_idle: self.one("timing.http_idle", value::seconds)?,
         })
     }
 
@@ -216,10 +270,17 @@ impl Draft {
             let Some(address) = address.filter(|address| !address.ip().is_loopback()) else {
                 continue;
             };
-            if !settings.allow_remote {
+            let (guarded, guard) = match key {
+                "listen" => (settings.peer_tls.is_some(), "peer_ca, peer_cert and peer_key"),
+                _ => (
+                    settings.users.is_some() && settings.tls.is_some(),
+                    "users, tls_cert and tls_key",
+                ),
+            };
+            if !guarded && !settings.allow_remote {
                 return Err(SettingsError::Exposed(format!(
-                    "{}: {key}: {address} is open beyond this machine to anybody who reaches it; \
-                     if that is meant, permit it with allow_remote",
+                    "{}: {key}: {address} is open beyond this machine to anybody who reaches it: \
+                     give {guard}, or if that is meant, permit it with allow_remote",
                     self.origin(key)
                 )));
             }
@@ -227,7 +288,8 @@ impl Draft {
         let links = settings.overlay.iter().flat_map(|overlay| &overlay.links);
         let mut links = links.filter_map(|link| link.address.as_ref());
         let far_link = links.any(|address| !address.is_loopback());
-        let far = far_link || settings.peers.iter().any(|peer| !peer.is_loopback());
+        let far = far_link
+            || settings.peers.iter().chain(&settings.peers_dns).any(|peer| !peer.is_loopback());
         let listens = !settings.listen.ip().is_loopback();
         if settings.hash_key == HashKey::WellKnown && (listens || far) {
             let key = match (listens, far_link) {
@@ -288,4 +350,7 @@ impl Draft {
 
 const NO_NAME: &str =
     "this host needs a name: give --name NAME, UMBEL_NAME or 'name' in the configuration";
+const HALF_TLS: &str = "a certificate needs its key: give both tls_cert and tls_key, or neither";
+const HALF_PEER_TLS: &str = "between hosts, certificates need an authority, a certificate and its \
+     key: give all of peer_ca, peer_cert and peer_key, or none";
 const NO_STORAGE: &str = "say where the catalogue lives: --data DIR, or --memory to keep nothing";

@@ -217,7 +217,15 @@ impl Key {
 }
 
 /// Variables of the client commands and of the command line itself.
-const CLIENT_VARIABLES: [&str; 2] = ["UMBEL_AT", "UMBEL_CONFIG"];
+const CLIENT_VARIABLES: [&str; 7] = [
+    "UMBEL_AT",
+    "UMBEL_CONFIG",
+    "UMBEL_USER",
+    "UMBEL_PASSWORD",
+    "UMBEL_PASSWORD_FILE",
+    "UMBEL_TLS",
+    "UMBEL_CA",
+];
 
 fn unknown(written: &str, origin: Origin, called: fn(&Key) -> String) -> SettingsError {
     let meant = Key::nearest(&written.replace('-', "_")).map(called);

@@ -5,8 +5,9 @@
 //! from; [`Draft::settings`] checks what only all of them together can show.
 //!
 //! Always true of [`Settings`] made so: every value is in its range; no port is open beyond
-//! this machine unless that was permitted; and hosts of several machines share a secret hash
-//! key, since with the well-known one anybody can craft keys that collide.
+//! this machine without users and certificates, unless that was permitted; with certificates
+//! every peer's name is known; and hosts of several machines share a secret hash key, since
+//! with the well-known one anybody can craft keys that collide.
 
 mod draft;
 mod error;
@@ -32,6 +33,7 @@ pub use layer::{Layer, Origin};
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
 pub use template::template;
+pub(crate) use value::peer_line;
 
 /// The whole configuration of a host, checked.
 ///
@@ -62,6 +64,18 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where other hosts listen.
     pub peers: Vec<Endpoint>,
+    /// A file that says where more of them do.
+    pub peers_file: Option<PathBuf>,
+    /// A name at whose addresses more of them do.
+    pub peers_dns: Option<Endpoint>,
+    /// Names of hosts that are let in, beyond those that peers tell.
+    pub hosts: Vec<Name>,
+    /// Certificates between hosts; `None`: plain TCP.
+    pub peer_tls: Option<PeerFiles>,
+    /// Who may do what; `None`: everybody everything.
+    pub users: Option<PathBuf>,
+    /// The certificate of the ports for clients; `None`: plain TCP.
+    pub tls: Option<KeyFiles>,
     /// The host's place in an overlay; `None`: everybody knows everybody.
     pub overlay: Option<Overlay>,
     /// Where this host's objects are fetched.
@@ -117,14 +131,40 @@ pub enum Storage {
 
 /// Where a host listens for others: a host name or an address, and a port.
 ///
-/// Displayed as zenoh writes it: `tcp/cache-2:7447`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// Written `cache-2:7447`, or `cache-2=10.0.0.2:7447` where the address does not begin with the
+/// host's name. Displayed as zenoh writes it: `tcp/cache-2:7447`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
+    name: Option<String>,
     host: String,
     port: u16,
 }
 
 impl Endpoint {
+    /// As zenoh writes it, with this protocol.
+    #[must_use]
+    pub fn locator(&self, protocol: &str) -> String {
+        format!("{protocol}/{}:{}", self.host, self.port)
+    }
+
+    /// As the system's resolver takes it.
+    #[must_use]
+    pub fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// Which host it is: what was written before `=`, or the first part of a host name.
+    #[must_use]
+    pub fn host_name(&self) -> Option<Name> {
+        let told = self.name.as_deref();
+        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        let from_address = || match bare.parse::<IpAddr>() {
+            Err(_) if bare != "localhost" => bare.split('.').next(),
+            _ => None,
+        };
+        told.or_else(from_address).and_then(Name::new)
+    }
+
     /// Whether it is certainly on this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
@@ -133,10 +173,38 @@ impl Endpoint {
     }
 }
 
+impl From<SocketAddr> for Endpoint {
+    fn from(address: SocketAddr) -> Self {
+        let host = match address {
+            SocketAddr::V4(address) => address.ip().to_string(),
+            SocketAddr::V6(address) => format!("[{}]", address.ip()),
+        };
+        Self { name: None, host, port: address.port() }
+    }
+}
+
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "tcp/{}:{}", self.host, self.port)
     }
+}
+
+/// A certificate and its private key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFiles {
+    /// The certificate, and those between it and the authority, as PEM.
+    pub cert: PathBuf,
+    /// The private key, as PEM.
+    pub key: PathBuf,
+}
+
+/// What hosts show each other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PeerFiles {
+    /// Who signs the hosts' certificates, as PEM.
+    pub ca: PathBuf,
+    /// What this host shows.
+    pub own: KeyFiles,
 }
 
 /// What the cluster's key hash is keyed with.
@@ -179,6 +247,18 @@ pub struct SetPlan {
 pub struct Limits {
     /// Clients connected at once.
     pub connections: usize,
+    /// How long a client of the RESP port may say nothing; `None`: for ever.
+    pub idle: Option<Duration>,
+    /// Most bytes of one request at the RESP port.
+    pub request_bytes: u64,
+    /// Replies of a pipeline that are gathered before they are sent.
+    pub reply_bytes: u64,
+    /// HTTP clients connected at once.
+    pub http_connections: usize,
+    /// Bytes of an HTTP request's line and headers together.
+    pub http_header_bytes: usize,
+    /// Bytes of an HTTP question about many keys.
+    pub http_question_bytes: usize,
     /// Sets of this host, and of each other host.
     pub sets: usize,
     /// Most bits accepted of another host's set, all components together.
@@ -199,8 +279,14 @@ pub struct Timing {
     pub silence: Duration,
     /// How long readiness waits for the replicas of other hosts.
     pub ready: Duration,
+    /// From one look at the files of users, certificates and peers to the next.
+    pub reload: Duration,
     /// How long a stop may take.
     pub stop: Duration,
+    /// From the first byte of an HTTP request to the end of its headers.
+    pub http_header: Duration,
+    /// How long an HTTP connection may be without a byte in either direction.
+    pub http_idle: Duration,
 }
 
 /// How log lines look.

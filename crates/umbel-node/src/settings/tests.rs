@@ -204,7 +204,7 @@ fn the_file_that_init_writes_works_and_says_what_holds_anyway() {
     let values = |draft: &Draft| -> Vec<_> {
         let shown = draft.shown().into_iter();
         shown
-            .filter(|shown| !["peers", "links", "advertise"].contains(&shown.key))
+            .filter(|shown| Key::named(shown.key).is_some_and(|key| key.default.is_some()))
             .map(|s| s.value)
             .collect()
     };
@@ -224,4 +224,33 @@ fn links_make_an_overlay_and_overrule_weaker_peers() {
     assert_eq!(overlay.to_string(), "cubf, depth 4, 64 filters of 1000 keys at 0.001");
     let links: Vec<String> = overlay.links.iter().map(ToString::to_string).collect();
     assert_eq!(links, ["b", "c@tcp/127.0.0.1:7"]);
+}
+
+#[test]
+fn ports_with_users_and_certificates_need_no_permission() {
+    let base = "name = 'a'\nmemory = true\nhash_key = 'a secret of many bytes'\n";
+    let settings = |text: &str| {
+        let layer = file(&format!("{base}{text}")).expect("sound values");
+        Draft::new().with(layer).expect("one way").settings().map_err(|error| error.to_string())
+    };
+    let users = "users = 'u'\n";
+    let tls = "tls_cert = 'c'\ntls_key = 'k'\n";
+    let peer = "peer_ca = 'a'\npeer_cert = 'c'\npeer_key = 'k'\n";
+    for port in ["resp", "http"] {
+        let port = format!("{port} = '192.0.2.1:1'\n");
+        assert!(settings(&format!("{port}{users}{tls}")).is_ok());
+        for half in [users, tls, peer] {
+            let said = settings(&format!("{port}{half}")).unwrap_err();
+            assert!(said.contains("users, tls_cert and tls_key"), "{said}");
+        }
+    }
+    let listen = "listen = '192.0.2.1:1'\n";
+    assert!(settings(&format!("{listen}{peer}")).is_ok());
+    let said = settings(&format!("{listen}{users}{tls}")).unwrap_err();
+    assert!(said.contains("peer_ca, peer_cert and peer_key"), "{said}");
+    assert!(settings("tls_cert = 'c'").unwrap_err().contains("both tls_cert and tls_key"));
+    assert!(settings("peer_key = 'k'").unwrap_err().contains("all of peer_ca"));
+    let said = settings(&format!("{peer}peers = ['127.0.0.1:7']")).unwrap_err();
+    assert!(said.contains("cache-2=10.0.0.2:7447"), "{said}");
+    assert!(settings(&format!("{peer}peers = ['b=127.0.0.1:7', 'cache-3:7']")).is_ok());
 }

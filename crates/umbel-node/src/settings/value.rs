@@ -74,6 +74,10 @@ pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
 
 pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
     let range = "a host and a port are needed, such as cache-2:7447";
+    let (called, text) = match text.split_once('=') {
+        Some((called, rest)) => (Some(name(called)?.as_str().to_owned()), rest),
+        None => (None, text),
+    };
     let (host, port) = without_protocol(text)?.rsplit_once(':').ok_or(range)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or(range)?;
     let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
@@ -84,7 +88,15 @@ pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
     if !sound || matches!(host.parse(), Ok(ip) if IpAddr::is_unspecified(&ip)) {
         return Err(range.to_owned());
     }
-    Ok(Endpoint { host: host.to_owned(), port })
+    Ok(Endpoint { name: called, host: host.to_owned(), port })
+}
+
+/// A line of a file of peers: a peer, or the name alone of a host that connects by itself.
+pub(crate) fn peer_line(text: &str) -> Result<(Option<Name>, Option<Endpoint>), String> {
+    if !text.contains([':', '=', '/']) {
+        return name(text).map(|name| (Some(name), None));
+    }
+    peer(text).map(|peer| (peer.host_name(), Some(peer)))
 }
 
 /// A neighbour: `cache-2`, or `cache-2@cache-2:7447` where this host connects to it.
@@ -185,6 +197,11 @@ pub(super) fn large(text: &str) -> Result<u64, String> {
     whole(text, 1 << 10, 1 << 48, "2^48")
 }
 
+/// What a connection may make a host hold.
+pub(super) fn buffer(text: &str) -> Result<usize, String> {
+    whole(text, 1 << 13, 1 << 30, "2^30").map(|bytes| bytes as usize)
+}
+
 /// Not so long that adding it to a moment could overflow, not so short that it is nothing.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let given = text.parse().ok().filter(|seconds| (0.001..=1e9).contains(seconds));
@@ -264,12 +281,33 @@ mod tests {
             ("cache-2:7447", "tcp/cache-2:7447"),
             ("tcp/10.0.0.1:7447", "tcp/10.0.0.1:7447"),
             ("[::1]:7447", "tcp/[::1]:7447"),
+            ("cache-2=10.0.0.1:7447", "tcp/10.0.0.1:7447"),
         ] {
             assert_eq!(peer(text).unwrap().to_string(), shown);
         }
-        for text in
-            ["", "cache-2", "cache-2:0", ":7447", "a b:1", "::1:7447", "0.0.0.0:1", "a..b:1"]
-        {
+        for (text, name) in [
+            ("cache-2=10.0.0.1:7447", Some("cache-2")),
+            ("cache-2.example.org:7447", Some("cache-2")),
+            ("10.0.0.1:7447", None),
+            ("[::1]:7447", None),
+            ("localhost:7447", None),
+        ] {
+            let known = peer(text).unwrap().host_name();
+            assert_eq!(known.as_ref().map(Name::as_str), name, "{text}");
+        }
+        for text in [
+            "",
+            "cache-2",
+            "cache-2:0",
+            "a b=c:1",
+            "=c:1",
+            "a=",
+            ":7447",
+            "a b:1",
+            "::1:7447",
+            "0.0.0.0:1",
+            "a..b:1",
+        ] {
             assert!(peer(text).is_err(), "{text}");
         }
     }

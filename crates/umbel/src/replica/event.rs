@@ -21,6 +21,25 @@ pub enum Event {
         /// Which update.
         epoch: Epoch,
     },
+    /// An own set was published.
+    Published {
+        /// The set.
+        set: Name,
+        /// Which update.
+        epoch: Epoch,
+        /// Length of the message.
+        bytes: u64,
+    },
+    /// The published copy of an own set is staler than its policy permits: an update is due,
+    /// as soon as the shortest interval lets it go.
+    Broken(Name),
+    /// The filter of an own set has more components than before.
+    Grown {
+        /// The set.
+        set: Name,
+        /// Components that it has now.
+        components: u64,
+    },
     /// An own set was built again into another shape.
     Reshaped(Name),
     /// A message was refused; nothing changed.

@@ -276,6 +276,11 @@ impl<C: Catalogue> Home<C> {
         self.publisher.publish(now, &self.filter, Extent::Everything)
     }
 
+    /// Whether the published copy was staler than the policy permits when last polled.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.publisher.is_broken()
+    }
+
     /// When to poll again although nothing happened.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.publisher.next_timeout()

@@ -239,6 +239,11 @@ impl Publisher {
         if now < self.earliest() { None } else { extent }
     }
 
+    /// Whether the target was broken when last asked.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.broken_since.is_some()
+    }
+
     /// When to ask again although nothing happened.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         let dirty_since = self.dirty_since?;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::cluster::Host;
 use super::signals::Stop;
 use super::{MISS_TARGET, SET, at};
-use crate::client::{Address, Client};
+use crate::client::{Address, At, Client};
 
 /// The objects of one host.
 pub(super) struct Objects {
@@ -44,7 +44,7 @@ impl Objects {
     }
 
     pub(super) fn connect(&self) -> anyhow::Result<Client> {
-        at(Client::connect(&self.at), &self.host)
+        at(At::open(&self.at).connect(), &self.host)
     }
 
     /// Makes the set, with what is promised.

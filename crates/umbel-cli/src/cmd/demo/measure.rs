@@ -14,7 +14,7 @@ use umbel::Rate;
 use super::churn::Objects;
 use super::cluster::Cluster;
 use super::{MISS_TARGET, SET, at};
-use crate::client::{Client, Fields, texts, wrong_answer};
+use crate::client::{At, Client, Fields, texts, wrong_answer};
 
 /// Objects of each other host that a host is asked for, each round.
 const SAMPLE: u64 = 50;
@@ -194,7 +194,7 @@ pub(super) fn converged(cluster: &Cluster, objects: &[Objects]) -> anyhow::Resul
         .collect();
     let keys: Vec<String> = last.iter().map(|(key, _)| key.clone()).collect();
     for host in cluster.hosts() {
-        let named = who(&mut at(Client::connect(&host.at), &host.name)?, &keys)?;
+        let named = who(&mut at(At::open(&host.at).connect(), &host.name)?, &keys)?;
         if !named.iter().zip(&last).all(|(named, (_, home))| named.iter().any(|name| name == home))
         {
             return Ok(false);

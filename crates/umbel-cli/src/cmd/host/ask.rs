@@ -117,17 +117,17 @@ impl Question {
     ) -> anyhow::Result<u64> {
         let keys = self.keys.listed();
         keys.check()?;
-        let address = self.options.at.address();
+        let at = &self.options.at;
         let asked = Asked::new(&[command, &self.set]);
         let mut printer = Printer::new(self.options.json, "keys");
         let outcome = stream(
-            address,
+            at,
             &asked,
             |each| keys.read(&progress(), each),
             |batch, answer| {
                 printer.asked += batch.len() as u64;
                 let printed = print(&mut printer, batch, answer);
-                checked(printed.ok_or_else(|| wrong_answer(address, answer))?)?;
+                checked(printed.ok_or_else(|| wrong_answer(at.address(), answer))?)?;
                 checked(printer.flush())
             },
         );

@@ -112,14 +112,15 @@ pub(super) fn change(
     what: &'static str,
 ) -> anyhow::Result<Changed> {
     keys.check()?;
-    let address = options.at.address();
+    let at = &options.at;
     let mut done = Changed { keys: 0, changed: 0 };
     stream(
-        address,
+        at,
         asked,
         |each| keys.read(&Progress::new(what), each),
         |batch, answer| {
-            let flags = flags(answer, batch.len()).ok_or_else(|| wrong_answer(address, answer))?;
+            let flags =
+                flags(answer, batch.len()).ok_or_else(|| wrong_answer(at.address(), answer))?;
             done.keys += batch.len() as u64;
             done.changed += flags.filter(|flag| *flag).count() as u64;
             Ok(())

@@ -10,7 +10,7 @@ use redis::Value;
 use serde::Serialize;
 
 use super::Options;
-use crate::client::{Address, Client, Fields, wrong_answer};
+use crate::client::{Address, Fields, wrong_answer};
 use crate::output::print;
 
 /// What became of one host.
@@ -39,7 +39,7 @@ pub(super) fn everyone(options: &Options, words: &[&[u8]]) -> anyhow::Result<Exi
     };
     let told: Vec<Told> = hosts
         .iter()
-        .map(|host| Fields::of(host).map(|fields| tell_one(&fields, words)))
+        .map(|host| Fields::of(host).map(|fields| tell_one(options, &fields, words)))
         .collect::<Option<_>>()
         .ok_or_else(|| wrong_answer(client.address(), &answer))?;
     ensure!(!told.is_empty(), "{} knows no host, not even itself", client.address());
@@ -53,12 +53,12 @@ pub(super) fn everyone(options: &Options, words: &[&[u8]]) -> anyhow::Result<Exi
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_one(host: &Fields<'_>, words: &[&[u8]]) -> Told {
+fn tell_one(options: &Options, host: &Fields<'_>, words: &[&[u8]]) -> Told {
     let at = host.text("resp").filter(|at| !at.is_empty());
     let outcome = match &at {
         None => Err("it has told nobody where its RESP port is".to_owned()),
         Some(at) => Address::parse(at)
-            .and_then(|at| Client::connect(&at).map_err(|error| format!("{error:#}")))
+            .and_then(|at| options.at.elsewhere(at).connect().map_err(|error| format!("{error:#}")))
             .and_then(|mut client| client.tell(words).map_err(|error| format!("{error:#}"))),
     };
     Told { host: host.text("name"), at, done: outcome.is_ok(), error: outcome.err() }

@@ -164,10 +164,11 @@ impl Sync {
     where
         R: FnOnce(&mut dyn FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> + Send,
     {
-        let address = self.options.at.address();
+        let at = &self.options.at;
         let mut changed = 0;
-        stream(address, &Asked::new(&[command, &self.set]), read, |batch, answer| {
-            let flags = flags(answer, batch.len()).ok_or_else(|| wrong_answer(address, answer))?;
+        stream(at, &Asked::new(&[command, &self.set]), read, |batch, answer| {
+            let flags =
+                flags(answer, batch.len()).ok_or_else(|| wrong_answer(at.address(), answer))?;
             changed += flags.filter(|flag| *flag).count() as u64;
             Ok(())
         })?;

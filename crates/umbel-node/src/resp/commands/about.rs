@@ -106,7 +106,7 @@ pub(super) fn config_get(
         ("proto-max-bulk-len", limits.request.argument_bytes.to_string()),
         ("client-query-buffer-limit", limits.request.request_bytes.to_string()),
         ("save", String::new()),
-        ("timeout", "0".to_owned()),
+        ("timeout", limits.idle.map_or(0, |idle| idle.as_secs()).to_string()),
     ];
     let fits = |name: &str| {
         arguments

@@ -1,8 +1,9 @@
 //! Commands about the connection itself.
 
-use super::{excerpt, number, options, text};
+use super::{excerpt, number, text};
 use crate::resp::burst::{Context, Refusal};
 use crate::resp::clients::Told;
+use crate::resp::login::{Greeting, Login, Then};
 use crate::resp::reply::Protocol;
 use crate::resp::request::Arguments;
 
@@ -22,11 +23,29 @@ pub(super) fn echo(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
     Ok(())
 }
 
+/// `AUTH [username] password`
+pub(super) fn auth(
+    _: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<Option<Login>, Refusal> {
+    let (user, password) = match (arguments.get(1), arguments.get(2)) {
+        (Some(user), Some(password)) => (user, password),
+        (password, _) => (&b"default"[..], password.unwrap_or_default()),
+    };
+    Ok(Some(login(user, password, Then::Ok)))
+}
+
+fn login(user: &[u8], password: &[u8], then: Then) -> Login {
+    // A name that is no text is nobody's.
+    let user = String::from_utf8_lossy(user).into_owned();
+    Login { user, password: password.to_vec(), then }
+}
+
 /// `HELLO [protover [AUTH user password] [SETNAME name]]`
 pub(super) fn hello(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
-) -> Result<(), Refusal> {
+) -> Result<Option<Login>, Refusal> {
     let protocol = match arguments.get(1) {
         None => context.replies.protocol(),
         Some(b"2") => Protocol::Resp2,
@@ -37,26 +56,57 @@ pub(super) fn hello(
                 _ => ("ERR", "Protocol version is not an integer or out of range"),
             };
             context.replies.coded_error(refusal.0, refusal.1);
-            return Ok(());
+            return Ok(None);
         }
     };
-    let mut name = None;
-    options(&arguments, 2, |word, value| match word {
-        "SETNAME" => {
-            name = Some(checked_name(value)?);
-            Ok(true)
-        }
-        "AUTH" => {
-            Err("AUTH is refused: this host knows no passwords; leave user and password out".into())
-        }
-        _ => Ok(false),
-    })?;
-    if let Some(name) = name {
-        name.clone_into(&mut context.client.told.lock().name);
+    let (credentials, name) = wishes(&arguments)?;
+    let greeting = Greeting { protocol, name };
+    if let Some((user, password)) = credentials {
+        return Ok(Some(login(user, password, Then::Greet(greeting))));
     }
-    context.replies.set_protocol(protocol);
-    greet(context);
-    Ok(())
+    if !context.host.access().is_open() && context.identity.user().is_none() {
+        context.replies.coded_error("NOAUTH", HELLO_NEEDS_LOGIN);
+        return Ok(None);
+    }
+    greeting.answer(context);
+    Ok(None)
+}
+
+const HELLO_NEEDS_LOGIN: &str = "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
+     <user> <pass> option can be used to authenticate the client and select the RESP protocol \
+     version at the same time";
+
+/// User and password.
+type Credentials<'a> = (&'a [u8], &'a [u8]);
+
+/// What stands after the protocol's version.
+fn wishes<'a>(
+    arguments: &Arguments<'a, '_>,
+) -> Result<(Option<Credentials<'a>>, Option<String>), Refusal> {
+    let (mut credentials, mut name) = (None, None);
+    let mut rest = arguments.from(2);
+    while let Some(word) = rest.next() {
+        let word = excerpt(word).to_ascii_uppercase();
+        let mut value =
+            || rest.next().ok_or_else(|| format!("{word} is the last word; its value is missing"));
+        match &*word {
+            "AUTH" => credentials = Some((value()?, value()?)),
+            "SETNAME" => name = Some(checked_name(value()?)?.to_owned()),
+            _ => return Err(format!("unknown option '{word}'").into()),
+        }
+    }
+    Ok((credentials, name))
+}
+
+impl Greeting {
+    /// Does what `HELLO` asked for.
+    pub(in crate::resp) fn answer(self, context: &mut Context<'_>) {
+        if let Some(name) = self.name {
+            context.client.told.lock().name = name;
+        }
+        context.replies.set_protocol(self.protocol);
+        greet(context);
+    }
 }
 
 fn greet(context: &mut Context<'_>) {
@@ -100,7 +150,13 @@ pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
 
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     context.replies.set_protocol(Protocol::default());
-    context.client.told.lock().name.clear();
+    {
+        let mut told = context.client.told.lock();
+        told.name.clear();
+        told.user.clear();
+    }
+    *context.identity = context.host.access().stranger();
+    context.last = None;
     context.replies.simple("RESET");
     Ok(())
 }

@@ -5,6 +5,7 @@
 
 use super::burst::{Context, Refusal};
 use super::glob;
+use super::login::Login;
 use super::reply::Replies;
 use super::request::Arguments;
 use super::run::Question;
@@ -15,8 +16,11 @@ mod connection;
 mod describe;
 mod keyspace;
 mod names;
+mod needs;
 mod sets;
 mod table;
+
+pub(super) use needs::Need;
 
 /// A command, or a child of one (`CLIENT LIST` is a child of `CLIENT`).
 #[derive(Debug)]
@@ -45,6 +49,8 @@ pub(super) enum Action {
     Slow(Read),
     /// At once, or by asking other hosts if any of its optional arguments is said.
     Either(Handler, Read),
+    /// By checking who the client is; `None`: it is answered already.
+    Login(fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<Option<Login>, Refusal>),
     /// By one of its children.
     Parent(&'static Parent),
 }
@@ -174,7 +180,7 @@ impl Command {
     }
 
     /// In lower case, as Redis lists it: `umbel.add`, `client|list`.
-    fn full_name(&self) -> String {
+    pub(super) fn full_name(&self) -> String {
         let name = self.name.to_ascii_lowercase();
         match self.parent {
             Some(parent) => format!("{}|{name}", parent.to_ascii_lowercase()),
@@ -199,6 +205,11 @@ impl Command {
             text += &if argument.optional { format!(" [{one}]") } else { format!(" {one}") };
         }
         text
+    }
+
+    /// Whether it is a child of another.
+    pub(super) const fn is_child(&self) -> bool {
+        self.parent.is_some()
     }
 
     fn children(&self) -> &'static [Self] {

@@ -69,6 +69,18 @@ const SUBCOMMAND: &[Argument] = &[
 /// All commands, by name.
 pub(super) static TABLE: &[Command] = &[
     Command {
+        arguments: &[
+            Argument::new("username", Kind::String).optional(),
+            Argument::new("password", Kind::String),
+        ],
+        ..command(
+            "AUTH",
+            Group::Connection,
+            "Logs in; without a name, as the user default.",
+            Action::Login(connection::auth),
+        )
+    },
+    Command {
         arguments: SUBCOMMAND,
         ..command(
             "CLIENT",
@@ -146,8 +158,8 @@ pub(super) static TABLE: &[Command] = &[
         ..command(
             "HELLO",
             Group::Connection,
-            "Greets, and chooses RESP2 or RESP3.",
-            Action::Plain(connection::hello),
+            "Greets, logs in, and chooses RESP2 or RESP3.",
+            Action::Login(connection::hello),
         )
     },
     Command {

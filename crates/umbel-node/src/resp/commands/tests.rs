@@ -17,6 +17,22 @@ fn the_table_is_sorted_and_every_command_is_found_in_any_case() {
 }
 
 #[test]
+fn every_command_says_what_it_needs() {
+    assert!(needs::NEEDS.is_sorted_by(|one, next| one.0 < next.0));
+    let name = |command: &Command| match command.parent {
+        Some(parent) => format!("{parent} {}", command.name),
+        None => command.name.to_owned(),
+    };
+    let mut listed: Vec<String> = all().map(name).collect();
+    listed.sort();
+    assert!(listed.iter().eq(needs::NEEDS.iter().map(|(name, _)| name)), "{listed:?}");
+    for command in all() {
+        let expected = needs::NEEDS.iter().find(|(needed, _)| *needed == name(command)).unwrap();
+        assert_eq!(command.need(), expected.1, "{}", name(command));
+    }
+}
+
+#[test]
 fn children_know_their_parents() {
     for command in table::TABLE {
         assert_eq!(command.parent, None);

@@ -99,8 +99,10 @@ impl<C, R: Rows> Set<C, R> {
 struct Own<C> {
     home: Home<C>,
     epoch: Epoch,
-    /// Rebuilds that were told of.
+    /// Rebuilds, components and whether the target is broken, as they were told of.
     rebuilds: u64,
+    components: u64,
+    is_broken: bool,
 }
 
 /// Messages and events that wait to be polled; more are dropped and counted.
@@ -163,7 +165,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let home = Home::new(self.config.hasher, plan, self.config.intervals, catalogue)?;
         let here = self.set_mut(set);
         let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
-        here.own = Some(Own { home, epoch, rebuilds: 0 });
+        let components = home.filter().components().len() as u64;
+        here.own = Some(Own { home, epoch, rebuilds: 0, components, is_broken: false });
         self.publish_if_due(now, set);
         Ok(())
     }

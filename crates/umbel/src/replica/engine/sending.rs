@@ -18,12 +18,22 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let Some(own) = self.own_mut(set) else { return };
         let rebuilds = own.home.rebuilds() - own.rebuilds;
         own.rebuilds += rebuilds;
-        if let Some(publication) = own.home.poll(now) {
+        let publication = own.home.poll(now);
+        let was_broken = std::mem::replace(&mut own.is_broken, own.home.is_broken());
+        let breaks = own.is_broken && !was_broken;
+        let components = own.home.filter().components().len() as u64;
+        let grows = components > std::mem::replace(&mut own.components, components);
+        if let Some(publication) = publication {
             self.send_update(set, publication);
+        }
+        if breaks {
+            self.event(Event::Broken(set.clone()));
         }
         if rebuilds > 0 {
             self.counters.rebuilds += rebuilds;
             self.event(Event::Reshaped(set.clone()));
+        } else if grows {
+            self.event(Event::Grown { set: set.clone(), components });
         }
     }
 
@@ -42,10 +52,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             checksum: own.home.kept().checksum(),
             changes: publication.changes,
         };
-        let bytes = Message::Update(update).encode();
+        let epoch = own.epoch;
+        let message = Message::Update(update).encode();
+        let bytes = message.len() as u64;
         self.counters.updates_sent += 1;
-        self.counters.update_bytes_sent += bytes.len() as u64;
-        self.transmit(Destination::All, bytes);
+        self.counters.update_bytes_sent += bytes;
+        self.transmit(Destination::All, message);
+        self.event(Event::Published { set: set.clone(), epoch, bytes });
     }
 
     /// Tells everybody that a set that was deleted is no more: an image without components.

@@ -1,5 +1,8 @@
 //! `umbel config`: the configuration of a host, written, checked and shown.
 
+mod certs;
+mod user;
+
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};
 use std::path::PathBuf;
@@ -21,7 +24,9 @@ use crate::output::print;
 Examples:
   umbel config init umbel.toml --name cache-1
   umbel config check umbel.toml
-  umbel config show --config umbel.toml")]
+  umbel config show --config umbel.toml
+  umbel config user add alice --permissions read,write
+  umbel config certs --hosts cache-1,cache-2,cache-3")]
 pub(crate) struct Config {
     #[command(subcommand)]
     action: Action,
@@ -32,6 +37,8 @@ enum Action {
     Init(Init),
     Check(Check),
     Show(Box<Show>),
+    User(user::UserCommand),
+    Certs(certs::Certs),
 }
 
 impl Config {
@@ -40,6 +47,8 @@ impl Config {
             Action::Init(init) => init.run(),
             Action::Check(check) => check.run(),
             Action::Show(show) => show.run(),
+            Action::User(user) => user.run(),
+            Action::Certs(certs) => certs.run(),
         }
     }
 }

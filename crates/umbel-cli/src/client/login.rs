@@ -1,0 +1,58 @@
+//! Who asks: a user, and a password that never stands among a command's arguments.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use crate::lines::name;
+
+/// The variable that holds a password.
+const PASSWORD: &str = "UMBEL_PASSWORD";
+
+/// Who asks.
+#[derive(Args, Clone, Default)]
+pub(super) struct Login {
+    /// User to log in as; its password comes from the environment or a file, never from a flag
+    #[arg(long, value_name = "NAME", env = "UMBEL_USER", global = true)]
+    user: Option<String>,
+    /// File that holds the password; newlines at its end do not count
+    #[arg(long, value_name = "FILE", env = "UMBEL_PASSWORD_FILE", global = true)]
+    password_file: Option<PathBuf>,
+}
+
+impl Login {
+    /// User and password, if there are any.
+    pub(super) fn credentials(&self) -> anyhow::Result<Option<(String, Vec<u8>)>> {
+        let password = match &self.password_file {
+            Some(path) => {
+                let mut bytes = std::fs::read(path).with_context(|| name(path))?;
+                let end = bytes.iter().rposition(|byte| !b"\r\n".contains(byte));
+                bytes.truncate(end.map_or(0, |last| last + 1));
+                Some(bytes)
+            }
+            None => std::env::var_os(PASSWORD).map(std::ffi::OsString::into_encoded_bytes),
+        };
+        match (&self.user, password.filter(|password| !password.is_empty())) {
+            (user, Some(password)) => {
+                Ok(Some((user.clone().unwrap_or_else(|| "default".to_owned()), password)))
+            }
+            (None, None) => Ok(None),
+            (Some(user), None) => {
+                ensure!(
+                    false,
+                    "user '{user}' needs a password: give it in {PASSWORD}, or a --password-file"
+                );
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// What somebody can do whom a host did not let in.
+pub(super) fn hint(code: &str) -> Option<&'static str> {
+    match code {
+        "NOAUTH" => Some("Give --user, and its password in UMBEL_PASSWORD or a --password-file."),
+        _ => None,
+    }
+}

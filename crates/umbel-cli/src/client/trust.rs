@@ -1,0 +1,123 @@
+//! How a host is reached: plainly, or over TLS with an authority that is believed.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConnection, StreamOwned};
+use umbel_node::tls::client_config;
+
+use super::{Address, told};
+
+/// Hosts are near; one that does not even accept is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A host may sync a disk, or ask every other host, before it answers.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Where systems keep the authorities that everybody believes.
+const SYSTEM: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// Whom to believe.
+#[derive(Args, Clone, Default)]
+pub(super) struct Trust {
+    /// Speak TLS; believe the authorities of this system unless --ca names another
+    #[arg(long, env = "UMBEL_TLS", global = true)]
+    tls: bool,
+    /// Speak TLS; believe this authority
+    #[arg(long, value_name = "FILE", env = "UMBEL_CA", global = true)]
+    ca: Option<PathBuf>,
+}
+
+impl Trust {
+    /// The authority's file, if TLS is to be spoken.
+    fn authority(&self) -> anyhow::Result<Option<PathBuf>> {
+        match (&self.ca, self.tls) {
+            (Some(ca), _) => Ok(Some(ca.clone())),
+            (None, false) => Ok(None),
+            (None, true) => {
+                let found = SYSTEM.iter().map(Path::new).find(|path| path.exists());
+                let found = found.ok_or_else(|| {
+                    anyhow!("this system's authorities are not found: name one with --ca FILE")
+                })?;
+                Ok(Some(found.to_owned()))
+            }
+        }
+    }
+
+    pub(super) fn connect(&self, address: &Address) -> anyhow::Result<Stream> {
+        let authority = self.authority()?;
+        let failed = |error: io::Error| told(address, &error.into());
+        let socket = reach(address).map_err(failed)?;
+        let Some(authority) = authority else { return Ok(Stream::Plain(socket)) };
+        let config = client_config(&authority)?;
+        let host = ServerName::try_from(address.host.clone())
+            .with_context(|| format!("{address}: a certificate cannot have such a name"))?;
+        let mut tls = StreamOwned::new(ClientConnection::new(config, host)?, socket);
+        // Agreed upon now, so that a refusal is told as one.
+        while tls.conn.is_handshaking() {
+            tls.conn.complete_io(&mut tls.sock).map_err(|error| refused(address, &error))?;
+        }
+        Ok(Stream::Tls(Box::new(tls)))
+    }
+}
+
+fn refused(address: &Address, error: &io::Error) -> anyhow::Error {
+    anyhow!(
+        "{address}: no TLS that can be believed ({error}): is --ca the authority of its \
+         certificate, is the certificate of this name, and does it speak TLS?"
+    )
+}
+
+/// Tries all addresses of a name.
+fn reach(address: &Address) -> io::Result<TcpStream> {
+    let mut failed = io::Error::new(io::ErrorKind::NotConnected, "the name has no address");
+    for candidate in (address.host.as_str(), address.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&candidate, CONNECT_TIMEOUT) {
+            Ok(socket) => {
+                socket.set_nodelay(true)?;
+                socket.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+                socket.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+                return Ok(socket);
+            }
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+/// A way to a host.
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            Self::Tls(tls) => tls.read(buffer),
+        }
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(socket) => socket.write(buffer),
+            Self::Tls(tls) => tls.write(buffer),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.flush(),
+            Self::Tls(tls) => tls.flush(),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! Who may do what: users, what they may do, and how they show who they are.
+//!
+//! Both ports ask here: RESP for a user and a password, HTTP for a bearer token, which is the
+//! user's name, a dot, and a secret. Both secrets are hashed with argon2id; what was found
+//! right is remembered for a while under a keyed hash, so that the cost is paid once and not
+//! a request. Whoever fails is slowed down (`throttle`) and counted.
+//!
+//! Always true: without a file of users everybody may do everything, and nobody can log in;
+//! with one, nobody may do anything before logging in. A user who is removed, or whose secret
+//! changes, is out at the next command. At most [`AT_ONCE`] secrets are hashed at a time.
+
+mod permission;
+mod throttle;
+mod users;
+
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Semaphore;
+
+pub use permission::{Permission, Permissions};
+use throttle::Throttle;
+pub use users::{User, Users, UsersError};
+
+/// Secrets hashed at a time: each takes 19 MiB and a core for some tens of milliseconds.
+const AT_ONCE: usize = 2;
+/// Secrets remembered as right; beyond, all are forgotten and found right anew.
+const REMEMBERED: usize = 4096;
+/// How long a secret is remembered.
+const REMEMBER: Duration = Duration::from_secs(300);
+
+/// Who may do what at one host.
+#[derive(Debug)]
+pub struct Access {
+    /// Where the users stand; `None`: there are none, and everybody may do everything.
+    path: Option<PathBuf>,
+    users: RwLock<Arc<Users>>,
+    /// Grows when the users change.
+    version: AtomicU64,
+    verified: Mutex<HashMap<[u64; 2], Instant>>,
+    keys: [RandomState; 2],
+    throttle: Mutex<Throttle>,
+    hashing: Arc<Semaphore>,
+    failures: AtomicU64,
+    logins: AtomicU64,
+}
+
+/// What is shown to log in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Password,
+    Token,
+}
+
+/// Who is at the other end of a connection.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Identity {
+    user: Option<LoggedIn>,
+    permissions: Permissions,
+    version: u64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct LoggedIn {
+    name: Arc<str>,
+    /// As it was at the login: one that has changed since must log in again.
+    was: User,
+}
+
+impl Identity {
+    /// The user's name, once logged in.
+    #[must_use]
+    pub fn user(&self) -> Option<&str> {
+        self.user.as_ref().map(|user| &*user.name)
+    }
+
+    /// What it may do.
+    #[must_use]
+    pub const fn permissions(&self) -> Permissions {
+        self.permissions
+    }
+}
+
+/// Why somebody was not let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoginError {
+    /// This host has no users.
+    #[error("this host knows no users: leave user and password out, or give it a users file")]
+    NoUsers,
+    /// Which of both is wrong is not told.
+    #[error("invalid username-password pair or user is disabled.")]
+    Wrong,
+    /// There were too many failures from there.
+    #[error("too many failed logins from your address; try again in a minute")]
+    TooMany,
+}
+
+impl Access {
+    /// Reads the file of users, if there is to be one.
+    ///
+    /// # Errors
+    /// If it cannot be read or understood.
+    pub fn new(path: Option<PathBuf>) -> Result<Self, UsersError> {
+        let users = path.as_deref().map(Users::read).transpose()?.unwrap_or_default();
+        Ok(Self {
+            path,
+            users: RwLock::new(Arc::new(users)),
+            version: AtomicU64::new(1),
+            verified: Mutex::default(),
+            keys: Default::default(),
+            throttle: Mutex::default(),
+            hashing: Arc::new(Semaphore::new(AT_ONCE)),
+            failures: AtomicU64::new(0),
+            logins: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether everybody may do everything.
+    #[must_use]
+    pub const fn is_open(&self) -> bool {
+        self.path.is_none()
+    }
+
+    /// Logins that failed, and logins that did not, since the start.
+    #[must_use]
+    pub fn counts(&self) -> (u64, u64) {
+        (self.failures.load(Ordering::Relaxed), self.logins.load(Ordering::Relaxed))
+    }
+
+    /// Reads the file again; whether anything changed. If it cannot be read, or is wrong,
+    /// the users stay as they were.
+    ///
+    /// # Errors
+    /// If it cannot be read or understood.
+    pub fn reload(&self) -> Result<bool, UsersError> {
+        let Some(path) = &self.path else { return Ok(false) };
+        let users = Users::read(path)?;
+        let mut current = self.users.write();
+        if **current == users {
+            return Ok(false);
+        }
+        *current = Arc::new(users);
+        self.version.fetch_add(1, Ordering::Release);
+        self.verified.lock().clear();
+        Ok(true)
+    }
+
+    /// Whoever has not logged in.
+    #[must_use]
+    pub fn stranger(&self) -> Identity {
+        let permissions = if self.is_open() { Permissions::ALL } else { Permissions::default() };
+        Identity { user: None, permissions, version: self.version.load(Ordering::Acquire) }
+    }
+
+    /// Lets in whoever knows the user's password.
+    ///
+    /// # Errors
+    /// If it is wrong, or too many were from there.
+    pub async fn login(
+        &self,
+        user: &str,
+        password: &[u8],
+        from: IpAddr,
+    ) -> Result<Identity, LoginError> {
+        self.check(Kind::Password, user, password, from).await
+    }
+
+    /// Lets in whoever has a token.
+    ///
+    /// # Errors
+    /// If it is wrong, or too many were from there.
+    pub async fn bearer(&self, token: &str, from: IpAddr) -> Result<Identity, LoginError> {
+        let (user, secret) = token.split_once('.').unwrap_or((token, ""));
+        self.check(Kind::Token, user, secret.as_bytes(), from).await
+    }
+
+    /// Makes an identity what it is by now: users may have been removed or changed.
+    pub fn renew(&self, identity: &mut Identity) {
+        let version = self.version.load(Ordering::Acquire);
+        if identity.version == version {
+            return;
+        }
+        let users = Arc::clone(&self.users.read());
+        let stays = identity.user.as_ref().is_some_and(|user| {
+            users.get(&user.name).is_some_and(|now| {
+                let of = |user: &User, kind| user.hashes(kind).to_vec();
+                of(now, Kind::Password) == of(&user.was, Kind::Password)
+                    && of(&user.was, Kind::Token)
+                        .iter()
+                        .all(|token| now.hashes(Kind::Token).contains(token))
+            })
+        });
+        *identity = match identity.user.take().filter(|_| stays) {
+            Some(user) => {
+                let permissions = users.get(&user.name).map(User::permissions).unwrap_or_default();
+                Identity { user: Some(user), permissions, version }
+            }
+            None => self.stranger(),
+        };
+    }
+
+    async fn check(
+        &self,
+        kind: Kind,
+        name: &str,
+        secret: &[u8],
+        from: IpAddr,
+    ) -> Result<Identity, LoginError> {
+        if self.is_open() {
+            return Err(LoginError::NoUsers);
+        }
+        let version = self.version.load(Ordering::Acquire);
+        let user = self.users.read().get(name).cloned();
+        let let_in = |user: User| {
+            self.logins.fetch_add(1, Ordering::Relaxed);
+            let permissions = user.permissions();
+            let user = Some(LoggedIn { name: name.into(), was: user });
+            Ok(Identity { user, permissions, version })
+        };
+        let remembered = self.digest(kind, name, secret);
+        if self.remembers(&remembered)
+            && let Some(user) = user
+        {
+            return let_in(user);
+        }
+        let wait = self.throttle.lock().wait(from, Instant::now());
+        let Some(wait) = wait else {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+            return Err(LoginError::TooMany);
+        };
+        tokio::time::sleep(wait).await;
+        let hashes = user.as_ref().map(|user| user.hashes(kind).to_vec()).unwrap_or_default();
+        if self.verify(hashes, secret).await
+            && let Some(user) = user
+        {
+            self.throttle.lock().succeeded(from);
+            self.remember(remembered);
+            return let_in(user);
+        }
+        self.throttle.lock().failed(from, Instant::now());
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        // The name may be a password in the wrong place.
+        tracing::warn!(%from, "a login failed");
+        Err(LoginError::Wrong)
+    }
+
+    /// Compares, in about the same time whether or not there is anything to compare with.
+    async fn verify(
+        &self,
+        mut hashes: Vec<argon2::password_hash::phc::PasswordHash>,
+        secret: &[u8],
+    ) -> bool {
+        if secret.len() > users::LONGEST_PASSWORD {
+            return false;
+        }
+        let decoy = hashes.is_empty();
+        if decoy {
+            hashes.push(users::decoy());
+        }
+        let Ok(turn) = Arc::clone(&self.hashing).acquire_owned().await else { return false };
+        let secret = secret.to_vec();
+        let verified = tokio::task::spawn_blocking(move || {
+            let _turn = turn;
+            users::verify(&secret, &hashes)
+        });
+        verified.await.unwrap_or(false) && !decoy
+    }
+
+    /// 128 bits under keys that nobody knows: finding others that collide needs as many tries
+    /// as guessing.
+    fn digest(&self, kind: Kind, user: &str, secret: &[u8]) -> [u64; 2] {
+        [0, 1].map(|half| self.keys[half].hash_one((kind, user, secret)))
+    }
+
+    fn remembers(&self, digest: &[u64; 2]) -> bool {
+        self.verified.lock().get(digest).is_some_and(|at| at.elapsed() < REMEMBER)
+    }
+
+    fn remember(&self, digest: [u64; 2]) {
+        let mut verified = self.verified.lock();
+        if verified.len() >= REMEMBERED {
+            verified.clear();
+        }
+        verified.insert(digest, Instant::now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn written(folder: &std::path::Path, users: &Users) -> PathBuf {
+        let path = folder.join("users");
+        std::fs::write(&path, users.to_toml()).expect("written");
+        path
+    }
+
+    #[tokio::test]
+    async fn logins_are_checked_once_and_remembered() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut users = Users::default();
+        users.add("alice", "read".parse().unwrap(), Some(b"right")).unwrap();
+        let token = users.add_token("alice").unwrap();
+        let access = Access::new(Some(written(folder.path(), &users))).unwrap();
+        assert_eq!(access.stranger().permissions(), Permissions::default());
+        for _ in 0..2 {
+            let alice = access.login("alice", b"right", HERE).await.unwrap();
+            assert_eq!(
+                (alice.user(), alice.permissions().to_string()),
+                (Some("alice"), "read".into())
+            );
+        }
+        assert_eq!(access.verified.lock().len(), 1);
+        assert_eq!(access.bearer(&token, HERE).await.unwrap().user(), Some("alice"));
+        for (user, password) in
+            [("alice", "wrong"), ("bob", "right"), ("", ""), ("alice", &token[6..])]
+        {
+            let refused = access.login(user, password.as_bytes(), HERE).await;
+            assert_eq!(refused, Err(LoginError::Wrong), "{user}");
+        }
+        assert_eq!(access.bearer("alice.right", HERE).await, Err(LoginError::Wrong));
+        assert_eq!(access.counts(), (5, 3));
+    }
+
+    #[tokio::test]
+    async fn a_changed_file_changes_who_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut users = Users::default();
+        users.add("alice", "read".parse().unwrap(), Some(b"right")).unwrap();
+        users.add("bob", "read".parse().unwrap(), Some(b"right")).unwrap();
+        let path = written(folder.path(), &users);
+        let access = Access::new(Some(path.clone())).unwrap();
+        let mut alice = access.login("alice", b"right", HERE).await.unwrap();
+        let mut bob = access.login("bob", b"right", HERE).await.unwrap();
+        assert!(!access.reload().unwrap(), "nothing changed");
+        std::fs::write(&path, users.to_toml().replacen("\"read\"", "\"read\", \"write\"", 1))
+            .unwrap();
+        assert!(access.reload().unwrap());
+        access.renew(&mut alice);
+        assert_eq!(alice.permissions().to_string(), "read,write");
+        users.remove("bob").unwrap();
+        written(folder.path(), &users);
+        assert!(access.reload().unwrap());
+        access.renew(&mut bob);
+        assert_eq!(bob, access.stranger());
+        assert_eq!(access.login("bob", b"right", HERE).await, Err(LoginError::Wrong));
+        std::fs::write(&path, "[").unwrap();
+        access.reload().unwrap_err();
+        access.renew(&mut alice);
+        assert_eq!(alice.user(), Some("alice"), "a bad file changes nothing");
+    }
+
+    #[tokio::test]
+    async fn without_users_everybody_may_everything() {
+        let access = Access::new(None).unwrap();
+        assert_eq!(access.stranger().permissions(), Permissions::ALL);
+        assert_eq!(access.login("a", b"b", HERE).await, Err(LoginError::NoUsers));
+    }
+}

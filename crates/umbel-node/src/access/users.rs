@@ -1,0 +1,341 @@
+//! The file of users: names, permissions, and what their passwords and tokens hash to.
+//!
+//! ```toml
+//! [alice]
+//! permissions = ["read", "write"]
+//! password = "$argon2id$v=19$m=19456,t=2,p=1$…"
+//! tokens = ["$argon2id$v=19$m=19456,t=2,p=1$…"]
+//! ```
+//!
+//! Always true of [`Users`]: names are fit for a log line and a token, every hash is one that
+//! can be checked and costs no more than [`MOST_MEMORY_KIB`] and [`MOST_PASSES`] do.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use argon2::password_hash::phc::PasswordHash;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier, try_generate_salt};
+use argon2::{Argon2, Params};
+use serde::{Deserialize, Serialize};
+
+use super::{Permission, Permissions};
+
+/// Bytes of a user's name.
+const LONGEST_NAME: usize = 64;
+/// Bytes of a password; longer ones are refused before anything is computed.
+pub(super) const LONGEST_PASSWORD: usize = 1024;
+/// A hash that costs more is refused, so that a slip in the file cannot stop a host.
+const MOST_MEMORY_KIB: u32 = 256 << 10;
+const MOST_PASSES: u32 = 16;
+
+/// Everybody who may log in.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Users {
+    by_name: BTreeMap<String, User>,
+}
+
+/// Somebody who may log in. Shown without hashes.
+#[derive(Clone, PartialEq)]
+pub struct User {
+    permissions: Permissions,
+    password: Option<PasswordHash>,
+    tokens: Vec<PasswordHash>,
+}
+
+impl fmt::Debug for User {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "User({}, {} tokens)", self.permissions, self.tokens.len())
+    }
+}
+
+/// Why a file of users, or a change to it, was refused; nothing changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsersError {
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The file is not what it should be.
+    #[error("{}: {message}", path.display())]
+    Content {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        message: String,
+    },
+    /// A name that cannot be a user's.
+    #[error("a user's name has 1 to 64 letters, digits, '_' and '-', unlike '{0}'")]
+    Name(String),
+    /// A password that is none.
+    #[error("a password has 1 to 1024 bytes, not {0}")]
+    Password(usize),
+    /// Somebody of this name is there already.
+    #[error("there is a user '{0}' already: remove it first")]
+    Taken(String),
+    /// Nobody of this name is there.
+    #[error("there is no user '{0}'")]
+    Nobody(String),
+    /// The system gave no random bytes, or the password could not be hashed.
+    #[error("cannot hash a password: {0}")]
+    Hash(String),
+}
+
+/// A user as the file has it.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    permissions: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tokens: Vec<String>,
+}
+
+impl Users {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// If it cannot be read, is no TOML, or says something that cannot be.
+    pub fn read(path: &Path) -> Result<Self, UsersError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| UsersError::Read { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|message| UsersError::Content { path: path.to_owned(), message })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let entries: BTreeMap<String, Entry> = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| 1 + text[..span.start].matches('\n').count());
+            format!("line {line}: {}", error.message().replace('\n', "; "))
+        })?;
+        let mut by_name = BTreeMap::new();
+        for (name, entry) in entries {
+            check_name(&name).map_err(|error| error.to_string())?;
+            let user = User::from_entry(&entry).map_err(|wrong| format!("user {name}: {wrong}"))?;
+            by_name.insert(name, user);
+        }
+        Ok(Self { by_name })
+    }
+
+    /// As a file has it.
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        let entries: BTreeMap<&String, Entry> =
+            self.by_name.iter().map(|(name, user)| (name, user.to_entry())).collect();
+        let text = written(&entries);
+        format!(
+            "# Users of an umbel host; umbel config user writes it. Keep it to yourself.\n{text}"
+        )
+    }
+
+    /// Lets somebody in who was not.
+    ///
+    /// # Errors
+    /// If the name is taken or cannot be one, or the password is empty or too long.
+    pub fn add(
+        &mut self,
+        name: &str,
+        permissions: Permissions,
+        password: Option<&[u8]>,
+    ) -> Result<(), UsersError> {
+        check_name(name)?;
+        if self.by_name.contains_key(name) {
+            return Err(UsersError::Taken(name.to_owned()));
+        }
+        let password = password.map(hash).transpose()?;
+        let user = User { permissions, password, tokens: Vec::new() };
+        self.by_name.insert(name.to_owned(), user);
+        Ok(())
+    }
+
+    /// Lets somebody in no more.
+    ///
+    /// # Errors
+    /// If nobody has this name.
+    pub fn remove(&mut self, name: &str) -> Result<(), UsersError> {
+        let removed = self.by_name.remove(name);
+        removed.map(drop).ok_or_else(|| UsersError::Nobody(name.to_owned()))
+    }
+
+    /// Makes a token for a user and returns it: it is known to nobody else, and cannot be told
+    /// a second time.
+    ///
+    /// # Errors
+    /// If nobody has this name, or the system has no random bytes.
+    pub fn add_token(&mut self, name: &str) -> Result<String, UsersError> {
+        let user = self.by_name.get_mut(name).ok_or_else(|| UsersError::Nobody(name.to_owned()))?;
+        let mut secret = String::new();
+        for _ in 0..2 {
+            let bytes = try_generate_salt().map_err(|error| UsersError::Hash(error.to_string()))?;
+            bytes.iter().for_each(|byte| secret.push_str(&format!("{byte:02x}")));
+        }
+        user.tokens.push(hash(secret.as_bytes())?);
+        Ok(format!("{name}.{secret}"))
+    }
+
+    /// The user of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&User> {
+        self.by_name.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &User)> {
+        self.by_name.iter().map(|(name, user)| (name.as_str(), user))
+    }
+}
+
+impl User {
+    /// What this user may do.
+    #[must_use]
+    pub const fn permissions(&self) -> Permissions {
+        self.permissions
+    }
+
+    /// Whether there is a password to log in with.
+    #[must_use]
+    pub const fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// How many tokens there are.
+    #[must_use]
+    pub const fn tokens(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// What a secret of this kind is checked against.
+    pub(super) fn hashes(&self, kind: super::Kind) -> &[PasswordHash] {
+        match kind {
+            super::Kind::Password => self.password.as_slice(),
+            super::Kind::Token => &self.tokens,
+        }
+    }
+
+    fn from_entry(entry: &Entry) -> Result<Self, String> {
+        let permissions: Permissions = entry.permissions.join(",").parse()?;
+        Ok(Self {
+            permissions,
+            password: entry.password.as_deref().map(read_hash).transpose()?,
+            tokens: entry.tokens.iter().map(|text| read_hash(text)).collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn to_entry(&self) -> Entry {
+        Entry {
+            permissions: self.permissions.iter().map(Permission::as_str).map(Into::into).collect(),
+            password: self.password.as_ref().map(ToString::to_string),
+            tokens: self.tokens.iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+fn written(entries: &BTreeMap<&String, Entry>) -> String {
+    toml::to_string(entries).expect("texts and lists of texts")
+}
+
+fn check_name(name: &str) -> Result<(), UsersError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-".contains(c);
+    let fits = (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(plain);
+    if fits { Ok(()) } else { Err(UsersError::Name(name.chars().take(80).collect())) }
+}
+
+fn hash(password: &[u8]) -> Result<PasswordHash, UsersError> {
+    if !(1..=LONGEST_PASSWORD).contains(&password.len()) {
+        return Err(UsersError::Password(password.len()));
+    }
+    Argon2::default().hash_password(password).map_err(|error| UsersError::Hash(error.to_string()))
+}
+
+/// A hash that can be checked at a bearable cost. The text is not told: it is half a secret.
+fn read_hash(text: &str) -> Result<PasswordHash, String> {
+    let wrong = || "a hash that umbel config user did not make".to_owned();
+    let hash = PasswordHash::new(text).map_err(|_| wrong())?;
+    let params = Params::try_from(&hash).map_err(|_| wrong())?;
+    let bearable = params.m_cost() <= MOST_MEMORY_KIB
+        && params.t_cost() <= MOST_PASSES
+        && params.p_cost() == 1;
+    let argon2 = hash.algorithm.as_str().starts_with("argon2");
+    if bearable && argon2 && hash.salt.is_some() && hash.hash.is_some() {
+        Ok(hash)
+    } else {
+        Err(wrong())
+    }
+}
+
+/// Whether a secret is what one of the hashes was made from. Takes a while, on purpose.
+pub(super) fn verify(secret: &[u8], hashes: &[PasswordHash]) -> bool {
+    hashes.iter().any(|hash| Argon2::default().verify_password(secret, hash).is_ok())
+}
+
+/// A hash of nothing that anybody knows: checking against it takes as long as against any.
+pub(super) fn decoy() -> PasswordHash {
+    let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
+                AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    PasswordHash::new(text).expect("a sound hash")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Kind;
+    use super::*;
+
+    #[test]
+    fn survive_their_file_without_telling_secrets() {
+        let mut users = Users::default();
+        users.add("alice", "read,write".parse().unwrap(), Some(b"correct horse")).unwrap();
+        users.add("agent_1", "write".parse().unwrap(), None).unwrap();
+        let token = users.add_token("agent_1").unwrap();
+        let text = users.to_toml();
+        assert!(!text.contains("correct horse") && !text.contains(&token[8..]), "{text}");
+        assert_eq!(Users::parse(&text).unwrap(), users);
+        assert!(!format!("{users:?}").contains("argon2"));
+        assert!(verify(b"correct horse", users.get("alice").unwrap().hashes(Kind::Password)));
+        assert!(!verify(b"correct hors", users.get("alice").unwrap().hashes(Kind::Password)));
+        assert!(!verify(b"x", &[decoy()]));
+        let secret = token.strip_prefix("agent_1.").unwrap();
+        assert!(verify(secret.as_bytes(), users.get("agent_1").unwrap().hashes(Kind::Token)));
+    }
+
+    #[test]
+    fn bad_changes_change_nothing() {
+        let mut users = Users::default();
+        let read = Permissions::ALL;
+        for name in ["", "a b", "a.b", "ü", &"x".repeat(65)] {
+            assert!(matches!(users.add(name, read, None), Err(UsersError::Name(_))), "{name}");
+        }
+        assert!(matches!(users.add("a", read, Some(b"")), Err(UsersError::Password(0))));
+        assert!(users.add("a", read, Some(&[b'x'; 1025])).is_err());
+        assert_eq!(users, Users::default());
+        users.add("a", read, None).unwrap();
+        assert!(matches!(users.add("a", read, None), Err(UsersError::Taken(_))));
+        assert!(matches!(users.remove("b"), Err(UsersError::Nobody(_))));
+        assert!(matches!(users.add_token("b"), Err(UsersError::Nobody(_))));
+        assert_eq!(users.iter().count(), 1);
+    }
+
+    #[test]
+    fn bad_files_are_told_in_one_line() {
+        let decoy = decoy().to_string();
+        let costly = decoy.replace("m=19456", "m=4000000");
+        for (text, said) in [
+            ("[a", "line 1"),
+            ("[a]\npermission = ['read']", "line 2"),
+            ("[a]\npassword = 'x'", "permissions"),
+            ("[a]\npermissions = ['reads']", "no permission"),
+            ("[a]\npermissions = []", "no permission"),
+            ("['a b']\npermissions = ['read']", "letters"),
+            ("[a]\npermissions = ['read']\npassword = 'secret'", "user a: a hash that"),
+            (&format!("[a]\npermissions = ['read']\npassword = '{costly}'"), "a hash that"),
+        ] {
+            let told = Users::parse(text).unwrap_err();
+            assert!(told.contains(said) && told.lines().count() == 1, "{text}: {told}");
+            assert!(!told.contains("secret"), "{told}");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a set is planned for, and how that changes.
+
+use std::time::Duration;
+
+use umbel::replica::{Name, Policy, SetPlan};
+
+use super::{Host, State};
+use crate::catalogue::Ticket;
+use crate::error::HostError;
+
+/// What a set is reserved for. What is left out stays as it is, or takes the host's default.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reserve {
+    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
+    pub false_positive: f64,
+    /// Keys that this host will hold.
+    pub capacity: u64,
+    /// Hosts that the rate is shared among.
+    pub expected_hosts: Option<u32>,
+    /// When replicas are too stale.
+    pub policy: Option<Policy>,
+    /// How long keys live unless told otherwise.
+    pub lifetime: Option<Duration>,
+}
+
+impl From<Reserve> for Change {
+    fn from(wanted: Reserve) -> Self {
+        Self {
+            false_positive: Some(wanted.false_positive),
+            capacity: Some(wanted.capacity),
+            expected_hosts: wanted.expected_hosts,
+            policy: wanted.policy,
+            lifetime: wanted.lifetime,
+        }
+    }
+}
+
+/// What is to change of a set's plan; what is left out stays as it is, or takes the host's
+/// default.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Change {
+    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
+    pub false_positive: Option<f64>,
+    /// Keys that this host will hold.
+    pub capacity: Option<u64>,
+    /// Hosts that the rate is shared among.
+    pub expected_hosts: Option<u32>,
+    /// When replicas are too stale.
+    pub policy: Option<Policy>,
+    /// How long keys live unless told otherwise.
+    pub lifetime: Option<Duration>,
+}
+
+impl Change {
+    /// Whether the shape of a filter follows from it.
+    const fn is_of_shape(&self) -> bool {
+        self.false_positive.is_some() || self.capacity.is_some() || self.expected_hosts.is_some()
+    }
+
+    fn apply(&self, mut plan: SetPlan) -> SetPlan {
+        plan.false_positive = self.false_positive.unwrap_or(plan.false_positive);
+        plan.capacity = self.capacity.unwrap_or(plan.capacity);
+        plan.expected_hosts = self.expected_hosts.unwrap_or(plan.expected_hosts);
+        plan.policy = self.policy.unwrap_or(plan.policy);
+        plan
+    }
+}
+
+impl Host {
+    /// Makes an own set with this plan, or builds one that is there into it: its old filter
+    /// answers until the new one is published.
+    ///
+    /// # Errors
+    /// If the name or a number is out of range, or the catalogue has failed; nothing changes
+    /// then.
+    pub fn reserve(&self, set: &str, wanted: Reserve) -> Result<Ticket, HostError> {
+        self.make_or_change(set, &wanted.into()).map(|(_, ticket)| ticket)
+    }
+
+    /// Makes an own set, with the host's defaults for what is left out, or changes one that is
+    /// there; whether it was made.
+    ///
+    /// # Errors
+    /// If the name or a number is out of range, or the catalogue has failed; nothing changes
+    /// then.
+    pub fn make_or_change(&self, set: &str, change: &Change) -> Result<(bool, Ticket), HostError> {
+        let name = Name::new(set).ok_or(HostError::SetName)?;
+        let mut state = self.inner.state.lock();
+        self.inner.check()?;
+        let made = state.engine.plan(&name).is_none();
+        self.check_shape(&state, change)?;
+        if made {
+            let lifetime = change.lifetime.or(self.inner.live().set.lifetime);
+            let plan = change.apply(self.default_plan());
+            self.create_planned(&mut state, &name, plan, lifetime)?;
+        } else {
+            self.change_own(&mut state, &name, change)?;
+        }
+        self.inner.wake_if_urgent(&state, &name);
+        Ok((made, self.inner.ticket()))
+    }
+
+    /// Changes some of what an own set is planned for. Its filter is built again only if its
+    /// shape follows from what changes.
+    ///
+    /// # Errors
+    /// If this host has no such set of its own, a number is out of range, or the catalogue has
+    /// failed; nothing changes then.
+    pub fn change(&self, set: &str, change: &Change) -> Result<Ticket, HostError> {
+        let (name, mut state) = self.own_set(set)?;
+        self.change_own(&mut state, &name, change)?;
+        self.inner.wake_if_urgent(&state, &name);
+        Ok(self.inner.ticket())
+    }
+
+    fn change_own(&self, state: &mut State, name: &Name, change: &Change) -> Result<(), HostError> {
+        self.check_shape(state, change)?;
+        let Some(before) = state.engine.plan(name) else {
+            return Err(HostError::NotOwn(name.as_str().to_owned()));
+        };
+        let plan = change.apply(before);
+        let now = self.inner.now();
+        if plan == (SetPlan { policy: plan.policy, ..before }) {
+            state.engine.set_policy(now, name, plan.policy);
+        } else {
+            state.engine.replan(now, name, plan)?;
+        }
+        if let Some(own) = state.own.get_mut(name) {
+            own.lifetime = change.lifetime.or(own.lifetime);
+        }
+        self.remember(state, name);
+        Ok(())
+    }
+
+    /// In an overlay nobody chooses a set's shape alone.
+    fn check_shape(&self, state: &State, change: &Change) -> Result<(), HostError> {
+        if state.engine.overlay().is_some() && change.is_of_shape() {
+            return Err(HostError::InOverlay(
+                "every set has the shape that all hosts agreed on: see the overlay's settings",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Another policy for an own set.
+    ///
+    /// # Errors
+    /// If this host has no such set of its own, or the catalogue has failed.
+    pub fn set_policy(&self, set: &str, policy: Policy) -> Result<Ticket, HostError> {
+        self.change(set, &Change { policy: Some(policy), ..Change::default() })
+    }
+}

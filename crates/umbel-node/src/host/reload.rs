@@ -1,0 +1,228 @@
+//! What changes while a host runs: users, certificates, peers, the plan of new sets.
+//!
+//! Files are looked at every `timing.reload`; `Host::reload` does so at once, and takes a whole
+//! new configuration. What cannot be read or understood is logged and changes nothing. Links
+//! to other hosts are opened anew when peers or certificates change; replicas stay.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::Host;
+use crate::settings::Settings;
+
+#[cfg(feature = "zenoh")]
+use crate::network::{Endpoints, peers::Peers};
+
+/// From one lookup of a name to the next.
+const LOOK_UP: Duration = Duration::from_secs(10);
+
+/// How a file looks from outside.
+type Stamp = Option<(SystemTime, u64)>;
+
+/// What was seen last.
+#[derive(Debug)]
+pub(super) struct Seen {
+    stamps: HashMap<PathBuf, Stamp>,
+    looked_up: Instant,
+    #[cfg(feature = "zenoh")]
+    links: Option<Links>,
+}
+
+/// The links as they are.
+#[cfg(feature = "zenoh")]
+#[derive(Debug)]
+struct Links {
+    peers: Peers,
+    /// Whether they are open; if not, it is to be tried again.
+    open: bool,
+}
+
+impl Seen {
+    pub(super) fn new(settings: &Settings) -> Self {
+        let mut seen = Self {
+            stamps: HashMap::new(),
+            looked_up: Instant::now(),
+            #[cfg(feature = "zenoh")]
+            links: None,
+        };
+        for path in watched(settings) {
+            seen.changed(path);
+        }
+        seen
+    }
+
+    #[cfg(feature = "zenoh")]
+    pub(super) fn with_links(mut self, peers: Peers) -> Self {
+        self.links = Some(Links { peers, open: true });
+        self
+    }
+
+    /// Whether a file looks different from the last time.
+    fn changed(&mut self, path: &Path) -> bool {
+        let stamp = std::fs::metadata(path)
+            .ok()
+            .and_then(|found| Some((found.modified().ok()?, found.len())));
+        self.stamps.insert(path.to_owned(), stamp) != Some(stamp)
+    }
+
+    fn any_changed<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) -> bool {
+        // All are looked at, so that one change is seen once.
+        paths.fold(false, |any, path| self.changed(path) | any)
+    }
+}
+
+fn watched(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
+    settings
+        .users
+        .iter()
+        .chain(port_files(settings))
+        .chain(peer_files(settings))
+        .chain(&settings.peers_file)
+}
+
+fn port_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
+    settings.tls.iter().flat_map(|files| [&files.cert, &files.key])
+}
+
+fn peer_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
+    settings.peer_tls.iter().flat_map(|files| [&files.ca, &files.own.cert, &files.own.key])
+}
+
+impl Host {
+    /// Takes a new configuration as far as it can change while the host runs (`set.*`, `peers`,
+    /// `peers_file`, `peers_dns`, `hosts`), and reads users, certificates and peers again. Own
+    /// sets whose policy is the old default get the new one. What is wrong is logged and
+    /// changes nothing.
+    pub async fn reload(&self, settings: Settings) {
+        let old = self.inner.live();
+        let new = Settings {
+            set: settings.set,
+            peers: settings.peers,
+            peers_file: settings.peers_file,
+            peers_dns: settings.peers_dns,
+            hosts: settings.hosts,
+            ..(*old).clone()
+        };
+        let policy = new.set.policy;
+        *self.inner.live.write() = Arc::new(new);
+        if policy != old.set.policy {
+            self.follow_policy(&old.set.policy.to_string(), policy);
+        }
+        self.look(true).await;
+    }
+
+    /// Own sets of the old default policy get the new one.
+    fn follow_policy(&self, old: &str, new: umbel::replica::Policy) {
+        for set in self.sets() {
+            let follows = self.set_info(&set).is_ok_and(|info| info.policy.as_deref() == Some(old));
+            if follows && self.set_policy(&set, new).is_ok() {
+                tracing::info!(%set, policy = %new, "the set follows the new default policy");
+            }
+        }
+    }
+
+    /// Looks at the files until the host stops.
+    pub(super) async fn keep_looking(self) {
+        let every = self.inner.settings.timing.reload;
+        loop {
+            tokio::select! {
+                () = self.stopped() => return,
+                () = tokio::time::sleep(every) => self.look(false).await,
+            }
+        }
+    }
+
+    /// Reads what has changed, or everything.
+    async fn look(&self, everything: bool) {
+        let settings = self.inner.live();
+        let mut seen = self.inner.seen.lock().await;
+        if seen.any_changed(settings.users.iter()) || everything {
+            match self.inner.access.reload() {
+                Ok(true) => tracing::info!("users read again"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "the users stay as they were"),
+            }
+        }
+        let port = seen.any_changed(port_files(&settings)) || everything;
+        #[cfg(feature = "tls")]
+        if let Some(certificates) = self.inner.certificates.as_ref().filter(|_| port) {
+            match certificates.reload() {
+                Ok(true) => tracing::info!("the certificate for clients is another now"),
+                Ok(false) => {}
+                Err(error) => tracing::error!(%error, "the certificate stays as it was"),
+            }
+        }
+        #[cfg(not(feature = "tls"))]
+        let _ = port;
+        #[cfg(feature = "zenoh")]
+        self.look_at_links(&mut seen, &settings, everything).await;
+    }
+}
+
+#[cfg(feature = "zenoh")]
+impl Host {
+    async fn look_at_links(&self, seen: &mut Seen, settings: &Settings, everything: bool) {
+        let Some(network) = &self.inner.links else { return };
+        let certificates = seen.any_changed(peer_files(settings));
+        let file = seen.any_changed(settings.peers_file.iter());
+        let due = settings.peers_dns.is_some() && seen.looked_up.elapsed() >= LOOK_UP;
+        let Some(links) = &mut seen.links else { return };
+        if !(certificates || file || due || everything || !links.open) {
+            return;
+        }
+        if due {
+            seen.looked_up = Instant::now();
+        }
+        let peers = match Peers::gather(settings, &links.peers).await {
+            Ok(peers) => peers,
+            Err(error) => return tracing::error!(%error, "the peers stay as they were"),
+        };
+        if peers == links.peers && !certificates && links.open {
+            return;
+        }
+        #[cfg(feature = "tls")]
+        if let Some(files) = &settings.peer_tls
+            && let Err(error) = check_peer_tls(settings, files)
+        {
+            return tracing::error!(%error, "the links to other hosts stay as they were");
+        }
+        let opened = network.reopen(&endpoints(settings, &peers)).await;
+        links.open = opened.is_ok();
+        match opened {
+            Ok(()) => {
+                let (hosts, addresses) = (peers.hosts.len(), peers.connect.len());
+                tracing::info!(hosts, addresses, "links to other hosts opened anew");
+                links.peers = peers;
+            }
+            Err(error) => tracing::error!(%error, "no links to other hosts; trying again"),
+        }
+    }
+}
+
+/// What zenoh is told of all this.
+#[cfg(feature = "zenoh")]
+pub(super) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
+    let guard = settings
+        .peer_tls
+        .clone()
+        .map(|files| crate::network::Guard { files, hosts: peers.hosts.iter().cloned().collect() });
+    let connect = peers.connect.iter().cloned().collect();
+    Endpoints { listen: settings.listen, connect, gossip: settings.overlay.is_none(), guard }
+}
+
+/// That this host's certificate is sound and of this host.
+#[cfg(all(feature = "zenoh", feature = "tls"))]
+pub(super) fn check_peer_tls(
+    settings: &Settings,
+    files: &crate::settings::PeerFiles,
+) -> Result<(), String> {
+    crate::tls::check(&files.ca, &files.own).map_err(|error| error.to_string())?;
+    let named = crate::tls::common_name(&files.own.cert).map_err(|error| error.to_string())?;
+    if named == settings.name.as_str() {
+        return Ok(());
+    }
+    let (file, name) = (files.own.cert.display(), &settings.name);
+    Err(format!("{file}: it is the certificate of '{named}', and this host is '{name}'"))
+}

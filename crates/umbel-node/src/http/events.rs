@@ -1,0 +1,51 @@
+//! What happens, as it happens: server-sent events.
+//!
+//! A reader that falls behind by more than [`crate::Happened::KEPT`] events is told how many it
+//! missed and goes on with the newest; nothing is kept for it.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::{Stream, StreamExt as _, future};
+use tokio::sync::watch;
+use tokio_stream::wrappers::BroadcastStream;
+use tokio_stream::wrappers::errors::BroadcastStreamRecvError::Lagged;
+
+use crate::Host;
+
+/// How often a stream without events says that it is still there.
+const STILL_HERE: Duration = Duration::from_secs(15);
+
+/// What happens on this host, as it happens: server-sent events.
+///
+/// Each has a name (`host_up`, `host_suspected`, `host_down`, `update_sent`, `update_received`,
+/// `target_broken`, `grown`, `rebuilt`, `name_taken`) and its facts as JSON. A reader that is
+/// too slow gets `skipped` with the number of events that it missed.
+#[utoipa::path(
+    get, path = "/v1/events", tag = "hosts",
+    responses((status = 200, description = "Events, without an end", body = String, content_type = "text/event-stream"))
+)]
+pub(super) async fn events(
+    State(host): State<Host>,
+    Extension(stopped): Extension<watch::Receiver<bool>>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let events = BroadcastStream::new(host.happenings()).filter_map(|happened| {
+        future::ready(match happened {
+            Ok(happened) => Event::default().event(happened.name()).json_data(&happened).ok(),
+            Err(Lagged(missed)) => {
+                let missed = serde_json::json!({ "events": missed });
+                Event::default().event("skipped").json_data(missed).ok()
+            }
+        })
+    });
+    let stop = async move {
+        let mut stopped = stopped;
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    let events = events.map(Ok).take_until(Box::pin(stop));
+    Sse::new(events).keep_alive(KeepAlive::new().interval(STILL_HERE))
+}

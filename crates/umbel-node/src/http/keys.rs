@@ -1,0 +1,121 @@
+//! One key of this host's own: added, removed, asked for. Answers are exact.
+
+use axum::Json;
+use axum::extract::{Query, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::key_text::{Encoding, EncodingQuery, KeyPath};
+use super::problem::{Problem, Problems};
+use crate::{Host, Lifetime};
+
+/// The query of routes that add keys.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AddQuery {
+    /// How keys are written, in the path or in the body.
+    #[serde(default)]
+    #[param(inline)]
+    pub(super) encoding: Encoding,
+    /// Seconds after which the keys leave on their own; without it, the set's own lifetime.
+    #[param(minimum = 0.001, maximum = 1_000_000_000.0)]
+    lifetime: Option<f64>,
+}
+
+impl AddQuery {
+    pub(super) fn lifetime(&self) -> Result<Lifetime, Problem> {
+        self.lifetime.map_or(Ok(Lifetime::Default), |time| seconds(time).map(Lifetime::For))
+    }
+}
+
+/// A time in seconds, in the range that every place takes.
+pub(super) fn seconds(seconds: f64) -> Result<std::time::Duration, Problem> {
+    if (0.001..=1e9).contains(&seconds) {
+        return Ok(std::time::Duration::from_secs_f64(seconds));
+    }
+    Err(Problem::bad("lifetime", "a lifetime is a number of seconds from 0.001 to 10^9"))
+}
+
+/// What became of a key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Added {
+    /// Whether it is new.
+    added: bool,
+}
+
+/// What became of a key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Removed {
+    /// Whether it was held.
+    removed: bool,
+}
+
+/// What is known of a key.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Held {
+    /// Always true: a key that is not held is a problem of status 404.
+    held: bool,
+}
+
+/// Adds a key to this host's set, which is made if it is not there.
+///
+/// Answered when the key is durable.
+#[utoipa::path(
+    put, path = "/v1/sets/{set}/keys/{*key}", operation_id = "add_key", tag = "keys",
+    params(KeyPath, AddQuery),
+    responses((status = 201, description = "It is new", body = Added),
+              (status = 200, description = "It was held already", body = Added), Problems)
+)]
+pub(super) async fn put(
+    State(host): State<Host>,
+    path: KeyPath,
+    Query(query): Query<AddQuery>,
+) -> Result<(StatusCode, Json<Added>), Problem> {
+    let (key, lifetime) = (query.encoding.decode(&path.written)?, query.lifetime()?);
+    let mut answers = Vec::with_capacity(1);
+    let ticket = host.add(&path.set, &[&*key], lifetime, &mut answers)?;
+    host.settled(ticket).await?;
+    let added = answers == [true];
+    let status = if added { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(Added { added })))
+}
+
+/// Removes a key from this host's set.
+///
+/// Answered when that is durable.
+#[utoipa::path(
+    delete, path = "/v1/sets/{set}/keys/{*key}", operation_id = "remove_key", tag = "keys",
+    params(KeyPath, EncodingQuery),
+    responses((status = 200, description = "It is not held now", body = Removed), Problems)
+)]
+pub(super) async fn delete(
+    State(host): State<Host>,
+    path: KeyPath,
+    Query(query): Query<EncodingQuery>,
+) -> Result<Json<Removed>, Problem> {
+    let removed = host.remove_key(&path.set, &query.encoding.decode(&path.written)?).await?;
+    Ok(Json(Removed { removed }))
+}
+
+/// Whether this host itself holds a key.
+#[utoipa::path(
+    get, path = "/v1/sets/{set}/keys/{*key}", operation_id = "has_key", tag = "keys",
+    params(KeyPath, EncodingQuery),
+    responses((status = 200, description = "It is held", body = Held), Problems)
+)]
+pub(super) async fn get(
+    State(host): State<Host>,
+    path: KeyPath,
+    Query(query): Query<EncodingQuery>,
+) -> Result<Json<Held>, Problem> {
+    let key = query.encoding.decode(&path.written)?;
+    let mut answers = Vec::with_capacity(1);
+    host.has(&path.set, &[&*key], &mut answers)?;
+    if answers == [true] {
+        return Ok(Json(Held { held: true }));
+    }
+    let detail = "this host does not hold the key; 'who' names hosts that may";
+    Err(Problem::new(StatusCode::NOT_FOUND, "not_held", detail))
+}

@@ -1,0 +1,82 @@
+//! The description of the API, made from the handlers.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::http::header;
+use axum::response::IntoResponse;
+use utoipa::OpenApi as _;
+use utoipa::openapi::OpenApi;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+
+use super::problem::Problem;
+use super::routes;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    info(
+        title = "umbel",
+        description = "Tells which hosts hold an object, from a host's own memory, within a false rate that the operator sets."
+    ),
+    components(schemas(Problem)),
+    security((), ("token" = [])),
+    modifiers(&Token),
+    tags(
+        (name = "keys", description = "The own keys of the host that is asked: exact"),
+        (name = "questions", description = "Hosts that hold a key; answers say whether they are complete"),
+        (name = "sets", description = "Named collections of keys, each with a plan"),
+        (name = "hosts", description = "The cluster, and what happens in it"),
+        (name = "health", description = "For probes")
+    )
+)]
+struct Described;
+
+/// How a client shows who it is, where a host has users.
+struct Token;
+
+impl utoipa::Modify for Token {
+    fn modify(&self, api: &mut OpenApi) {
+        let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        api.components.get_or_insert_default().add_security_scheme("token", scheme);
+    }
+}
+
+/// What an empty description begins with.
+pub(super) fn begin() -> OpenApi {
+    Described::openapi()
+}
+
+/// The description as JSON: what `/openapi.json` says.
+///
+/// ```
+/// let json: serde_json::Value = serde_json::from_str(&umbel_node::http::description())?;
+/// assert!(json["paths"]["/v1/sets/{set}/keys/{key}"]["put"].is_object());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[must_use]
+pub fn description() -> String {
+    routes::described().1
+}
+
+/// Writes paths as the standard does: a key that may hold slashes is a parameter like another.
+pub(super) fn finish(mut api: OpenApi) -> String {
+    let paths = std::mem::take(&mut api.paths.paths);
+    api.paths.paths =
+        paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    api.to_json().expect("text and numbers")
+}
+
+/// The description, ready to be sent.
+#[derive(Debug, Clone)]
+pub(super) struct Description(pub(super) Arc<str>);
+
+/// This description.
+#[utoipa::path(
+    get, path = "/openapi.json", tag = "health",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object))
+)]
+pub(super) async fn openapi(
+    Extension(Description(json)): Extension<Description>,
+) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], json.to_string())
+}

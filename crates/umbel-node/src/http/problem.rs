@@ -1,0 +1,167 @@
+//! Errors as problem details (RFC 9457): one form for the handlers', the host's and the
+//! framework's own.
+
+use std::collections::BTreeMap;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use utoipa::openapi::{ContentBuilder, Ref, RefOr, Response as Described, ResponseBuilder};
+use utoipa::{IntoResponses, ToSchema};
+
+use crate::HostError;
+
+/// The media type of problems.
+const MEDIA_TYPE: &str = "application/problem+json";
+
+/// What is wrong, and what to do. Nothing changed, unless it says otherwise.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(super) struct Problem {
+    /// Always `about:blank`: the status says what kind of problem it is.
+    #[serde(rename = "type")]
+    #[schema(example = "about:blank")]
+    kind: &'static str,
+    /// The status in words.
+    #[schema(example = "Not Found")]
+    title: &'static str,
+    /// The status.
+    #[schema(example = 404, minimum = 400, maximum = 599)]
+    status: u16,
+    /// A word for programs.
+    #[schema(example = "no_such_set")]
+    code: &'static str,
+    /// One line for people.
+    #[schema(example = "no such set 'images'")]
+    detail: String,
+}
+
+impl Problem {
+    pub(super) fn new(status: StatusCode, code: &'static str, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error");
+        Self { kind: "about:blank", title, status: status.as_u16(), code, detail: detail.into() }
+    }
+
+    /// The request says something that cannot be.
+    pub(super) fn bad(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, code, detail)
+    }
+
+    /// The line for people alone.
+    pub(super) fn into_detail(self) -> String {
+        self.detail
+    }
+
+    /// The same, with more to say.
+    pub(super) fn after(mut self, done: &str) -> Self {
+        self.detail = format!("{}; {done}", self.detail);
+        self
+    }
+}
+
+impl From<HostError> for Problem {
+    fn from(error: HostError) -> Self {
+        let (status, code) = match error {
+            HostError::NoSuchSet(_) => (StatusCode::NOT_FOUND, "no_such_set"),
+            HostError::NotOwn(_) => (StatusCode::NOT_FOUND, "not_own"),
+            HostError::SetName => (StatusCode::BAD_REQUEST, "set_name"),
+            HostError::KeyLength { .. } => (StatusCode::BAD_REQUEST, "key_length"),
+            HostError::PrefixName { .. } => (StatusCode::BAD_REQUEST, "prefix_name"),
+            HostError::InOverlay(_) => (StatusCode::CONFLICT, "in_overlay"),
+            HostError::NoOverlay(_) => (StatusCode::CONFLICT, "no_overlay"),
+            HostError::Unanswered => (StatusCode::GATEWAY_TIMEOUT, "unanswered"),
+            HostError::Param(_) => (StatusCode::BAD_REQUEST, "plan"),
+            HostError::TooManySets(_) => (StatusCode::CONFLICT, "too_many_sets"),
+            HostError::Catalogue(_) => (StatusCode::INTERNAL_SERVER_ERROR, "catalogue"),
+            HostError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
+        };
+        Self::new(status, code, error.to_string())
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let body = serde_json::to_vec(&self).expect("text and numbers");
+        (status, [(header::CONTENT_TYPE, MEDIA_TYPE)], body).into_response()
+    }
+}
+
+/// For paths that lead nowhere.
+pub(super) async fn no_such_path() -> Problem {
+    let detail = "no such path: /openapi.json describes those that there are";
+    Problem::new(StatusCode::NOT_FOUND, "no_such_path", detail)
+}
+
+/// For methods that a path does not have.
+pub(super) async fn no_such_method() -> Problem {
+    let detail = "this path has other methods: /openapi.json describes them";
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)
+}
+
+/// Makes what the framework refuses in words of its own a problem too.
+pub(super) async fn from_framework(response: Response) -> Response {
+    let status = response.status();
+    let plain = response
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .is_none_or(|kind| kind.to_str().is_ok_and(|kind| kind.starts_with("text/plain")));
+    let is_error = status.is_client_error() || status.is_server_error();
+    // Health checks speak plainly, for probes and for people.
+    if !is_error || !plain || response.extensions().get::<Plain>().is_some() {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let detail = said(body).await;
+    let code = match status {
+        StatusCode::PAYLOAD_TOO_LARGE => "too_large",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => "media_type",
+        _ => "request",
+    };
+    let mut response = Problem::new(status, code, detail).into_response();
+    if let Some(allow) = parts.headers.get(header::ALLOW) {
+        response.headers_mut().insert(header::ALLOW, HeaderValue::clone(allow));
+    }
+    response
+}
+
+/// Marks an answer whose text is meant to be plain.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plain;
+
+/// What a body says, on one line.
+async fn said(body: Body) -> String {
+    let bytes = axum::body::to_bytes(body, 4096).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    if line.is_empty() { "the request is refused".to_owned() } else { line }
+}
+
+/// The problems that a route may answer with, for the description.
+pub(super) struct Problems;
+
+impl IntoResponses for Problems {
+    fn responses() -> BTreeMap<String, RefOr<Described>> {
+        [
+            ("400", "What was given cannot be; nothing changed"),
+            ("401", "A bearer token is needed, or this one is nobody's"),
+            ("403", "The token's user has no permission for this"),
+            ("404", "There is no such set, key or holder"),
+            ("409", "This host has as many sets as it may have"),
+            ("413", "The body is longer than this host reads at once"),
+            ("415", "The body is of another media type than this route reads"),
+            ("422", "The body is JSON, but not what this route reads; nothing changed"),
+            ("429", "Too many tokens from there were wrong"),
+            ("500", "The catalogue failed: what was asked for may be lost"),
+            ("503", "The host is stopping, or serves as many clients as it may"),
+        ]
+        .map(|(status, what)| (status.to_owned(), RefOr::T(described(what))))
+        .into()
+    }
+}
+
+fn described(what: &str) -> Described {
+    let schema = Ref::from_schema_name("Problem");
+    let content = ContentBuilder::new().schema(Some(schema)).build();
+    ResponseBuilder::new().description(what).content(MEDIA_TYPE, content).build()
+}

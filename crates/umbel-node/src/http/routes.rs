@@ -1,0 +1,94 @@
+//! Every route, in groups by what a client must be allowed to do.
+
+use axum::extract::DefaultBodyLimit;
+use axum::{Extension, Router, middleware};
+use tokio::sync::watch;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::guard::{Gate, guard};
+use super::{
+    App, Limits, bulk, events, fetch, health, hosts, keys, locate, metrics, missing, openapi,
+    problem, sets, who,
+};
+use crate::access::Permission;
+
+/// What anybody may ask, so that probes and generators of clients need no password.
+fn open() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(openapi::openapi))
+}
+
+/// Questions: nothing changes.
+fn read() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(keys::get))
+        .routes(routes!(who::one))
+        .routes(routes!(who::many))
+        .routes(routes!(locate::locate))
+        .routes(routes!(missing::missing))
+        .routes(routes!(fetch::fetch))
+        .routes(routes!(sets::list))
+        .routes(routes!(sets::get))
+        .routes(routes!(hosts::hosts))
+        .routes(routes!(hosts::status))
+        .routes(routes!(events::events))
+        .routes(routes!(metrics::metrics))
+}
+
+/// Changes of keys.
+fn write() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(keys::put))
+        .routes(routes!(keys::delete))
+        .routes(routes!(bulk::add))
+        .routes(routes!(bulk::remove))
+        .routes(routes!(sets::publish))
+}
+
+/// Changes of sets.
+fn admin() -> OpenApiRouter<App> {
+    OpenApiRouter::new()
+        .routes(routes!(sets::put))
+        .routes(routes!(sets::patch))
+        .routes(routes!(sets::delete))
+}
+
+/// A group that only those may use who have this permission.
+fn guarded(routes: OpenApiRouter<App>, needed: Permission) -> OpenApiRouter<App> {
+    routes.route_layer(middleware::from_fn(move |request, next| guard(needed, request, next)))
+}
+
+/// All routes, and their description as JSON.
+pub(super) fn described() -> (Router<App>, String) {
+    let groups = [
+        open(),
+        guarded(read(), Permission::Read),
+        guarded(write(), Permission::Write),
+        guarded(admin(), Permission::Admin),
+    ];
+    let all = groups
+        .into_iter()
+        .fold(OpenApiRouter::with_openapi(openapi::begin()), OpenApiRouter::merge);
+    let (router, api) = all.split_for_parts();
+    (router, openapi::finish(api))
+}
+
+/// All routes of a host, with what every request passes through.
+pub(super) fn router(app: App, limits: &Limits, stopped: watch::Receiver<bool>) -> Router {
+    let (routes, description) = described();
+    let metrics = std::sync::Arc::clone(&app.metrics);
+    let gate = Gate(std::sync::Arc::clone(app.host.access()));
+    routes
+        .fallback(problem::no_such_path)
+        .method_not_allowed_fallback(problem::no_such_method)
+        .layer(DefaultBodyLimit::max(limits.question_bytes))
+        .layer(Extension(openapi::Description(description.into())))
+        .layer(Extension(stopped))
+        .layer(Extension(gate))
+        .layer(middleware::map_response(problem::from_framework))
+        .layer(middleware::from_fn_with_state(metrics, metrics::count))
+        .with_state(app)
+}

@@ -1,0 +1,149 @@
+//! The listening socket: takes connections in, and lets them finish at the end.
+
+use std::future::Future;
+use std::io::{self, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::clients::Clients;
+use super::connection::Connections;
+use super::metrics::Metrics;
+use super::{App, Limits, routes};
+use crate::Host;
+
+/// A port for HTTP.
+pub struct Server {
+    listener: TcpListener,
+    local: SocketAddr,
+    app: App,
+    clients: Arc<Clients>,
+    limits: Limits,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("clients", &self.clients).finish_non_exhaustive()
+    }
+}
+
+impl Server {
+    /// Connections that wait to be accepted.
+    const BACKLOG: u32 = 1024;
+    /// What is waited after an error of `accept`: there may be no descriptors for a while.
+    const PAUSE: Duration = Duration::from_millis(50);
+
+    /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
+    /// certificate for clients.
+    ///
+    /// # Errors
+    /// If the address is taken or not this machine's.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    pub fn bind(address: SocketAddr, host: Host, limits: Limits) -> io::Result<Self> {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A host that restarts takes its port again at once.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        let listener = socket.listen(Self::BACKLOG)?;
+        let local = listener.local_addr()?;
+        let clients = Clients::new(limits.connections);
+        let metrics = Arc::new(Metrics::new(&host, &clients));
+        Ok(Self {
+            #[cfg(feature = "tls")]
+            tls: host.inner.certificates.as_ref().map(crate::tls::Certificates::acceptor),
+            listener,
+            local,
+            app: App { host, metrics },
+            clients,
+            limits,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn local_addr(&self) -> SocketAddr {
+        self.local
+    }
+
+    /// Serves clients until `stop` is there; then no more are accepted, requests that are under
+    /// way are finished and all connections closed within [`Limits::stop_grace`].
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) {
+        let (tell, stopped) = watch::channel(false);
+        let router = routes::router(self.app.clone(), &self.limits, stopped.clone());
+        let connections = Connections { router, limits: self.limits, stopped };
+        let mut tasks = JoinSet::new();
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            tokio::select! {
+                () = &mut stop => break,
+                Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
+                accepted = self.listener.accept() => match accepted {
+                    Ok((socket, peer)) => self.take_in(socket, peer, &connections, &mut tasks),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept an HTTP client");
+                        tokio::time::sleep(Self::PAUSE).await;
+                    }
+                }
+            }
+        }
+        drop(self.listener);
+        tell.send_replace(true);
+        let all = async { while tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(self.limits.stop_grace, all).await.is_err() {
+            tracing::warn!(connections = tasks.len(), "closed while still busy");
+        }
+    }
+
+    fn take_in(
+        &self,
+        socket: TcpStream,
+        peer: SocketAddr,
+        connections: &Connections,
+        tasks: &mut JoinSet<()>,
+    ) {
+        let Some(admission) = self.clients.admit() else {
+            // Its buffer is empty, so this does not wait; if it cannot be told, it is closed.
+            let told = socket.into_std().and_then(|mut socket| socket.write(FULL));
+            return drop(told);
+        };
+        // Answers are sent whole; waiting for more of them only delays.
+        let _ = socket.set_nodelay(true);
+        let (connections, from) = (connections.clone(), peer.ip());
+        #[cfg(feature = "tls")]
+        let (tls, handshake) = (self.tls.clone(), self.limits.header_time);
+        tasks.spawn(async move {
+            #[cfg(feature = "tls")]
+            if let Some(tls) = tls {
+                match tokio::time::timeout(handshake, tls.accept(socket)).await {
+                    Ok(Ok(socket)) => told(peer, connections.serve(socket, from, admission).await),
+                    Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS with an HTTP client"),
+                    Err(_) => tracing::debug!(%peer, "an HTTP client took too long to begin TLS"),
+                }
+                return;
+            }
+            told(peer, connections.serve(socket, from, admission).await);
+        });
+    }
+}
+
+fn told(peer: SocketAddr, ended: hyper::Result<()>) {
+    if let Err(error) = ended {
+        tracing::debug!(%peer, %error, "an HTTP client's connection broke");
+    }
+}
+
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\nretry-after: 1\r\nconnection: close\r\n\r\n\
+    {\"type\":\"about:blank\",\"title\":\"Service Unavailable\",\"status\":503,\
+    \"code\":\"too_many_connections\",\"detail\":\"as many clients are served as there may be: try later\"}";

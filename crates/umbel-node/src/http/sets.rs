@@ -1,0 +1,160 @@
+//! Sets: listed, planned, changed, published, deleted.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::key_text::SetPath;
+use super::keys::seconds;
+use super::problem::{Problem, Problems};
+use crate::host::Change;
+use crate::{Host, SetInfo};
+
+/// The sets that somebody has.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Sets {
+    /// In the order of their names.
+    sets: Vec<SetInfo>,
+}
+
+/// What a set is planned for. What is left out stays as it is, or takes the host's default.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Plan {
+    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
+    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.01)]
+    false_positive: Option<f64>,
+    /// Keys that this host will hold.
+    #[schema(minimum = 1, example = 100_000)]
+    capacity: Option<u64>,
+    /// Hosts that the rate is shared among.
+    #[schema(minimum = 1, example = 32)]
+    expected_hosts: Option<u32>,
+    /// When replicas are too stale.
+    #[schema(example = "miss:0.01,ghost=0.05")]
+    policy: Option<String>,
+    /// Seconds that keys live unless told otherwise.
+    #[schema(minimum = 0.001, maximum = 1_000_000_000.0, example = 86_400)]
+    lifetime: Option<f64>,
+}
+
+impl Plan {
+    fn change(&self) -> Result<Change, Problem> {
+        let policy = self.policy.as_deref().map(str::parse).transpose();
+        let policy = policy.map_err(|error: umbel::replica::PolicyError| {
+            Problem::bad("policy", error.to_string())
+        })?;
+        if self.capacity == Some(0) || self.expected_hosts == Some(0) {
+            return Err(Problem::bad("plan", "capacity and expected_hosts are at least 1"));
+        }
+        Ok(Change {
+            false_positive: self.false_positive,
+            capacity: self.capacity,
+            expected_hosts: self.expected_hosts,
+            policy,
+            lifetime: self.lifetime.map(seconds).transpose()?,
+        })
+    }
+}
+
+/// What became of a set.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Deleted {
+    /// Always true: a set that this host does not have is a problem of status 404.
+    deleted: bool,
+}
+
+/// What became of a set.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Published {
+    /// Always true: a set that this host does not have is a problem of status 404.
+    published: bool,
+}
+
+/// All sets that this host has or has heard of.
+#[utoipa::path(
+    get, path = "/v1/sets", operation_id = "list_sets", tag = "sets",
+    responses((status = 200, description = "The sets", body = Sets))
+)]
+pub(super) async fn list(State(host): State<Host>) -> Json<Sets> {
+    let sets = host.sets();
+    Json(Sets { sets: sets.iter().filter_map(|set| host.set_info(set).ok()).collect() })
+}
+
+/// All about one set: items, shape, policy, estimated and measured rates, traffic.
+#[utoipa::path(
+    get, path = "/v1/sets/{set}", operation_id = "get_set", tag = "sets", params(SetPath),
+    responses((status = 200, description = "The set", body = SetInfo), Problems)
+)]
+pub(super) async fn get(
+    State(host): State<Host>,
+    SetPath { set }: SetPath,
+) -> Result<Json<SetInfo>, Problem> {
+    Ok(Json(host.set_info(&set)?))
+}
+
+/// Makes a set on this host, or builds one that is there into another plan.
+///
+/// Until the new filter is published, the old one answers.
+#[utoipa::path(
+    put, path = "/v1/sets/{set}", operation_id = "put_set", tag = "sets", params(SetPath), request_body = Plan,
+    responses((status = 201, description = "It was made", body = SetInfo),
+              (status = 200, description = "It was there, and has the new plan", body = SetInfo), Problems)
+)]
+pub(super) async fn put(
+    State(host): State<Host>,
+    SetPath { set }: SetPath,
+    Json(plan): Json<Plan>,
+) -> Result<(StatusCode, Json<SetInfo>), Problem> {
+    let (made, ticket) = host.make_or_change(&set, &plan.change()?)?;
+    host.settled(ticket).await?;
+    let status = if made { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(host.set_info(&set)?)))
+}
+
+/// Changes some of what a set of this host's own is planned for.
+#[utoipa::path(
+    patch, path = "/v1/sets/{set}", operation_id = "patch_set", tag = "sets", params(SetPath), request_body = Plan,
+    responses((status = 200, description = "The set as it is now", body = SetInfo), Problems)
+)]
+pub(super) async fn patch(
+    State(host): State<Host>,
+    SetPath { set }: SetPath,
+    Json(plan): Json<Plan>,
+) -> Result<Json<SetInfo>, Problem> {
+    let ticket = host.change(&set, &plan.change()?)?;
+    host.settled(ticket).await?;
+    Ok(Json(host.set_info(&set)?))
+}
+
+/// Deletes this host's own set with all its keys. Other hosts keep theirs of the same name.
+#[utoipa::path(
+    delete, path = "/v1/sets/{set}", operation_id = "delete_set", tag = "sets", params(SetPath),
+    responses((status = 200, description = "It is gone", body = Deleted), Problems)
+)]
+pub(super) async fn delete(
+    State(host): State<Host>,
+    SetPath { set }: SetPath,
+) -> Result<Json<Deleted>, Problem> {
+    let (deleted, ticket) = host.delete(&set)?;
+    if !deleted {
+        return Err(crate::HostError::NotOwn(set).into());
+    }
+    host.settled(ticket).await?;
+    Ok(Json(Deleted { deleted }))
+}
+
+/// Publishes everything of this host's own set now, removals included.
+#[utoipa::path(
+    post, path = "/v1/sets/{set}/publish", operation_id = "publish_set", tag = "sets", params(SetPath),
+    responses((status = 200, description = "It is on its way", body = Published), Problems)
+)]
+pub(super) async fn publish(
+    State(host): State<Host>,
+    SetPath { set }: SetPath,
+) -> Result<Json<Published>, Problem> {
+    host.publish(&set)?;
+    Ok(Json(Published { published: true }))
+}

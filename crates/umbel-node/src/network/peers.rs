@@ -1,0 +1,153 @@
+//! Which hosts there are: from the settings, a file and a name, gathered anew at any time.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use umbel::replica::Name;
+
+use crate::settings::{Endpoint, Settings, peer_line};
+
+/// Where other hosts listen, and who is let in.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Peers {
+    /// Where they listen.
+    pub(crate) connect: BTreeSet<Endpoint>,
+    /// Their names, as far as they are known; the own one is among them.
+    pub(crate) hosts: BTreeSet<Name>,
+    /// What the name was found to mean.
+    looked_up: Vec<Endpoint>,
+}
+
+impl Peers {
+    /// Everything that is told of peers now. A name that cannot be found means what it meant
+    /// the last time: it may be that nobody is there yet.
+    ///
+    /// # Errors
+    /// One line, if the file cannot be read or understood.
+    pub(crate) async fn gather(settings: &Settings, last: &Self) -> Result<Self, String> {
+        let mut peers = Self::default();
+        for peer in &settings.peers {
+            peers.learn(peer.host_name(), Some(peer.clone()), settings);
+        }
+        for link in settings.overlay.iter().flat_map(|overlay| &overlay.links) {
+            peers.learn(Some(link.name.clone()), link.address.clone(), settings);
+        }
+        for name in settings.hosts.iter().chain([&settings.name]) {
+            peers.learn(Some(name.clone()), None, settings);
+        }
+        if let Some(path) = &settings.peers_file {
+            for (name, peer) in read(path, settings.peer_tls.is_some())? {
+                peers.learn(name, peer, settings);
+            }
+        }
+        if let Some(many) = &settings.peers_dns {
+            peers.looked_up = look_up(many).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, "a name of peers cannot be found");
+                last.looked_up.clone()
+            });
+            for peer in peers.looked_up.clone() {
+                peers.learn(None, Some(peer), settings);
+            }
+        }
+        Ok(peers)
+    }
+
+    /// One more; oneself is no peer.
+    fn learn(&mut self, name: Option<Name>, peer: Option<Endpoint>, settings: &Settings) {
+        let own = name.as_ref() == Some(&settings.name)
+            || peer.as_ref().is_some_and(|peer| peer.address() == settings.listen.to_string());
+        self.hosts.extend(name);
+        self.connect.extend(peer.filter(|_| !own));
+    }
+}
+
+type Line = (Option<Name>, Option<Endpoint>);
+
+/// A peer a line; what follows `#` does not count.
+fn read(path: &Path, named: bool) -> Result<Vec<Line>, String> {
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let mut lines = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        if line.is_empty() {
+            continue;
+        }
+        let refuse =
+            |wrong: &str| format!("{}, line {}: {wrong}, not '{line}'", path.display(), number + 1);
+        let (name, peer) = peer_line(line).map_err(|wrong| refuse(&wrong))?;
+        if named && name.is_none() {
+            return Err(refuse(
+                "with certificates a peer's name is needed too, such as cache-2=10.0.0.2:7447",
+            ));
+        }
+        lines.push((name, peer));
+    }
+    Ok(lines)
+}
+
+async fn look_up(many: &Endpoint) -> Result<Vec<Endpoint>, String> {
+    let found = tokio::net::lookup_host(many.address()).await;
+    let found = found.map_err(|error| format!("peers_dns: {}: {error}", many.address()))?;
+    let mut found: Vec<Endpoint> = found.map(|address: SocketAddr| address.into()).collect();
+    // Resolvers answer in changing order.
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Draft, Layer};
+
+    fn settings(text: &str) -> Settings {
+        let text = format!("name = 'a'\nmemory = true\nhash_key = '0123456789abcdef'\n{text}");
+        let layer = Layer::toml(Path::new("conf"), &text).expect("sound");
+        Draft::new().with(layer).expect("sound").settings().expect("sound")
+    }
+
+    fn told(peers: &Peers) -> (Vec<String>, Vec<&str>) {
+        let connect = peers.connect.iter().map(|peer| peer.locator("tls")).collect();
+        (connect, peers.hosts.iter().map(Name::as_str).collect())
+    }
+
+    #[tokio::test]
+    async fn come_from_everywhere_and_never_name_oneself() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("peers");
+        std::fs::write(&file, "# all\na=10.0.0.1:1\n\n b=10.0.0.2:1 # two\nc:1\nd\n10.0.0.9:1\n")
+            .unwrap();
+        let text = format!(
+            "peers = ['b=10.0.0.2:1', 'e:1', '127.0.0.1:7447']\nhosts = ['f']\npeers_file = '{}'\n\
+             peers_dns = 'localhost:4'",
+            file.display()
+        );
+        let peers = Peers::gather(&settings(&text), &Peers::default()).await.unwrap();
+        let (connect, hosts) = told(&peers);
+        assert_eq!(hosts, ["a", "b", "c", "d", "e", "f"]);
+        assert!(connect.contains(&"tls/127.0.0.1:4".to_owned()), "{connect:?}");
+        let plain: Vec<&String> = connect.iter().filter(|peer| !peer.ends_with(":4")).collect();
+        assert_eq!(plain, ["tls/10.0.0.9:1", "tls/c:1", "tls/e:1", "tls/10.0.0.2:1"]);
+    }
+
+    #[tokio::test]
+    async fn mistakes_in_the_file_are_told_with_their_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("peers");
+        let secured = "peer_ca = 'a'\npeer_cert = 'c'\npeer_key = 'k'";
+        for (text, more, said) in [
+            ("b:1\nb:70000\n", "", "line 2: a host and a port"),
+            ("a b", "", "line 1: letters"),
+            ("10.0.0.1:7", secured, "line 1: with certificates"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let told = format!("peers_file = '{}'\n{more}", file.display());
+            let told = Peers::gather(&settings(&told), &Peers::default()).await.unwrap_err();
+            assert!(told.contains(said) && told.lines().count() == 1, "{told}");
+        }
+        std::fs::remove_file(&file).unwrap();
+        let told = format!("peers_file = '{}'", file.display());
+        assert!(Peers::gather(&settings(&told), &Peers::default()).await.is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! What every command needs of whoever sends it: the one list, beside the table of commands.
+//!
+//! A command that is not in it needs `admin`; a test sees to it that all are.
+
+use super::Command;
+use crate::access::Permission;
+
+/// What a command needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::resp) enum Need {
+    /// Nothing: it is part of logging in, or of leaving.
+    Nothing,
+    /// That the client has logged in.
+    Login,
+    /// That the user may do this.
+    Permission(Permission),
+}
+
+const READ: Need = Need::Permission(Permission::Read);
+const WRITE: Need = Need::Permission(Permission::Write);
+const ADMIN: Need = Need::Permission(Permission::Admin);
+
+/// By name; a child's after its parent's.
+pub(super) static NEEDS: &[(&str, Need)] = &[
+    ("AUTH", Need::Nothing),
+    ("CLIENT", Need::Login),
+    ("CLIENT GETNAME", Need::Login),
+    ("CLIENT ID", Need::Login),
+    ("CLIENT INFO", Need::Login),
+    ("CLIENT LIST", ADMIN),
+    ("CLIENT SETINFO", Need::Login),
+    ("CLIENT SETNAME", Need::Login),
+    ("COMMAND", Need::Login),
+    ("COMMAND COUNT", Need::Login),
+    ("COMMAND DOCS", Need::Login),
+    ("COMMAND INFO", Need::Login),
+    ("COMMAND LIST", Need::Login),
+    ("CONFIG", Need::Login),
+    ("CONFIG GET", ADMIN),
+    ("DBSIZE", READ),
+    ("DEL", ADMIN),
+    ("ECHO", Need::Login),
+    ("EXISTS", READ),
+    ("HELLO", Need::Nothing),
+    ("INFO", READ),
+    ("PING", Need::Login),
+    ("QUIT", Need::Nothing),
+    ("RESET", Need::Nothing),
+    ("SCAN", READ),
+    ("SELECT", Need::Login),
+    ("TYPE", READ),
+    ("UMBEL.ADD", WRITE),
+    ("UMBEL.ADDEX", WRITE),
+    ("UMBEL.HAS", READ),
+    ("UMBEL.HOSTS", READ),
+    ("UMBEL.INFO", READ),
+    ("UMBEL.KEYS", READ),
+    ("UMBEL.LOCATE", READ),
+    ("UMBEL.MISSING", READ),
+    ("UMBEL.POLICY", ADMIN),
+    ("UMBEL.PUBLISH", WRITE),
+    ("UMBEL.REM", WRITE),
+    ("UMBEL.RESERVE", ADMIN),
+    ("UMBEL.SETS", READ),
+    ("UMBEL.WHO", READ),
+];
+
+impl Command {
+    /// What it needs of whoever sends it.
+    pub(in crate::resp) fn need(&self) -> Need {
+        let own = || {
+            let parent = self.parent.map(|parent| parent.bytes().chain([b' ']));
+            parent.into_iter().flatten().chain(self.name.bytes())
+        };
+        let found = NEEDS.binary_search_by(|(name, _)| name.bytes().cmp(own()));
+        found.map_or(ADMIN, |place| NEEDS[place].1)
+    }
+}

@@ -1,0 +1,312 @@
+//! Users at both ports for clients: every command and every route tried with every set of
+//! permissions.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use umbel_node::access::{Permission, Permissions, Users};
+use umbel_node::{Host, LocalNetwork};
+
+const READ: Option<Permission> = Some(Permission::Read);
+const WRITE: Option<Permission> = Some(Permission::Write);
+const ADMIN: Option<Permission> = Some(Permission::Admin);
+
+/// Every command as it might be sent, and the permission that it needs. `RESET` and `QUIT`,
+/// which end what is tried here, are tried elsewhere.
+const COMMANDS: &[(&str, Option<Permission>)] = &[
+    ("AUTH nobody nothing", None),
+    ("CLIENT GETNAME", None),
+    ("CLIENT ID", None),
+    ("CLIENT INFO", None),
+    ("CLIENT LIST", ADMIN),
+    ("CLIENT SETINFO lib-name x", None),
+    ("CLIENT SETNAME x", None),
+    ("COMMAND", None),
+    ("COMMAND COUNT", None),
+    ("COMMAND DOCS ping", None),
+    ("COMMAND INFO ping", None),
+    ("COMMAND LIST", None),
+    ("CONFIG GET save", ADMIN),
+    ("DBSIZE", READ),
+    ("DEL none", ADMIN),
+    ("ECHO x", None),
+    ("EXISTS s", READ),
+    ("HELLO 2", None),
+    ("INFO", READ),
+    ("PING", None),
+    ("SCAN 0", READ),
+    ("SELECT 0", None),
+    ("TYPE s", READ),
+    ("UMBEL.ADD s a", WRITE),
+    ("UMBEL.ADDEX s 60 a", WRITE),
+    ("UMBEL.HAS s a", READ),
+    ("UMBEL.HOSTS", READ),
+    ("UMBEL.INFO s", READ),
+    ("UMBEL.KEYS s 0", READ),
+    ("UMBEL.LOCATE s a", READ),
+    ("UMBEL.MISSING s a", READ),
+    ("UMBEL.POLICY s", ADMIN),
+    ("UMBEL.PUBLISH s", WRITE),
+    ("UMBEL.REM s a", WRITE),
+    ("UMBEL.RESERVE t 0.01 100", ADMIN),
+    ("UMBEL.SETS", READ),
+    ("UMBEL.WHO s a", READ),
+];
+
+/// All sets of permissions but the empty one, each a user's of that name.
+fn roles() -> Vec<Permissions> {
+    let pick = |bits: usize| {
+        let all = Permission::ALL.into_iter().enumerate();
+        all.filter(|(place, _)| bits >> place & 1 == 1).map(|(_, one)| one).collect()
+    };
+    (1..8).map(pick).collect()
+}
+
+fn user_of(role: Permissions) -> String {
+    role.to_string().replace(',', "-")
+}
+
+/// A host whose users are the roles, each with its own name as password.
+fn host(runtime: &Runtime, folder: &Path) -> Host {
+    let mut users = Users::default();
+    for role in roles() {
+        let name = user_of(role);
+        users.add(&name, role, Some(name.as_bytes())).expect("in a test");
+        let token = users.add_token(&name).expect("in a test");
+        std::fs::write(folder.join(&name), token).expect("in a test");
+    }
+    let path = folder.join("users.toml");
+    std::fs::write(&path, users.to_toml()).expect("in a test");
+    let host = Host::builder()
+        .name("here")
+        .local(&LocalNetwork::new())
+        .set("users", [path.to_str().expect("in a test")])
+        .set("resp", ["127.0.0.1:0"])
+        .set("http", ["127.0.0.1:0"])
+        .with_ports();
+    let host = runtime.block_on(host.start()).expect("in a test");
+    runtime.block_on(host.add_key("s", b"a")).expect("in a test");
+    host
+}
+
+/// The replies to these lines, one after the other.
+fn ask(address: SocketAddr, lines: &[&str]) -> String {
+    let mut socket = TcpStream::connect(address).expect("in a test");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("in a test");
+    let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+    socket.write_all(text.as_bytes()).expect("in a test");
+    socket.shutdown(Shutdown::Write).expect("in a test");
+    let mut reply = String::new();
+    socket.read_to_string(&mut reply).expect("in a test");
+    reply
+}
+
+#[test]
+fn every_command_is_tried_with_every_role() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = host(&runtime, folder.path());
+    let address = host.addresses().resp.unwrap();
+    let mut tried = 0;
+    for role in roles() {
+        let login = format!("AUTH {0} {0}", user_of(role));
+        assert!(ask(address, &[&login]).starts_with("+OK"), "{role}");
+        for (command, needed) in COMMANDS.iter().filter(|(command, _)| !command.starts_with("AUTH"))
+        {
+            let reply = ask(address, &[&login, command]);
+            let reply = reply.strip_prefix("+OK\r\n").unwrap();
+            let allowed = needed.is_none_or(|needed| role.has(needed));
+            assert_eq!(!reply.starts_with("-NOPERM"), allowed, "{role}: {command}: {reply}");
+            assert!(!allowed || !reply.starts_with('-'), "{role}: {command}: {reply}");
+            tried += 1;
+        }
+    }
+    assert_eq!(tried, 7 * (COMMANDS.len() - 1));
+    for (command, _) in COMMANDS {
+        let reply = ask(address, &[command]);
+        let login = command.starts_with("AUTH");
+        assert!(
+            reply.starts_with(if login { "-WRONGPASS" } else { "-NOAUTH" }),
+            "{command}: {reply}"
+        );
+    }
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn the_list_that_is_tried_has_every_command() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = host(&runtime, folder.path());
+    let address = host.addresses().resp.unwrap();
+    let reply = ask(address, &["AUTH read read", "COMMAND LIST"]);
+    let mut listed: Vec<String> = reply
+        .split("\r\n")
+        .filter(|line| line.starts_with(|c: char| c.is_ascii_lowercase()))
+        .map(str::to_uppercase)
+        .filter(|name| !["QUIT", "RESET"].contains(&&**name))
+        .collect();
+    listed.sort();
+    let mut tried: Vec<&str> =
+        COMMANDS.iter().map(|(line, _)| line.split(' ').next().unwrap()).collect();
+    tried.dedup();
+    assert_eq!(listed, tried);
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn a_pipeline_changes_who_it_is_on_the_way() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = host(&runtime, folder.path());
+    let address = host.addresses().resp.unwrap();
+    let reply = ask(
+        address,
+        &[
+            "UMBEL.HAS s a",
+            "HELLO 2 AUTH read read SETNAME me",
+            "CLIENT GETNAME",
+            "UMBEL.HAS s a",
+            "UMBEL.HAS s a",
+            "AUTH write write",
+            "UMBEL.HAS s a",
+            "UMBEL.REM s a",
+            "AUTH read wrong",
+            "UMBEL.REM s a",
+            "RESET",
+            "UMBEL.HAS s a",
+            "PING",
+            "QUIT",
+        ],
+    );
+    let noauth = "-NOAUTH Authentication required.\r\n";
+    let noperm =
+        "-NOPERM User write has no permissions to run the 'umbel.has' command: it needs 'read'\r\n";
+    let rest = reply.split_once("*0\r\n").unwrap();
+    assert!(rest.0.starts_with(&format!("{noauth}*14\r\n")), "{reply}");
+    assert_eq!(
+        rest.1,
+        format!(
+            "$2\r\nme\r\n*1\r\n:1\r\n*1\r\n:1\r\n+OK\r\n{noperm}*1\r\n:1\r\n\
+             -WRONGPASS invalid username-password pair or user is disabled.\r\n\
+             *1\r\n:0\r\n+RESET\r\n{noauth}{noauth}+OK\r\n"
+        )
+    );
+    let hello =
+        ask(address, &["HELLO 3 AUTH read read", "INFO umbel", "AUTH a b c", "HELLO 3 AUTH a"]);
+    assert!(hello.starts_with("%7\r\n"), "{hello}");
+    assert!(hello.contains("failed_logins:1\r\n"), "{hello}");
+    assert!(hello.contains("-ERR wrong number of arguments for 'auth' command"), "{hello}");
+    assert!(hello.contains("-ERR AUTH is the last word"), "{hello}");
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn a_silent_client_is_let_go() {
+    let (runtime, network) = (Runtime::new().unwrap(), LocalNetwork::new());
+    let host = Host::builder()
+        .name("here")
+        .local(&network)
+        .set("resp", ["127.0.0.1:0"])
+        .set("http", ["off"])
+        .set("limits.idle", ["0.2"])
+        .with_ports();
+    let host = runtime.block_on(host.start()).unwrap();
+    let mut socket = TcpStream::connect(host.addresses().resp.unwrap()).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket.write_all(b"PING\r\n*2\r\n$4\r\n").unwrap();
+    let mut reply = Vec::new();
+    let _ = socket.read_to_end(&mut reply);
+    assert_eq!(reply, b"+PONG\r\n");
+    runtime.block_on(host.stop());
+}
+
+/// Every route and method, and the permission that it needs.
+const ROUTES: &[(&str, &str, Option<Permission>)] = &[
+    ("get", "/healthz", None),
+    ("get", "/metrics", READ),
+    ("get", "/openapi.json", None),
+    ("get", "/readyz", None),
+    ("get", "/v1/events", READ),
+    ("get", "/v1/hosts", READ),
+    ("get", "/v1/sets", READ),
+    ("delete", "/v1/sets/{set}", ADMIN),
+    ("get", "/v1/sets/{set}", READ),
+    ("patch", "/v1/sets/{set}", ADMIN),
+    ("put", "/v1/sets/{set}", ADMIN),
+    ("get", "/v1/sets/{set}/fetch/{key}", READ),
+    ("post", "/v1/sets/{set}/keys", WRITE),
+    ("delete", "/v1/sets/{set}/keys/{key}", WRITE),
+    ("get", "/v1/sets/{set}/keys/{key}", READ),
+    ("put", "/v1/sets/{set}/keys/{key}", WRITE),
+    ("post", "/v1/sets/{set}/keys:remove", WRITE),
+    ("get", "/v1/sets/{set}/locate/{key}", READ),
+    ("post", "/v1/sets/{set}/missing", READ),
+    ("post", "/v1/sets/{set}/publish", WRITE),
+    ("get", "/v1/sets/{set}/who/{key}", READ),
+    ("post", "/v1/sets/{set}/who", READ),
+    ("get", "/v1/status", READ),
+];
+
+/// The status of an answer; some never end, so no more is read.
+fn status(address: SocketAddr, method: &str, path: &str, token: Option<&str>) -> (u16, String) {
+    let mut socket = TcpStream::connect(address).expect("in a test");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("in a test");
+    let path = path.replace("{set}", "s").replace("{key}", "a");
+    let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
+    let method = method.to_uppercase();
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n{token}\r\n");
+    socket.write_all(request.as_bytes()).expect("in a test");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        socket.read_exact(&mut byte).expect("in a test");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).expect("in a test");
+    (head[9..12].parse().expect("in a test"), head)
+}
+
+#[test]
+fn every_route_is_tried_with_every_role() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = host(&runtime, folder.path());
+    let address = host.addresses().http.unwrap();
+    for role in roles() {
+        let token = std::fs::read_to_string(folder.path().join(user_of(role))).unwrap();
+        for (method, path, needed) in ROUTES {
+            let (status, _) = status(address, method, path, Some(&token));
+            let allowed = needed.is_none_or(|needed| role.has(needed));
+            assert_eq!(status != 403, allowed, "{role}: {method} {path}: {status}");
+            assert_ne!(status, 401, "{role}: {method} {path}");
+        }
+    }
+    for (method, path, needed) in ROUTES {
+        let (status, head) = status(address, method, path, None);
+        assert_eq!(status == 401, needed.is_some(), "{method} {path}: {status}");
+        let told = head.to_lowercase().contains("www-authenticate: bearer");
+        assert_eq!(told, needed.is_some(), "{head}");
+    }
+    for wrong in ["", "read", "read.0123", "nobody.0123"] {
+        let (status, _) = status(address, "get", "/v1/hosts", Some(wrong));
+        assert!([401, 429].contains(&status), "{wrong}: {status}");
+    }
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn the_routes_that_are_tried_are_all_there_are() {
+    let description: serde_json::Value =
+        serde_json::from_str(&umbel_node::http::description()).unwrap();
+    let mut described = Vec::new();
+    for (path, methods) in description["paths"].as_object().unwrap() {
+        let methods = methods.as_object().unwrap().keys();
+        described.extend(methods.map(|method| (method.clone(), path.clone())));
+    }
+    let mut tried: Vec<(String, String)> =
+        ROUTES.iter().map(|(method, path, _)| (method.to_string(), path.to_string())).collect();
+    described.sort();
+    tried.sort();
+    assert_eq!(described, tried);
+}
