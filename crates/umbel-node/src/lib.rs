@@ -9,6 +9,7 @@
 //! its description, metrics and health checks).
 
 mod catalogue;
+mod confirm;
 mod driver;
 mod error;
 mod hello;
@@ -25,6 +26,7 @@ pub mod settings;
 mod value;
 
 pub use catalogue::{OwnCatalogue, Ticket};
+pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
     Addresses, Builder, Change, Coverage, Happened, Host, HostInfo, KeyPage, Lifetime, Readiness,
