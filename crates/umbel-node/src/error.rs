@@ -44,6 +44,9 @@ pub enum HostError {
     /// Nothing was found, and somebody who was asked has not answered.
     #[error("not found, but not everybody who was asked has answered in time: ask again")]
     Unanswered,
+    /// A cache is to be asked for keys, but nobody knows where it is.
+    #[error("{{advertise}} in 'confirm' needs this host's own setting 'advertise'")]
+    NoWayToCache,
     /// Numbers outside their ranges.
     #[error(transparent)]
     Param(#[from] ParamError),

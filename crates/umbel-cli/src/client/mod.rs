@@ -145,19 +145,24 @@ impl Client {
 
     /// Asks a command that is already as it travels.
     pub(crate) fn ask_packed(&mut self, command: &[u8]) -> anyhow::Result<Value> {
-        let asked = self.stream.write_all(command).and_then(|()| self.stream.flush());
-        let answer = match asked {
-            Ok(()) => self.parser.parse_value(&mut self.stream),
-            Err(error) => Err(error.into()),
-        };
-        answer.and_then(Value::extract_error).map_err(|error| told(&self.address, &error))
+        let answer = self.send(command).and_then(|()| self.receive());
+        answer.map_err(|error| told(&self.address, &error))
     }
 
     /// Asks several commands that are already as they travel; the list of their answers.
     pub(crate) fn ask_pipeline(&mut self, commands: &[u8], count: usize) -> anyhow::Result<Value> {
-        let answers = self.connection.req_packed_commands(commands, 0, count);
-        let answers = answers.map(Value::Array).and_then(Value::extract_error);
-        answers.map_err(|error| told(&self.address, &error))
+        let answers = self
+            .send(commands)
+            .and_then(|()| (0..count).map(|_| self.receive()).collect::<Result<Vec<_>, _>>());
+        answers.map(Value::Array).map_err(|error| told(&self.address, &error))
+    }
+
+    fn send(&mut self, commands: &[u8]) -> redis::RedisResult<()> {
+        Ok(self.stream.write_all(commands).and_then(|()| self.stream.flush())?)
+    }
+
+    fn receive(&mut self) -> redis::RedisResult<Value> {
+        self.parser.parse_value(&mut self.stream).and_then(Value::extract_error)
     }
 }
 

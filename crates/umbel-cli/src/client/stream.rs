@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use anyhow::Context as _;
 use redis::Value;
 
-use super::{At, Batch};
+use super::{At, Batch, Client};
 
 /// Connections used at once, if there is more than one batch.
 const CONNECTIONS: usize = 4;

@@ -128,11 +128,6 @@ impl Cluster {
         &self.listen[host]
     }
 
-    /// Where a running host answers Redis clients.
-    pub(crate) fn resp(&self, host: usize) -> String {
-        self.hosts[host].as_ref().expect("it runs").resp.clone()
-    }
-
     pub(crate) fn data(&self, host: usize) -> PathBuf {
         self.folder.path().join(name(host))
     }

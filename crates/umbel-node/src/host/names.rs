@@ -11,10 +11,8 @@
 
 use std::time::{Duration, Instant};
 
-use umbel::catalogue::Catalogue as _;
 use umbel::prefix::{self, ParseError};
 
-use super::keys::{SCRATCH, Scratch};
 use super::{Host, Lifetime};
 use crate::catalogue::Ticket;
 use crate::error::HostError;

@@ -10,6 +10,7 @@ use umbel::route::EntryKind;
 use umbel_store::Durability;
 
 use super::{Endpoint, Link, LogFormat};
+use crate::Confirm;
 
 /// Bytes that the name of a host or cluster may have.
 const LONGEST_NAME: usize = 64;
@@ -187,6 +188,14 @@ pub(super) fn lifetime(text: &str) -> Result<Option<Duration>, String> {
         return Ok(None);
     }
     seconds(text).map(Some).map_err(|range| format!("'none' is needed, or {range}"))
+}
+
+pub(super) fn confirm(text: &str) -> Result<Confirm, String> {
+    let confirm = text.parse().map_err(|error: crate::ConfirmError| error.to_string())?;
+    if matches!(confirm, Confirm::Cache(_)) && !cfg!(feature = "http") {
+        return Err("'none' is needed: this program was built without HTTP".to_owned());
+    }
+    Ok(confirm)
 }
 
 pub(super) fn some(text: &str) -> Result<usize, String> {

@@ -128,22 +128,23 @@ impl Match {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let names = self.names.listed();
         names.check()?;
-        let address = self.options.at.address();
+        let at = &self.options.at;
         let confirm = self.confirm.map(|milliseconds| milliseconds.to_string());
         let behind: Vec<&str> = confirm.iter().flat_map(|time| ["CONFIRM", time]).collect();
         let asked = Asked::one_by_one(&["UMBEL.MATCH", &self.set], &behind);
         let mut printer = Printer::new(self.options.json, "names");
         let outcome = stream(
-            address,
+            at,
             &asked,
             |each| names.read(&progress(), each),
             |batch, answer| {
                 let Value::Array(answers) = answer else {
-                    return Err(wrong_answer(address, answer));
+                    return Err(wrong_answer(at.address(), answer));
                 };
                 for (name, answer) in batch.keys().zip(answers) {
                     printer.asked += 1;
-                    let found = matched(answer).ok_or_else(|| wrong_answer(address, answer))?;
+                    let found =
+                        matched(answer).ok_or_else(|| wrong_answer(at.address(), answer))?;
                     checked(printer.matched(name, found))?;
                 }
                 checked(printer.flush())
