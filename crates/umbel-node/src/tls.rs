@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use parking_lot::RwLock;
 use tokio_rustls::TlsAcceptor;
@@ -98,12 +99,30 @@ pub fn client_config(authority: &Path) -> Result<Arc<ClientConfig>, TlsError> {
 /// # Errors
 /// If the file has no certificate, or that has no common name.
 pub fn common_name(certificate: &Path) -> Result<String, TlsError> {
-    let first = chain(certificate)?.into_iter().next();
-    let first = first.ok_or_else(|| TlsError::new(certificate, "no certificate is in it"))?;
+    let name = first(certificate, |parsed| {
+        let name = parsed.subject().iter_common_name().next();
+        name.and_then(|name| name.as_str().ok()).map(str::to_owned)
+    })?;
+    name.ok_or_else(|| TlsError::new(certificate, "it has no common name"))
+}
+
+/// When a certificate's time is over.
+///
+/// # Errors
+/// If the file has no certificate.
+pub fn expires(certificate: &Path) -> Result<SystemTime, TlsError> {
+    let end = first(certificate, |parsed| parsed.validity().not_after.timestamp())?;
+    let end = Duration::from_secs(u64::try_from(end).unwrap_or(0));
+    Ok(SystemTime::UNIX_EPOCH + end)
+}
+
+/// What the first certificate of a file says.
+fn first<T>(path: &Path, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Result<T, TlsError> {
+    let first = chain(path)?.into_iter().next();
+    let first = first.ok_or_else(|| TlsError::new(path, "no certificate is in it"))?;
     let (_, parsed) = X509Certificate::from_der(&first)
-        .map_err(|error| TlsError::new(certificate, error.to_string()))?;
-    let name = parsed.subject().iter_common_name().next().and_then(|name| name.as_str().ok());
-    name.map(str::to_owned).ok_or_else(|| TlsError::new(certificate, "it has no common name"))
+        .map_err(|error| TlsError::new(path, error.to_string()))?;
+    Ok(read(&parsed))
 }
 
 /// That a certificate, its key and an authority can be read and belong together.

@@ -3,6 +3,7 @@
 mod completions;
 mod config;
 mod demo;
+mod doctor;
 mod filter;
 mod host;
 mod lab;
@@ -22,6 +23,7 @@ pub(crate) enum Command {
     Demo(demo::Demo),
     Serve(serve::Serve),
     Config(config::Config),
+    Doctor(doctor::Doctor),
     Add(host::Add),
     Remove(host::Remove),
     Sync(host::Sync),
@@ -56,6 +58,7 @@ impl Command {
             Self::Demo(demo) => demo.run(),
             Self::Serve(serve) => serve.run(),
             Self::Config(config) => config.run(),
+            Self::Doctor(doctor) => doctor.run(),
             Self::Add(add) => add.run(),
             Self::Remove(remove) => remove.run(),
             Self::Sync(sync) => sync.run(),

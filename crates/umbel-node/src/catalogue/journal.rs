@@ -259,6 +259,23 @@ impl Journal {
 
     // ---- what a host remembers of itself
 
+    /// Refuses a folder that a later program has written in a way that this one cannot know.
+    pub(crate) fn check_layout(&self) -> Result<(), String> {
+        let read = |value: &[u8]| value.try_into().map_or(u32::MAX, u32::from_le_bytes);
+        match self.get(layout::VERSION_NAME, read) {
+            None => {
+                self.put(layout::VERSION_NAME.into(), &layout::VERSION.to_le_bytes());
+                Ok(())
+            }
+            Some(version) if version <= layout::VERSION => Ok(()),
+            Some(version) => Err(format!(
+                "a newer umbel has written it (layout {version}, this one reads {}): run that one, \
+                 or give this one another folder",
+                layout::VERSION
+            )),
+        }
+    }
+
     pub(crate) fn incarnation(&self) -> Option<u64> {
         self.get(layout::INCARNATION, |value| value.try_into().ok().map(u64::from_le_bytes))?
     }

@@ -1,6 +1,7 @@
 //! How a host's sets lie in one store.
 //!
 //! ```text
+//! v                     version of this layout, u32 little-endian; none: 1
 //! h                     incarnation, u64 little-endian
 //! s <set name>          JSON: number, plan, lifetime
 //! k <number, u32> <key> component, u32 little-endian
@@ -32,6 +33,10 @@ pub(crate) struct SetRecord {
     pub(crate) confirm: Option<String>,
 }
 
+/// The newest layout that this program reads, and the one it writes.
+pub(crate) const VERSION: u32 = 1;
+
+pub(crate) const VERSION_NAME: &[u8] = b"v";
 pub(crate) const INCARNATION: &[u8] = b"h";
 pub(crate) const SETS: &[u8] = b"s";
 

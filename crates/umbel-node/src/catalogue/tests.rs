@@ -116,3 +116,20 @@ fn a_deleted_set_leaves_nothing_to_a_later_one_of_its_number() {
         assert_eq!((catalogue.len(), catalogue.floor), (0, ComponentId(0)));
     });
 }
+
+#[test]
+fn a_folder_of_a_newer_layout_is_refused_and_left_alone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let newer = (layout::VERSION + 1).to_le_bytes();
+    opened(folder.path(), |catalogue| {
+        assert_eq!(catalogue.journal.check_layout(), Ok(()), "a new folder");
+        assert_eq!(catalogue.journal.check_layout(), Ok(()), "one of this layout");
+        catalogue.journal.put(layout::VERSION_NAME.into(), &newer);
+    });
+    opened(folder.path(), |catalogue| {
+        let refused = catalogue.journal.check_layout().expect_err("newer");
+        assert!(refused.contains("a newer umbel has written it (layout 2"), "{refused}");
+        let kept = catalogue.journal.get(layout::VERSION_NAME, <[u8]>::to_vec);
+        assert_eq!(kept.as_deref(), Some(&newer[..]));
+    });
+}

@@ -228,7 +228,12 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
         std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
         let store = Store::open(&path, Options::new().durability(durability))
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        Journal::start(store).map_err(|error| error.to_string())
+        let (journal, thread) = Journal::start(store).map_err(|error| error.to_string())?;
+        if let Err(reason) = journal.check_layout() {
+            journal.close();
+            return Err(format!("{}: {reason}", path.display()));
+        }
+        Ok((journal, thread))
     });
     let opened = opened.await.map_err(|error| StartError::Catalogue(error.to_string()))?;
     opened.map(Some).map_err(StartError::Catalogue)

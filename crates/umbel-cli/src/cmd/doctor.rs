@@ -1,0 +1,299 @@
+//! `umbel doctor`: what is wrong with a host's configuration, folder, certificates, ports and
+//! links, and what to do about it.
+//!
+//! It looks and does not mend: a folder that a host has open is left to it, a port that answers
+//! is asked who it is.
+
+use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use serde::Serialize;
+use umbel_node::settings::{Endpoint, KeyFiles, PeerFiles, Storage};
+use umbel_node::{Settings, tls};
+use umbel_store::{Error, Options, Store};
+
+use super::serve::Configuration;
+use crate::client::{Address, At, Client, Fields};
+use crate::output::print;
+
+/// Say what is wrong with a host before, or while, it runs
+#[derive(Args)]
+#[command(after_help = "\
+Takes the flags, the environment and the file that umbel serve takes, and checks each part:
+the configuration itself, the folder of the catalogue (all of it is read, unless a host has
+it open), certificates and secrets, the ports, and whether every peer can be reached. Nothing
+is changed, but that opening the folder cuts off what a crash left half written, as a host
+would. The exit code is 0 if a host would run well, 1 if something must be done.
+
+Examples:
+  umbel doctor --config /etc/umbel/umbel.toml
+  umbel doctor --name a --data /var/lib/umbel --peer cache-2:7447 --json")]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    configuration: Configuration,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// How one thing is.
+#[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// A host runs, but not as somebody would wish.
+    Warning,
+    /// A host does not run, or not safely.
+    Wrong,
+}
+
+/// One thing that was looked at.
+#[derive(Serialize)]
+struct Finding {
+    state: State,
+    what: String,
+    /// What was found, and what to do.
+    told: String,
+}
+
+/// All that was looked at.
+#[derive(Serialize, Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn add(&mut self, state: State, what: impl Into<String>, told: impl Into<String>) {
+        self.0.push(Finding { state, what: what.into(), told: told.into() });
+    }
+
+    fn worst(&self) -> State {
+        self.0.iter().map(|finding| finding.state).max().unwrap_or(State::Ok)
+    }
+}
+
+impl Doctor {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        let mut found = Findings::default();
+        match self.configuration.draft().and_then(|draft| Ok(draft.settings()?)) {
+            Ok(settings) => {
+                found.add(State::Ok, "configuration", format!("host '{}'", settings.name));
+                examine(&settings, &mut found);
+            }
+            Err(error) => found.add(State::Wrong, "configuration", format!("{error:#}")),
+        }
+        if self.json {
+            print(&format!("{}\n", serde_json::to_string_pretty(&found)?))?;
+        } else {
+            print(&text_of(&found))?;
+        }
+        Ok(ExitCode::from(u8::from(found.worst() == State::Wrong)))
+    }
+}
+
+fn text_of(found: &Findings) -> String {
+    let width = found.0.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
+    let line = |Finding { state, what, told }: &Finding| {
+        let state = match state {
+            State::Ok => "ok",
+            State::Warning => "warning",
+            State::Wrong => "WRONG",
+        };
+        format!("{state:<8} {what:<width$}  {told}\n")
+    };
+    found.0.iter().map(line).collect()
+}
+
+fn examine(settings: &Settings, found: &mut Findings) {
+    examine_storage(settings, found);
+    if let Some(users) = &settings.users {
+        examine_secret("users", users, found);
+    }
+    if let Some(files) = &settings.tls {
+        examine_certificate("certificate", files, None, found);
+    }
+    if let Some(PeerFiles { ca, own }) = &settings.peer_tls {
+        match tls::check(ca, own) {
+            Ok(()) => examine_certificate("host certificate", own, Some(settings), found),
+            Err(error) => found.add(State::Wrong, "host certificate", error.to_string()),
+        }
+    }
+    let runs = examine_ports(settings, found);
+    for peer in &settings.peers {
+        examine_peer(peer, found);
+    }
+    if let Some(client) = runs {
+        examine_host(client, found);
+    }
+}
+
+// ---- the folder
+
+fn examine_storage(settings: &Settings, found: &mut Findings) {
+    let Storage::Folder(folder) = &settings.storage else {
+        return found.add(State::Ok, "catalogue", "in memory: gone when the host stops");
+    };
+    let catalogue = folder.join("catalogue");
+    if !catalogue.exists() {
+        let told = match folder.exists() {
+            true => format!("{} is new: nothing is in it yet", folder.display()),
+            false => format!("{} is not there yet; the host makes it", folder.display()),
+        };
+        return found.add(State::Ok, "catalogue", told);
+    }
+    match read_all(&catalogue) {
+        Ok(records) => {
+            found.add(State::Ok, "catalogue", format!("{records} records, all read"));
+        }
+        Err(Error::Locked) => {
+            let told = format!("{} is open in a running host: not read", catalogue.display());
+            found.add(State::Ok, "catalogue", told);
+        }
+        Err(error) => {
+            let told = format!(
+                "{}: {error}; restore a backup (umbel store restore), or let the \
+                host begin anew in another folder",
+                catalogue.display()
+            );
+            found.add(State::Wrong, "catalogue", told);
+        }
+    }
+}
+
+/// Reads every record; their number.
+fn read_all(catalogue: &Path) -> Result<u64, Error> {
+    let store = Store::open(catalogue, Options::new().create(false))?;
+    store.verify(|_| ())?;
+    Ok(store.stat().records)
+}
+
+// ---- secrets and certificates
+
+/// A file that only its owner should be able to read.
+fn examine_secret(what: &str, path: &Path, found: &mut Findings) {
+    use std::os::unix::fs::PermissionsExt as _;
+    match std::fs::metadata(path) {
+        Err(error) => found.add(State::Wrong, what, format!("{}: {error}", path.display())),
+        Ok(file) if file.permissions().mode() & 0o077 != 0 => {
+            let told = format!("others can read it: chmod 600 {}", path.display());
+            found.add(State::Warning, what, told);
+        }
+        Ok(_) => found.add(State::Ok, what, path.display().to_string()),
+    }
+}
+
+/// A certificate: whose it is, whether its key fits, how long it is good.
+fn examine_certificate(
+    what: &str,
+    files: &KeyFiles,
+    host: Option<&Settings>,
+    found: &mut Findings,
+) {
+    examine_secret(&format!("{what} key"), &files.key, found);
+    if let Err(error) = tls::Certificates::read(files) {
+        return found.add(State::Wrong, what, error.to_string());
+    }
+    match (host, tls::common_name(&files.cert)) {
+        (Some(settings), Ok(name)) if name != settings.name.as_str() => {
+            let own = &settings.name;
+            let told = format!("it is of '{name}', this host is '{own}': others refuse it");
+            return found.add(State::Wrong, what, told);
+        }
+        (_, Err(error)) if host.is_some() => {
+            return found.add(State::Wrong, what, error.to_string());
+        }
+        _ => {}
+    }
+    match tls::expires(&files.cert) {
+        Err(error) => found.add(State::Wrong, what, error.to_string()),
+        Ok(end) => {
+            let left = end.duration_since(SystemTime::now()).unwrap_or_default().as_secs() / 86_400;
+            let (state, told) = match left {
+                0 => (State::Wrong, "its time is over: make another".to_owned()),
+                1..30 => (State::Warning, format!("good for {left} days only: make another")),
+                _ => (State::Ok, format!("good for {left} days")),
+            };
+            found.add(state, what, told);
+        }
+    }
+}
+
+// ---- ports and links
+
+/// Whether the ports are free, or a host has them; a connection to that host.
+fn examine_ports(settings: &Settings, found: &mut Findings) -> Option<Client> {
+    let mut runs = None;
+    for (what, address) in [
+        ("port for Redis clients", settings.resp),
+        ("port for HTTP", settings.http),
+        ("port for other hosts", Some(settings.listen)),
+    ] {
+        let Some(address) = address else { continue };
+        if let Err(error) = TcpListener::bind(address) {
+            if runs.is_none() && Some(address) == settings.resp {
+                runs = running(address);
+            }
+            let (state, told) = match (&runs, error.kind()) {
+                (Some(_), std::io::ErrorKind::AddrInUse) => (State::Ok, "a host has it".to_owned()),
+                _ => (State::Wrong, format!("{error}: choose another, or end what has it")),
+            };
+            found.add(state, what, format!("{address}: {told}"));
+        } else {
+            found.add(State::Ok, what, format!("{address} is free"));
+        }
+    }
+    runs
+}
+
+/// The host that answers at an address.
+fn running(address: SocketAddr) -> Option<Client> {
+    let address = Address::parse(&address.to_string()).ok()?;
+    At::open(&address).connect().ok()
+}
+
+/// How long a peer may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+fn examine_peer(peer: &Endpoint, found: &mut Findings) {
+    let what = format!("peer {peer}");
+    let addresses = match peer.address().to_socket_addrs() {
+        Ok(addresses) => addresses.collect::<Vec<_>>(),
+        Err(error) => {
+            let told = format!("no such name: {error}; links to it wait until there is");
+            return found.add(State::Warning, what, told);
+        }
+    };
+    let reached =
+        addresses.iter().any(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok());
+    if reached {
+        found.add(State::Ok, what, "reached");
+    } else {
+        let told = "not reached: start it, or open the way to it; links wait until then";
+        found.add(State::Warning, what, told);
+    }
+}
+
+// ---- a host that runs
+
+/// What a running host counts that should be zero, and how complete its answers are.
+fn examine_host(mut client: Client, found: &mut Findings) {
+    let what = "running host";
+    let answer = match client.ask(&[b"UMBEL.INFO"]) {
+        Ok(answer) => answer,
+        Err(error) => return found.add(State::Warning, what, format!("{error:#}")),
+    };
+    let Some(fields) = Fields::of(&answer) else {
+        return found.add(State::Warning, what, "it answers what no host of ours would");
+    };
+    let number = |name: &str| fields.number(name).unwrap_or(0.0);
+    if number("name_taken") > 0.0 {
+        found.add(State::Wrong, what, "another host has its name: give one of them another");
+    }
+    if number("refused") > 0.0 {
+        found.add(State::Warning, what, "it refuses messages of other hosts: its log says why");
+    }
+    let (known, expected) = (number("hosts_known"), number("hosts_expected"));
+    let state = if known < expected { State::Warning } else { State::Ok };
+    found.add(state, what, format!("knows the sets of {known} of {expected} other hosts"));
+}

@@ -1,0 +1,124 @@
+//! `umbel doctor` finds what is wrong, says what to do, and changes nothing.
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn doctor(arguments: &[&str]) -> (i32, Vec<(String, String, String)>) {
+    let mut command = Command::cargo_bin("umbel").expect("the binary is built with its tests");
+    let output = command.arg("doctor").args(arguments).arg("--json").output().expect("it runs");
+    let told = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(told.is_empty(), "{told}");
+    let found: Vec<Value> = serde_json::from_slice(&output.stdout).expect("a JSON list");
+    let text = |finding: &Value, name: &str| finding[name].as_str().expect("text").to_owned();
+    let findings = found.iter().map(|f| (text(f, "state"), text(f, "what"), text(f, "told")));
+    (output.status.code().expect("an exit code"), findings.collect())
+}
+
+/// What was found of one thing.
+fn of<'a>(findings: &'a [(String, String, String)], what: &str) -> (&'a str, &'a str) {
+    let found = findings.iter().find(|(_, named, _)| named == what);
+    let (state, _, told) = found.unwrap_or_else(|| panic!("nothing of {what}: {findings:?}"));
+    (state, told)
+}
+
+const PORTS: [&str; 6] =
+    ["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"];
+
+fn with_ports<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    PORTS.iter().copied().chain(arguments.iter().copied()).collect()
+}
+
+fn path(folder: &Path) -> &str {
+    folder.to_str().expect("text")
+}
+
+#[test]
+fn a_host_that_would_run_is_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    let (code, found) = doctor(&with_ports(&["--name", "a", "--data", path(&data)]));
+    assert_eq!(code, 0, "{found:?}");
+    assert!(found.iter().all(|(state, ..)| state == "ok"), "{found:?}");
+    assert!(!data.exists(), "nothing was made");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let (code, found) = doctor(&with_ports(&["--name", "a b", "--memory"]));
+    assert_eq!((code, of(&found, "configuration").0), (1, "wrong"));
+
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken_at = taken.local_addr().expect("bound").to_string();
+    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
+    let (code, found) = doctor(&[
+        "--name",
+        "a",
+        "--memory",
+        "--resp",
+        &taken_at,
+        "--http",
+        "off",
+        "--listen",
+        "127.0.0.1:0",
+        "--peer",
+        &nobody.to_string(),
+    ]);
+    assert_eq!((code, of(&found, "port for Redis clients").0), (1, "wrong"));
+    let (state, told) = of(&found, &format!("peer tcp/{nobody}"));
+    assert!(state == "warning" && told.contains("not reached"), "{told}");
+}
+
+#[test]
+fn a_damaged_folder_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let catalogue = folder.path().join("catalogue");
+    let store = umbel_store::Store::open(&catalogue, umbel_store::Options::new()).expect("made");
+    for number in 0..2000u32 {
+        store.put(&number.to_be_bytes(), &[7; 40]).expect("written");
+    }
+    store.integrate().expect("a master file");
+    drop(store);
+    let flags = ["--name", "a", "--data", path(folder.path())];
+    let (code, found) = doctor(&with_ports(&flags));
+    assert_eq!((code, of(&found, "catalogue").0), (0, "ok"), "{found:?}");
+
+    let largest = std::fs::read_dir(&catalogue)
+        .expect("a folder")
+        .map(|file| file.expect("a file").path())
+        .max_by_key(|file| file.metadata().map_or(0, |about| about.len()))
+        .expect("some file");
+    let mut bytes = std::fs::read(&largest).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x10;
+    std::fs::write(&largest, bytes).expect("written");
+    let (code, found) = doctor(&with_ports(&flags));
+    assert_eq!((code, of(&found, "catalogue").0), (1, "wrong"), "{found:?}");
+}
+
+#[test]
+fn certificates_are_looked_at() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let certs = folder.path().join("certs");
+    let mut command = Command::cargo_bin("umbel").expect("the binary is built with its tests");
+    command.args(["config", "certs", "--hosts", "a,b", "--out", path(&certs)]).assert().success();
+    let file = |name: &str| path(&certs.join(name)).to_owned();
+    let flags = |host: &str| {
+        let ca = file("ca.pem");
+        let (cert, key) = (file(&format!("{host}.pem")), file(&format!("{host}.key")));
+        ["--peer-ca".into(), ca, "--peer-cert".into(), cert, "--peer-key".into(), key]
+    };
+    let run = |host: &str| {
+        let flags = flags(host);
+        let mut all = with_ports(&["--name", "a", "--memory"]);
+        all.extend(flags.iter().map(String::as_str));
+        doctor(&all)
+    };
+    let (code, found) = run("a");
+    assert_eq!((code, of(&found, "host certificate").0), (0, "ok"), "{found:?}");
+    let (code, found) = run("b");
+    let (state, told) = of(&found, "host certificate");
+    assert!((code, state) == (1, "wrong") && told.contains("it is of 'b'"), "{told}");
+}
