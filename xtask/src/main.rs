@@ -4,6 +4,7 @@
 //! the run and is named at the end. What a step needs beyond Rust is installed first when
 //! that is possible (Debian, root), else the message says exactly what to install.
 
+use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -14,6 +15,7 @@ usage: cargo xtask <command>
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
+  dist    a release archive below target/dist: the stripped binary, completions, man pages, contrib
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
 
@@ -21,6 +23,7 @@ fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("test") => test(),
         Some("clients") => clients(),
+        Some("dist") => dist(),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("fuzz") => number("--seconds", 60).and_then(fuzz),
@@ -110,6 +113,42 @@ fn fuzz(seconds: u64) -> Result<(), String> {
         run.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
         step(&name, run)?;
     }
+    Ok(())
+}
+
+/// A release archive for this machine's kind: what a package would put on a system.
+fn dist() -> Result<(), String> {
+    let told = |error: std::io::Error| error.to_string();
+    ensure_installed("strip", "binutils")?;
+    step("binary", cargo("build --release --locked --package umbel-cli"))?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
+    let version = env!("CARGO_PKG_VERSION");
+    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
+    let name = format!("umbel-{version}-{arch}-{os}");
+    let folder = Path::new(&target).join("dist").join(&name);
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).map_err(told)?;
+    }
+    for part in ["bin", "share/man/man1", "share/completions", "contrib"] {
+        std::fs::create_dir_all(folder.join(part)).map_err(told)?;
+    }
+    let binary = folder.join("bin/umbel");
+    std::fs::copy(Path::new(&target).join("release/umbel"), &binary).map_err(told)?;
+    step("strip", command(&format!("strip {}", binary.display())))?;
+    for (shell, file) in [("bash", "umbel.bash"), ("zsh", "_umbel"), ("fish", "umbel.fish")] {
+        let made = Command::new(&binary).args(["completions", shell]).output().map_err(told)?;
+        std::fs::write(folder.join("share/completions").join(file), made.stdout).map_err(told)?;
+    }
+    let man = folder.join("share/man/man1");
+    step("man pages", command(&format!("{} man --out {}", binary.display(), man.display())))?;
+    for file in
+        ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "contrib/umbel.service"]
+    {
+        std::fs::copy(file, folder.join(file)).map_err(told)?;
+    }
+    let archive = format!("{target}/dist/{name}.tar.gz");
+    step("archive", command(&format!("tar -C {target}/dist -czf {archive} {name}")))?;
+    println!("{archive}");
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 mod cable;
 mod hosts;
 mod overlay;
+mod routers;
 mod secured;
 
 use std::sync::atomic::{AtomicBool, Ordering};

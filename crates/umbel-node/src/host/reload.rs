@@ -209,7 +209,13 @@ pub(super) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
         .clone()
         .map(|files| crate::network::Guard { files, hosts: peers.hosts.iter().cloned().collect() });
     let connect = peers.connect.iter().cloned().collect();
-    Endpoints { listen: settings.listen, connect, gossip: settings.overlay.is_none(), guard }
+    Endpoints {
+        listen: settings.listen,
+        connect,
+        gossip: settings.overlay.is_none(),
+        through_routers: settings.through_routers,
+        guard,
+    }
 }
 
 /// That this host's certificate is sound and of this host.

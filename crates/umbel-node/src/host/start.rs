@@ -305,7 +305,7 @@ async fn join_as(
         let network = ZenohNetwork::join(&super::reload::endpoints(settings, &peers), me, inbox)
             .await
             .map_err(|error| StartError::Network(error.to_string()))?;
-        let (listen, network) = (Some(network.local_addr()), Arc::new(network));
+        let (listen, network) = (network.local_addr(), Arc::new(network));
         let links = Some((Arc::clone(&network), peers));
         Ok(Joined { network, incarnation, listen, links })
     }

@@ -55,6 +55,8 @@ pub struct Endpoints {
     /// Whether hosts tell each other of further ones and link up with them: not in an overlay,
     /// whose links are those that are configured.
     pub gossip: bool,
+    /// Whether others are reached through routers alone, and nobody links up with this host.
+    pub through_routers: bool,
     /// Certificates; `None`: plain TCP, and whoever reaches the port is believed.
     pub guard: Option<Guard>,
 }
@@ -141,10 +143,10 @@ impl ZenohNetwork {
         Ok(())
     }
 
-    /// Where this host listens.
+    /// Where this host listens, if it does.
     #[must_use]
-    pub const fn local_addr(&self) -> SocketAddr {
-        self.listen
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        Some(self.listen).filter(|address| address.port() != 0)
     }
 
     fn publish(&self, key: &KeyExpr<'static>, bytes: Vec<u8>) {
@@ -231,7 +233,10 @@ const CLOSING: Duration = Duration::from_secs(2);
 async fn open(endpoints: &Endpoints, me: &Member) -> Result<(Session, SocketAddr), JoinError> {
     let mut tries = if endpoints.listen.port() == 0 { 5 } else { 1 };
     loop {
-        let listen = free_port(endpoints.listen)?;
+        let listen = match endpoints.through_routers {
+            true => SocketAddr::new(endpoints.listen.ip(), 0),
+            false => free_port(endpoints.listen)?,
+        };
         match zenoh::open(config(listen, endpoints, me)?).await {
             Ok(session) => return Ok((session, listen)),
             Err(error) if tries == 1 => return Err(error.into()),
@@ -263,10 +268,14 @@ fn config(listen: SocketAddr, endpoints: &Endpoints, me: &Member) -> Result<Conf
     let protocol = if endpoints.guard.is_some() { "tls" } else { "tcp" };
     let locators = endpoints.connect.iter().map(|endpoint| endpoint.locator(protocol));
     let quoted: Vec<String> = locators.map(|locator| format!("{locator:?}")).collect();
+    let (mode, listens) = match endpoints.through_routers {
+        true => ("client", String::from("[]")),
+        false => ("peer", format!("[\"{protocol}/{listen}\"]")),
+    };
     let mut config = Config::default();
     for (key, value) in [
-        ("mode", String::from("\"peer\"")),
-        ("listen/endpoints", format!("[\"{protocol}/{listen}\"]")),
+        ("mode", format!("{mode:?}")),
+        ("listen/endpoints", listens),
         ("connect/endpoints", format!("[{}]", quoted.join(","))),
         // Without an end: 0 would be a single try, and who starts later is never linked.
         ("connect/timeout_ms", String::from("-1")),

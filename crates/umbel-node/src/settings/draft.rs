@@ -93,6 +93,7 @@ impl Draft {
             http: self.one("http", value::address_or_off)?,
             listen: self.one("listen", value::listen)?,
             peers: self.all("peers", value::peer)?,
+            through_routers: self.one("through_routers", value::flag)?,
             peers_file: self.optional("peers_file", value::path)?,
             peers_dns: self.optional("peers_dns", value::peer)?,
             hosts: self.all("hosts", value::name)?,

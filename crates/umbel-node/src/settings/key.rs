@@ -110,6 +110,8 @@ pub static KEYS: &[Key] = &[
         "Where other hosts connect: a concrete address; 'tcp/' may be left out; port 0: the system chooses"),
     key!("peers", "ADDR", None, "tcp/cache-2:7447", Many, value::peer,
         "Where other hosts listen; name all that are known, so that cut links are repaired"),
+    key!("through_routers", "", Some("false"), "", Switch, value::flag,
+        "Reach other hosts through the zenoh routers that peers names, and in no other way: nothing listens"),
     key!("peers_file", "FILE", None, "/etc/umbel/peers", Path, value::path,
         "File with more peers, one a line; read again when it changes"),
     key!("peers_dns", "NAME:PORT", None, "umbel.example.org:7447", One, value::peer,

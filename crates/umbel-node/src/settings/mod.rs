@@ -66,6 +66,9 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where other hosts listen.
     pub peers: Vec<Endpoint>,
+    /// Whether other hosts are reached through zenoh routers only, which `peers` names; nothing
+    /// listens then.
+    pub through_routers: bool,
     /// A file that says where more of them do.
     pub peers_file: Option<PathBuf>,
     /// A name at whose addresses more of them do.
