@@ -254,7 +254,7 @@ impl Driver {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
             replica::Event::Reshaped(set) => {
-                tracing::info!(%set, "filter built again in another shape")
+                tracing::info!(%set, "filter built again in another shape");
             }
             replica::Event::Refused { from, reason } => {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));

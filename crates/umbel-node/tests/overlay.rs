@@ -190,6 +190,8 @@ async fn a_host_says_no_more_than_it_knows() {
     // Of a set that nobody has, a query is answered all the same.
     assert!(matches!(e.who_has("other", b"k"), Err(HostError::NoSuchSet(_))));
     assert!(e.locate("other", b"k", None).await.expect("answered").is_empty());
+    assert_eq!(e.sets(), ["items"], "asked for is not known of");
+    assert!(matches!(e.who_has("other", b"k"), Err(HostError::NoSuchSet(_))));
     let plan = Reserve {
         false_positive: 0.01,
         capacity: 10,

@@ -31,6 +31,7 @@ Examples:
   umbel serve --name a --memory
   umbel serve --name b --data /var/lib/umbel --resp 127.0.0.1:7450 --http 127.0.0.1:7451 \\
               --listen 127.0.0.1:7457 --peer 127.0.0.1:7447
+  umbel serve --name c --memory --link a@127.0.0.1:7447 --link d     # of an overlay
   umbel serve --config /etc/umbel.toml")]
 pub(crate) struct Serve {
     #[command(flatten)]

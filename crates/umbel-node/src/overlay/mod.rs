@@ -5,9 +5,8 @@
 //! messages              neighbour ─► Overlay ─► Router of the set ─► transmits, answers
 //! ```
 //!
-//! A set is known here while this host has keys of it, a home is within range, or a query for
-//! it passes: routers of other sets are made when a message needs one, and forgotten after a
-//! time without use.
+//! A set is known here while this host or one within range is a home of it. Routers of other
+//! sets are made when a message or a question needs one, and forgotten after a time without use.
 //!
 //! Always true: what comes from anybody but a configured neighbour changes nothing; every
 //! question that was asked is answered, since queries end; no more sets are passed on than the
@@ -63,10 +62,14 @@ struct Routed {
 }
 
 impl Routed {
+    /// Whether somebody is known to have the set.
+    fn has_home(&self) -> bool {
+        self.router.home().is_some() || self.router.homes().next().is_some()
+    }
+
     /// Whether nothing would be lost with it.
     fn is_idle(&self) -> bool {
-        let router = &self.router;
-        router.home().is_none() && router.homes().next().is_none() && router.queries() == 0
+        !self.has_home() && self.router.queries() == 0
     }
 }
 
@@ -128,9 +131,10 @@ impl Overlay {
 
     // ---- questions
 
-    /// The sets that are known of.
+    /// The sets of which this host or one within range is a home; not those that were merely
+    /// asked for.
     pub(crate) fn sets(&self) -> impl Iterator<Item = &Name> {
-        self.sets.keys()
+        self.sets.iter().filter(|(_, routed)| routed.has_home()).map(|(set, _)| set)
     }
 
     /// The homes within range that may hold a key.
@@ -278,7 +282,6 @@ impl Overlay {
         let mut router = Router::without_keys(now, config)?;
         self.links.up().for_each(|neighbour| router.handle_link_up(now, neighbour));
         self.sets.insert(set.clone(), Routed { router, plan: None, idle_since: None });
-        self.changed = true;
         Ok(())
     }
 
@@ -314,7 +317,10 @@ impl Overlay {
                         let _ = asker.send(located);
                     }
                 }
-                event => self.events.push_back((set.clone(), event)),
+                event => {
+                    self.changed |= matches!(event, Event::Reached(_) | Event::Lost(_));
+                    self.events.push_back((set.clone(), event));
+                }
             }
         }
     }
@@ -340,7 +346,6 @@ impl Overlay {
             if router.epoch() > Epoch(0) {
                 self.epochs.insert(set.clone(), router.epoch());
             }
-            self.changed = true;
         }
     }
 }

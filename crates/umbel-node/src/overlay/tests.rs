@@ -71,12 +71,14 @@ fn a_set_is_known_while_a_home_is_in_range_and_forgotten_after() {
     assert!(a.delete(&name("images")) && !a.delete(&name("images")));
     exchange(seconds(2), &mut [("a", &mut a), ("b", &mut b)]);
     assert!(b.who(&name("images"), b"cat").unwrap().is_empty());
+    assert_eq!((a.sets().count(), b.sets().count()), (0, 0), "nobody has it any more");
+    assert!(b.take_changed());
     for second in 3..60 {
         a.handle_timeout(seconds(second));
         b.handle_timeout(seconds(second));
         exchange(seconds(second), &mut [("a", &mut a), ("b", &mut b)]);
     }
-    assert_eq!((a.sets().count(), b.sets().count()), (0, 0));
+    assert_eq!((a.sets.len(), b.sets.len()), (0, 0));
     assert_eq!(a.counters().adverts_sent, 1, "what was counted is not forgotten");
     // Made again in the same life, it goes on from where it was.
     create(&mut a, "images", "dog");
@@ -100,7 +102,7 @@ fn strangers_and_junk_change_nothing() {
     assert_eq!(b.counters().refused, before + 2);
     // Damaged: of a set that is not known, so that nobody needs it.
     b.handle_message(seconds(1), &name("a"), &[1, 16, 3, b's', b'e', b't', 0, 0]);
-    assert_eq!(b.sets().count(), 0);
+    assert_eq!(b.sets.len(), 0);
 }
 
 #[test]
@@ -116,6 +118,9 @@ fn no_more_sets_are_passed_on_than_the_limit_says() {
     assert!(b.counters().refused > 0);
     let asked = b.locate(seconds(1), &name("four"), b"key", |search| search);
     assert!(matches!(asked, Err(HostError::TooManySets(2))));
+    let mut c = overlay("c", &["a"], &limit);
+    let _asked = c.locate(seconds(1), &name("one"), b"key", |search| search).unwrap();
+    assert_eq!((c.sets.len(), c.sets().count()), (1, 0), "asked for, and known of nobody");
 }
 
 #[test]
