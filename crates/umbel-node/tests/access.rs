@@ -42,11 +42,13 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("TYPE s", READ),
     ("UMBEL.ADD s a", WRITE),
     ("UMBEL.ADDEX s 60 a", WRITE),
+    ("UMBEL.ANNOUNCE s /a", WRITE),
     ("UMBEL.HAS s a", READ),
     ("UMBEL.HOSTS", READ),
     ("UMBEL.INFO s", READ),
     ("UMBEL.KEYS s 0", READ),
     ("UMBEL.LOCATE s a", READ),
+    ("UMBEL.MATCH s /a", READ),
     ("UMBEL.MISSING s a", READ),
     ("UMBEL.POLICY s", ADMIN),
     ("UMBEL.PUBLISH s", WRITE),
@@ -54,6 +56,7 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("UMBEL.RESERVE t 0.01 100", ADMIN),
     ("UMBEL.SETS", READ),
     ("UMBEL.WHO s a", READ),
+    ("UMBEL.WITHDRAW s /a", WRITE),
 ];
 
 /// All sets of permissions but the empty one, each a user's of that name.

@@ -4,6 +4,7 @@
 //! It looks and does not mend: a folder that a host has open is left to it, a port that answers
 //! is asked who it is.
 
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::process::ExitCode;
@@ -234,8 +235,13 @@ fn examine_ports(settings: &Settings, found: &mut Findings) -> Option<Client> {
             if runs.is_none() && Some(address) == settings.resp {
                 runs = running(address);
             }
+            let is_guarded = settings.users.is_some() || settings.tls.is_some();
             let (state, told) = match (&runs, error.kind()) {
                 (Some(_), std::io::ErrorKind::AddrInUse) => (State::Ok, "a host has it".to_owned()),
+                (None, std::io::ErrorKind::AddrInUse) if is_guarded => {
+                    let told = "taken, by a host that wants a login or TLS or by something else";
+                    (State::Warning, told.to_owned())
+                }
                 _ => (State::Wrong, format!("{error}: choose another, or end what has it")),
             };
             found.add(state, what, format!("{address}: {told}"));
@@ -246,10 +252,17 @@ fn examine_ports(settings: &Settings, found: &mut Findings) -> Option<Client> {
     runs
 }
 
-/// The host that answers at an address.
+/// The host that answers at an address, unless it wants to know who asks.
 fn running(address: SocketAddr) -> Option<Client> {
-    let address = Address::parse(&address.to_string()).ok()?;
-    At::open(&address).connect().ok()
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    stream.write_all(b"PING\r\n").ok()?;
+    let mut answer = [0; 7];
+    stream.read_exact(&mut answer).ok()?;
+    if &answer != b"+PONG\r\n" {
+        return None;
+    }
+    At::open(&Address::parse(&address.to_string()).ok()?).connect().ok()
 }
 
 /// How long a peer may take to answer.

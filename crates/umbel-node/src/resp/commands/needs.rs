@@ -51,11 +51,13 @@ pub(super) static NEEDS: &[(&str, Need)] = &[
     ("TYPE", READ),
     ("UMBEL.ADD", WRITE),
     ("UMBEL.ADDEX", WRITE),
+    ("UMBEL.ANNOUNCE", WRITE),
     ("UMBEL.HAS", READ),
     ("UMBEL.HOSTS", READ),
     ("UMBEL.INFO", READ),
     ("UMBEL.KEYS", READ),
     ("UMBEL.LOCATE", READ),
+    ("UMBEL.MATCH", READ),
     ("UMBEL.MISSING", READ),
     ("UMBEL.POLICY", ADMIN),
     ("UMBEL.PUBLISH", WRITE),
@@ -63,6 +65,7 @@ pub(super) static NEEDS: &[(&str, Need)] = &[
     ("UMBEL.RESERVE", ADMIN),
     ("UMBEL.SETS", READ),
     ("UMBEL.WHO", READ),
+    ("UMBEL.WITHDRAW", WRITE),
 ];
 
 impl Command {
