@@ -40,11 +40,15 @@ impl Host {
     ///     let links = links.iter().copied();
     ///     Host::builder().name(name).set("links", links).local(&network).start()
     /// };
-    /// let (fern, oak, lily) =
-    ///     (host("fern", &["oak"]).await?, host("oak", &["fern", "lily"]).await?, host("lily", &["oak"]).await?);
+    /// let fern = host("fern", &["oak"]).await?;
+    /// let oak = host("oak", &["fern", "lily"]).await?;
+    /// let lily = host("lily", &["oak"]).await?;
     ///
     /// fern.add_key("images", b"cat.png").await?;
-    /// assert_eq!(lily.route("images", b"cat.png", None, None).await?, [["lily", "oak", "fern"]]);
+    /// // Links take a moment to come up.
+    /// while lily.route("images", b"cat.png", None, None).await? != [["lily", "oak", "fern"]] {
+    ///     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    /// }
     /// # for host in [fern, oak, lily] { host.stop().await; }
     /// # Ok(())
     /// # }
