@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use umbel::catalogue::Catalogue as _;
 use umbel::prefix::{self, ParseError};
+use umbel::replica::Name;
 
 use super::keys::{SCRATCH, Scratch};
 use super::{Host, Lifetime};
@@ -122,7 +123,7 @@ impl Host {
             let verdicts = self.confirm(&known, &[key], patience).await;
             let is_own = self.inner.holds(set, &[key]) == [1];
             let holders = verdicts.iter().flat_map(|verdict| &verdict.holders);
-            let found = self.announced(prefix, is_own, holders.map(|host| host.as_str()));
+            let found = self.announced(prefix, is_own, holders.map(Name::as_str));
             if found.is_some() {
                 return Ok(found);
             }
