@@ -164,6 +164,9 @@ struct Held<'a> {
     paths: Option<Vec<Vec<JsonKey<'a>>>>,
 }
 
+/// A prefix, and the hosts that announce it.
+pub(super) type Found<'a> = (&'a [u8], Vec<&'a [u8]>);
+
 /// A name, and its longest announced prefix if there is one.
 #[derive(Serialize)]
 struct Matched<'a> {
@@ -196,11 +199,7 @@ impl Printer {
     }
 
     /// A name with what was found for it: a prefix and its hosts.
-    pub(super) fn matched(
-        &mut self,
-        name: &[u8],
-        found: Option<(&[u8], Vec<&[u8]>)>,
-    ) -> io::Result<()> {
+    pub(super) fn matched(&mut self, name: &[u8], found: Option<Found<'_>>) -> io::Result<()> {
         self.found += u64::from(found.is_some());
         if self.json {
             let (prefix, hosts) = found.unzip();

@@ -6,7 +6,7 @@ use clap::Args;
 use redis::Value;
 use serde::Serialize;
 
-use super::ask::{Printer, found, progress};
+use super::ask::{Found, Printer, found, progress};
 use super::change::{Changed, change};
 use super::keys::Names;
 use super::{Options, set_name};
@@ -157,7 +157,7 @@ impl Match {
 }
 
 /// A prefix and its hosts, or nothing; `None` for what is no answer.
-fn matched(answer: &Value) -> Option<Option<(&[u8], Vec<&[u8]>)>> {
+fn matched(answer: &Value) -> Option<Option<Found<'_>>> {
     match answer {
         Value::Nil => Some(None),
         Value::Array(pair) => {
