@@ -27,6 +27,14 @@ pub enum HostError {
     /// More sets than the host may have.
     #[error("this host has {0} sets already, as many as it may have")]
     TooManySets(usize),
+    /// A plan for a filter that other hosts would refuse.
+    #[error(
+        "this plan takes a filter of more than {most} bits, which hosts refuse: plan for fewer keys or raise limits.filter_bits"
+    )]
+    TooLarge {
+        /// Bits that a filter may have.
+        most: u64,
+    },
     /// A cache is to be asked for keys, but nobody knows where it is.
     #[error("{{advertise}} in 'confirm' needs this host's own setting 'advertise'")]
     NoWayToCache,

@@ -31,6 +31,7 @@ mod locate;
 mod metrics;
 mod missing;
 mod openapi;
+mod origin;
 mod problem;
 mod routes;
 mod server;

@@ -66,7 +66,7 @@ impl From<HostError> for Problem {
             HostError::NotOwn(_) => (StatusCode::NOT_FOUND, "not_own"),
             HostError::SetName => (StatusCode::BAD_REQUEST, "set_name"),
             HostError::KeyLength { .. } => (StatusCode::BAD_REQUEST, "key_length"),
-            HostError::Param(_) => (StatusCode::BAD_REQUEST, "plan"),
+            HostError::Param(_) | HostError::TooLarge { .. } => (StatusCode::BAD_REQUEST, "plan"),
             HostError::NoWayToCache => (StatusCode::BAD_REQUEST, "confirm"),
             HostError::TooManySets(_) => (StatusCode::CONFLICT, "too_many_sets"),
             HostError::Catalogue(_) => (StatusCode::INTERNAL_SERVER_ERROR, "catalogue"),
@@ -141,6 +141,7 @@ impl IntoResponses for Problems {
     fn responses() -> BTreeMap<String, RefOr<Described>> {
         [
             ("400", "What was given cannot be; nothing changed"),
+            ("403", "A web page of another origin asks for a change; nothing changed"),
             ("404", "There is no such set, key or holder"),
             ("409", "This host has as many sets as it may have"),
             ("413", "The body is longer than this host reads at once"),

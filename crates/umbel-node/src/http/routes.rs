@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::{
     App, Limits, bulk, events, fetch, health, hosts, keys, locate, metrics, missing, openapi,
-    problem, sets, who,
+    origin, problem, sets, who,
 };
 
 /// What anybody may ask, so that probes and generators of clients need no password.
@@ -74,6 +74,7 @@ pub(super) fn router(app: App, limits: &Limits, stopped: watch::Receiver<bool>) 
         .layer(DefaultBodyLimit::max(limits.question_bytes))
         .layer(Extension(openapi::Description(description.into())))
         .layer(Extension(stopped))
+        .layer(middleware::from_fn(origin::check))
         .layer(middleware::map_response(problem::from_framework))
         .layer(middleware::from_fn_with_state(metrics, metrics::count))
         .with_state(app)

@@ -228,6 +228,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("[]", 422, "request"),
         (r#"{"capcity":5}"#, 422, "request"),
         (r#"{"capacity":0}"#, 400, "plan"),
+        (r#"{"capacity":100000000000}"#, 400, "plan"),
         (r#"{"capacity":-1}"#, 422, "request"),
         (r#"{"capacity":1e300}"#, 422, "request"),
         (r#"{"expected_hosts":0}"#, 400, "plan"),
@@ -258,7 +259,9 @@ fn objects_are_fetched_where_they_are() {
     fern.send("POST", "/v1/sets/s/keys", b"on fern\nboth\n");
     lily.send("POST", "/v1/sets/s/keys", b"both\nonly/lily\n");
     moss.send("POST", "/v1/sets/s/keys", b"on moss\n");
-    [&fern, &lily, &moss].map(|port| port.send("POST", "/v1/sets/s/publish", b""));
+    for port in [&fern, &lily, &moss] {
+        port.send("POST", "/v1/sets/s/publish", b"");
+    }
     let who = |key: &str| fern.get(&format!("/v1/sets/s/who/{key}")).json()["hosts"].clone();
     eventually("fern has heard of lily's keys", || who("only/lily") == json!(["lily"]));
     eventually("fern has heard of moss's keys", || who("on%20moss") == json!(["moss"]));
