@@ -160,7 +160,7 @@ fn clients() -> Result<(), String> {
     python_tool("schemathesis", "schemathesis", "4.32.5")
 }
 
-/// A package of PyPI's, of this version, in a folder of its own below target/.
+/// A Python package of this version, in a folder of its own below target/.
 fn python_tool(folder: &str, package: &str, version: &str) -> Result<(), String> {
     let works = |program: &str, arguments: &str| {
         let output = Command::new(program).args(arguments.split(' ')).output();

@@ -44,6 +44,14 @@ pub enum HostError {
     /// Nothing was found, and somebody who was asked has not answered.
     #[error("not found, but not everybody who was asked has answered in time: ask again")]
     Unanswered,
+    /// A plan for a filter that other hosts would refuse.
+    #[error(
+        "this plan takes a filter of more than {most} bits, which hosts refuse: plan for fewer keys or raise limits.filter_bits"
+    )]
+    TooLarge {
+        /// Bits that a filter may have.
+        most: u64,
+    },
     /// A cache is to be asked for keys, but nobody knows where it is.
     #[error("{{advertise}} in 'confirm' needs this host's own setting 'advertise'")]
     NoWayToCache,

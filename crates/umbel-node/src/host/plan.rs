@@ -100,6 +100,7 @@ impl Host {
             let lifetime = change.lifetime.or(defaults.lifetime);
             let confirm = change.confirm.as_ref().unwrap_or(&defaults.confirm);
             let plan = change.apply(self.default_plan());
+            self.check_size(&plan)?;
             self.create_planned(&mut state, &name, plan, lifetime, confirm)?;
         } else {
             self.change_own(&mut state, &name, change)?;
@@ -120,6 +121,14 @@ impl Host {
         self.change_own(&mut state, &name, change)?;
         self.inner.wake_if_urgent(&state, &name);
         Ok(self.inner.ticket())
+    }
+
+    /// A filter that every other host would refuse is not built.
+    fn check_size(&self, plan: &SetPlan) -> Result<(), HostError> {
+        let rate = plan.replica_false_positive()?.get();
+        let bits = plan.capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2);
+        let most = self.inner.settings.limits.filter_bits;
+        if bits > most as f64 { Err(HostError::TooLarge { most }) } else { Ok(()) }
     }
 
     /// A cache can be asked only if it is known where it is.
@@ -145,6 +154,7 @@ impl Host {
         if plan == (SetPlan { policy: plan.policy, ..before }) {
             state.engine.set_policy(now, name, plan.policy);
         } else {
+            self.check_size(&plan)?;
             state.engine.replan(now, name, plan)?;
         }
         if let Some(own) = state.own.get_mut(name) {

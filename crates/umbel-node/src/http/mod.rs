@@ -33,6 +33,7 @@ mod locate;
 mod metrics;
 mod missing;
 mod openapi;
+mod origin;
 mod problem;
 mod routes;
 mod server;

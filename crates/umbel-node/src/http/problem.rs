@@ -70,7 +70,7 @@ impl From<HostError> for Problem {
             HostError::InOverlay(_) => (StatusCode::CONFLICT, "in_overlay"),
             HostError::NoOverlay(_) => (StatusCode::CONFLICT, "no_overlay"),
             HostError::Unanswered => (StatusCode::GATEWAY_TIMEOUT, "unanswered"),
-            HostError::Param(_) => (StatusCode::BAD_REQUEST, "plan"),
+            HostError::Param(_) | HostError::TooLarge { .. } => (StatusCode::BAD_REQUEST, "plan"),
             HostError::NoWayToCache => (StatusCode::BAD_REQUEST, "confirm"),
             HostError::TooManySets(_) => (StatusCode::CONFLICT, "too_many_sets"),
             HostError::Catalogue(_) => (StatusCode::INTERNAL_SERVER_ERROR, "catalogue"),
@@ -146,7 +146,7 @@ impl IntoResponses for Problems {
         [
             ("400", "What was given cannot be; nothing changed"),
             ("401", "A bearer token is needed, or this one is nobody's"),
-            ("403", "The token's user has no permission for this"),
+            ("403", "The token's user has no permission for this, or a web page of another origin asks for a change; nothing changed"),
             ("404", "There is no such set, key or holder"),
             ("409", "This host has as many sets as it may have"),
             ("413", "The body is longer than this host reads at once"),

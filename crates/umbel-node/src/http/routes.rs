@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::guard::{Gate, guard};
 use super::{
     App, Limits, bulk, events, fetch, health, hosts, keys, locate, metrics, missing, openapi,
-    problem, sets, who,
+    origin, problem, sets, who,
 };
 use crate::access::Permission;
 
@@ -88,6 +88,7 @@ pub(super) fn router(app: App, limits: &Limits, stopped: watch::Receiver<bool>) 
         .layer(Extension(openapi::Description(description.into())))
         .layer(Extension(stopped))
         .layer(Extension(gate))
+        .layer(middleware::from_fn(origin::check))
         .layer(middleware::map_response(problem::from_framework))
         .layer(middleware::from_fn_with_state(metrics, metrics::count))
         .with_state(app)

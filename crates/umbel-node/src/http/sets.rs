@@ -102,8 +102,11 @@ pub(super) struct Published {
     responses((status = 200, description = "The sets", body = Sets))
 )]
 pub(super) async fn list(State(host): State<Host>) -> Json<Sets> {
-    let sets = host.sets();
-    Json(Sets { sets: sets.iter().filter_map(|set| host.set_info(set).ok()).collect() })
+    // How stale a set is takes a pass over its bits: not on a thread that serves others.
+    let told = tokio::task::spawn_blocking(move || {
+        host.sets().iter().filter_map(|set| host.set_info(set).ok()).collect()
+    });
+    Json(Sets { sets: told.await.unwrap_or_default() })
 }
 
 /// All about one set: items, shape, policy, estimated and measured rates, traffic.

@@ -95,6 +95,21 @@ fn what_is_too_large_is_refused() {
 }
 
 #[test]
+fn a_web_page_of_elsewhere_changes_nothing() {
+    let port = Port::open();
+    let ask = |request: &str| {
+        let mut socket = port.connect();
+        let rest = "host: localhost:7441\r\nconnection: close\r\ncontent-length: 2\r\n\r\nk\n";
+        socket.write_all(format!("{request}{rest}").as_bytes()).unwrap();
+        Answer::read(&mut socket)
+    };
+    let post = "POST /v1/sets/s/keys HTTP/1.1\r\n";
+    ask(&format!("{post}origin: https://evil.example\r\n")).is_problem(403, "origin");
+    port.get("/v1/sets/s").is_problem(404, "no_such_set");
+    assert_eq!(ask(&format!("{post}origin: http://localhost:7441\r\n")).status, 200);
+}
+
+#[test]
 fn what_is_no_http_is_closed() {
     let port = Port::open();
     for bytes in [

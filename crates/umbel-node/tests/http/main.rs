@@ -228,6 +228,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("[]", 422, "request"),
         (r#"{"capcity":5}"#, 422, "request"),
         (r#"{"capacity":0}"#, 400, "plan"),
+        (r#"{"capacity":100000000000}"#, 400, "plan"),
         (r#"{"capacity":-1}"#, 422, "request"),
         (r#"{"capacity":1e300}"#, 422, "request"),
         (r#"{"expected_hosts":0}"#, 400, "plan"),
