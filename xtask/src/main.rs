@@ -13,7 +13,7 @@ usage: cargo xtask <command>
   test    everything CI runs: format, clippy, tests, quick report, doc tests, docs, benches once
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
-  clients the Redis clients that tests use: redis-tools, redis-server, redis-py below target/
+  clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
 
@@ -114,21 +114,28 @@ fn fuzz(seconds: u64) -> Result<(), String> {
 fn clients() -> Result<(), String> {
     ensure_installed("redis-cli", "redis-tools")?;
     ensure_installed("redis-server", "redis-server")?;
+    python_tool("redis-py", "redis", "8.1.0")?;
+    python_tool("schemathesis", "schemathesis", "4.32.5")
+}
+
+/// A package of PyPI's, of this version, in a folder of its own below target/.
+fn python_tool(folder: &str, package: &str, version: &str) -> Result<(), String> {
     let works = |program: &str, arguments: &str| {
         let output = Command::new(program).args(arguments.split(' ')).output();
         output.is_ok_and(|output| output.status.success())
     };
-    let python = "target/redis-py/bin/python";
-    if works(python, "-m pip show --quiet redis") {
+    let python = format!("target/{folder}/bin/python");
+    if works(&python, &format!("-m pip show --quiet {package}")) {
         return Ok(());
     }
-    println!("== installing redis-py into target/redis-py");
+    println!("== installing {package} into target/{folder}");
     ensure_installed("python3", "python3")?;
-    if !works("python3", "-m venv --clear target/redis-py") {
+    let venv = format!("-m venv --clear target/{folder}");
+    if !works("python3", &venv) {
         install("python3-venv");
-        step("a folder for redis-py", command("python3 -m venv --clear target/redis-py"))?;
+        step(&format!("a folder for {package}"), command(&format!("python3 {venv}")))?;
     }
-    step("redis-py", command(&format!("{python} -m pip install --quiet redis==8.1.0")))
+    step(package, command(&format!("{python} -m pip install --quiet {package}=={version}")))
 }
 
 fn command(line: &str) -> Command {

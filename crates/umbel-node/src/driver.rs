@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use umbel::replica::{Destination, Event, Name, Transmit};
 
 use crate::hello::Hello;
-use crate::host::{Happened, Inner, State};
+use crate::host::{Happened, Host, Inner, State};
 use crate::network::{Happening, Reply};
 use crate::question::Question;
 
@@ -110,6 +110,15 @@ impl Driver {
                         to => self.transmit(to, bytes),
                     }
                 }
+            }
+            Some(Question::Holds { set, keys }) if self.inner.asks_its_cache(set) => {
+                let host = Host { inner: Arc::clone(&self.inner) };
+                let set = set.to_owned();
+                let keys: Vec<Vec<u8>> = keys.into_iter().map(<[u8]>::to_vec).collect();
+                self.inner.runtime.spawn(async move {
+                    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+                    reply.send(host.holds(&set, &keys).await);
+                });
             }
             Some(Question::Holds { set, keys }) => reply.send(self.inner.holds(set, &keys)),
             Some(Question::Life { of }) => {

@@ -27,6 +27,9 @@ pub enum HostError {
     /// More sets than the host may have.
     #[error("this host has {0} sets already, as many as it may have")]
     TooManySets(usize),
+    /// A cache is to be asked for keys, but nobody knows where it is.
+    #[error("{{advertise}} in 'confirm' needs this host's own setting 'advertise'")]
+    NoWayToCache,
     /// Numbers outside their ranges.
     #[error(transparent)]
     Param(#[from] ParamError),

@@ -11,6 +11,7 @@
 
 pub mod access;
 mod catalogue;
+mod confirm;
 mod driver;
 mod error;
 mod hello;
@@ -29,6 +30,7 @@ pub mod tls;
 mod value;
 
 pub use catalogue::{OwnCatalogue, Ticket};
+pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
     Addresses, Builder, Change, Coverage, Happened, Host, HostInfo, KeyPage, Lifetime, Readiness,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! question = 0, a message of the replica protocol (a request for a page)
-//!          | 1, set name, keys: which of them do you hold?     answer: a byte 0 or 1 a key
+//!          | 1, set name, keys: which of them do you hold?     answer: a byte a key, 0 no, 1 yes, 2 cannot tell
 //!          | 2, host name: which life of it have you heard of? answer: u64 little-endian
 //! ```
 //!

@@ -26,6 +26,9 @@ pub(crate) struct SetRecord {
     pub(crate) policy: String,
     /// Default lifetime of its keys, in milliseconds.
     pub(crate) lifetime_ms: Option<u64>,
+    /// Whose word counts when a key is confirmed.
+    #[serde(default)]
+    pub(crate) confirm: Option<String>,
 }
 
 pub(crate) const INCARNATION: &[u8] = b"h";

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use umbel::replica::Name;
 
-use super::Host;
 use super::directory::Known;
+use super::{HELD, Host, UNKNOWN};
+use crate::confirm::object_address;
 use crate::error::HostError;
 use crate::question::Question;
 
@@ -55,12 +55,14 @@ impl Host {
         timeout: Option<Duration>,
     ) -> Result<(Vec<String>, bool), HostError> {
         let known = self.find(set)?;
-        let verdicts = self.confirm(&known, &[key], timeout.unwrap_or(PATIENCE)).await;
+        let keys = [key];
+        let others = self.confirm(&known, &keys, timeout.unwrap_or(PATIENCE));
+        let (own, verdicts) = tokio::join!(self.holds(set, &keys), others);
         let mut hosts: Vec<String> = Vec::new();
-        if self.inner.holds(set, &[key]) == [1] {
+        if own == [HELD] {
             hosts.push(self.name().as_str().to_owned());
         }
-        let answered = verdicts.iter().all(|verdict| !verdict.unanswered);
+        let answered = own != [UNKNOWN] && verdicts.iter().all(|verdict| !verdict.unanswered);
         let holders = verdicts.into_iter().flat_map(|verdict| verdict.holders);
         hosts.extend(holders.map(|host| host.as_str().to_owned()));
         Ok((hosts, answered))
@@ -87,11 +89,12 @@ impl Host {
     ) -> Result<(Vec<Vec<u8>>, bool), HostError> {
         let known = self.find(set)?;
         let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        let own = self.inner.holds(set, &borrowed);
-        let absent: Vec<&[u8]> =
-            borrowed.iter().zip(&own).filter(|(_, own)| **own == 0).map(|(key, _)| *key).collect();
+        let own = self.holds(set, &borrowed).await;
+        let absent = borrowed.iter().zip(&own).filter(|(_, own)| **own != HELD);
+        let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
         let verdicts = self.confirm(&known, &absent, PATIENCE).await;
-        let answered = verdicts.iter().all(|verdict| !verdict.unanswered);
+        let answered = own.iter().all(|own| *own != UNKNOWN)
+            && verdicts.iter().all(|verdict| !verdict.unanswered);
         let missing = absent.iter().zip(verdicts).filter(|(_, verdict)| verdict.holders.is_empty());
         Ok((missing.map(|(key, _)| key.to_vec()).collect(), answered))
     }
@@ -109,10 +112,11 @@ impl Host {
         timeout: Option<Duration>,
     ) -> Result<Option<String>, HostError> {
         let known = self.find(set)?;
+        let address = |advertise: &str| object_address(&known.confirm, advertise, set, key);
         if let Some(advertise) = &self.inner.settings.advertise
-            && self.inner.holds(set, &[key]) == [1]
+            && self.holds(set, &[key]).await == [HELD]
         {
-            return Ok(Some(object_address(advertise, key)));
+            return Ok(address(advertise));
         }
         let mut asked = tokio::task::JoinSet::new();
         for (host, _) in self.candidates(&known, &[key]) {
@@ -121,12 +125,12 @@ impl Host {
             let (network, timeout) = (Arc::clone(&self.inner.network), timeout.unwrap_or(PATIENCE));
             asked.spawn(async move {
                 let answer = network.ask(&host, bytes, timeout).await;
-                (answer.as_deref() == Some(&[1])).then_some(advertise)
+                (answer.as_deref() == Some(&[HELD])).then_some(advertise)
             });
         }
         while let Some(answer) = asked.join_next().await {
             if let Ok(Some(advertise)) = answer {
-                return Ok(Some(object_address(&advertise, key)));
+                return Ok(address(&advertise));
             }
         }
         Ok(None)
@@ -157,9 +161,9 @@ impl Host {
             for (index, place) in places.into_iter().enumerate() {
                 let verdict = &mut verdicts[place];
                 match answer.as_ref().map(|answer| answer[index]) {
-                    Some(1) => verdict.holders.push(host.clone()),
+                    Some(HELD) => verdict.holders.push(host.clone()),
+                    Some(UNKNOWN) | None => verdict.unanswered = true,
                     Some(_) => verdict.named_wrong_host = true,
-                    None => verdict.unanswered = true,
                 }
             }
         }
@@ -185,15 +189,6 @@ impl Host {
         });
         candidates
     }
-}
-
-/// What stays as it is in an object's address: what RFC 3986 calls unreserved, and `/`.
-const IN_ADDRESS: &AsciiSet =
-    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
-
-/// Where the object of a key is, at a host whose objects are fetched there.
-fn object_address(advertise: &str, key: &[u8]) -> String {
-    format!("{}/{}", advertise.trim_end_matches('/'), percent_encode(key, IN_ADDRESS))
 }
 
 /// Cuts a list of places into questions that are not too long.

@@ -8,6 +8,7 @@ use umbel::replica::{Name, Replicas};
 
 use super::{Host, Inner, State};
 use crate::catalogue::HostCatalogue;
+use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::huge_rows::HugeRows;
 
@@ -19,6 +20,8 @@ pub(super) struct Known {
     /// The own keys, if this host has the set too.
     pub(super) own: Option<HostCatalogue>,
     pub(super) confirmed: Arc<Confirmed>,
+    /// Whose word counts when this host confirms one of its own keys.
+    pub(super) confirm: Confirm,
 }
 
 /// Lookups whose candidates were asked.
@@ -26,6 +29,10 @@ pub(super) struct Known {
 pub(super) struct Confirmed {
     lookups: AtomicU64,
     wrong: AtomicU64,
+    /// What the cache was asked for, did not hold, and did not answer.
+    asked: AtomicU64,
+    disagreed: AtomicU64,
+    silent: AtomicU64,
 }
 
 impl Confirmed {
@@ -33,6 +40,19 @@ impl Confirmed {
     pub(super) fn count(&self, named_wrong_host: bool) {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         self.wrong.fetch_add(named_wrong_host.into(), Ordering::Relaxed);
+    }
+
+    /// One own claim more that the cache was asked about.
+    #[cfg(feature = "http")]
+    pub(super) fn count_cache(&self, answer: u8) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.disagreed.fetch_add((answer == super::ABSENT).into(), Ordering::Relaxed);
+        self.silent.fetch_add((answer == super::UNKNOWN).into(), Ordering::Relaxed);
+    }
+
+    /// Own claims that the cache was asked about; denied; did not answer.
+    pub(super) fn cache(&self) -> [u64; 3] {
+        [&self.asked, &self.disagreed, &self.silent].map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Lookups, and the share of them that named a wrong host.
@@ -54,7 +74,10 @@ impl Inner {
             let before = old.get(name.as_str());
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
             let (name, replicas) = (name.clone(), Arc::clone(replicas));
-            let known = Known { name, replicas, own, confirmed };
+            let own_set = state.own.get(&name);
+            let confirm = own_set
+                .map_or_else(|| self.live().set.confirm.clone(), |own| own.confirm.clone());
+            let known = Known { name, replicas, own, confirmed, confirm };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }
         drop(old);
@@ -65,7 +88,13 @@ impl Inner {
         self.directory.read().get(set).cloned()
     }
 
-    /// Which of these keys this host holds: for hosts that ask.
+    /// Whether the cache is asked before a key of this set is confirmed.
+    pub(crate) fn asks_its_cache(&self, set: &str) -> bool {
+        self.known(set)
+            .is_some_and(|known| known.own.is_some() && matches!(known.confirm, Confirm::Cache(_)))
+    }
+
+    /// Which of these keys this host holds, as its catalogue says.
     pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
         use umbel::catalogue::Catalogue as _;
         let known = self.known(set);

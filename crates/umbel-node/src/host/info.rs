@@ -37,6 +37,9 @@ pub struct SetInfo {
     pub expected_hosts: Option<u64>,
     /// Seconds that keys live unless told otherwise.
     pub lifetime: Option<f64>,
+    /// Whose word counts when one of the own keys is confirmed: `none` for the catalogue's, or
+    /// how the cache is asked.
+    pub confirm: Option<String>,
     /// Keys that will expire.
     pub expiring: u64,
     /// The published copy's false positive rate, from its fill.
@@ -53,6 +56,12 @@ pub struct SetInfo {
     pub measured_false_positive: Option<f64>,
     /// Lookups that were confirmed by asking.
     pub lookups_confirmed: u64,
+    /// Own claims that this host's cache was asked about.
+    pub cache_asked: u64,
+    /// Own claims that the cache denied; the catalogue was repaired.
+    pub cache_disagreements: u64,
+    /// Own claims that the cache could not be asked about.
+    pub cache_unanswered: u64,
     /// Updates published.
     pub updates_sent: u64,
     /// Their bytes, each counted once.
@@ -186,7 +195,7 @@ impl SetInfo {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        fields!(self: set, own, items, items_everywhere, replicas, capacity, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes)
+        fields!(self: set, own, items, items_everywhere, replicas, capacity, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes)
     }
 }
 

@@ -11,6 +11,8 @@
 //! it was made.
 
 mod ask;
+#[cfg(feature = "http")]
+mod cache;
 mod directory;
 mod happened;
 mod info;
@@ -33,6 +35,7 @@ use umbel::replica::{Engine, Incarnation, Name};
 
 use crate::access::Access;
 use crate::catalogue::{HostCatalogue, Journal, SetNumber, Ticket};
+use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::hello::Hello;
 use crate::huge_rows::HugeRows;
@@ -45,6 +48,12 @@ pub use info::{Coverage, HostInfo, Readiness, SetInfo, Status};
 pub use keys::{KeyPage, Lifetime};
 pub use plan::{Change, Reserve};
 pub use start::Builder;
+
+/// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
+/// Hosts that know two words take the third for "not".
+pub(crate) const ABSENT: u8 = 0;
+pub(crate) const HELD: u8 = 1;
+pub(crate) const UNKNOWN: u8 = 2;
 
 /// A running host. Clones are handles to the same one; it runs until [`Host::stop`].
 #[derive(Debug, Clone)]
@@ -87,6 +96,8 @@ pub(crate) struct Inner {
     pub(crate) hosts_expected: AtomicU64,
     /// Told what happens, if somebody listens.
     pub(crate) happened: tokio::sync::broadcast::Sender<Happened>,
+    #[cfg(feature = "http")]
+    pub(crate) cache: cache::Cache,
     threads: Mutex<Vec<JoinHandle<()>>>,
     /// Told when the host stops, so that its ports close.
     stopped: tokio::sync::watch::Sender<bool>,
@@ -124,6 +135,7 @@ pub(crate) struct State {
 pub(crate) struct OwnSet {
     pub(crate) number: SetNumber,
     lifetime: Option<Duration>,
+    confirm: Confirm,
     pub(crate) lifetimes: Lifetimes,
 }
 
@@ -278,4 +290,13 @@ impl State {
 pub(crate) fn wall_clock_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Without HTTP no cache can be asked: the catalogue's word counts.
+#[cfg(not(feature = "http"))]
+impl Host {
+    #[expect(clippy::unused_async, reason = "with the feature it waits for the cache")]
+    pub(crate) async fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
+        self.inner.holds(set, keys)
+    }
 }

@@ -6,6 +6,7 @@ use umbel::replica::{Name, Policy, SetPlan};
 
 use super::{Host, State};
 use crate::catalogue::Ticket;
+use crate::confirm::Confirm;
 use crate::error::HostError;
 
 /// What a set is reserved for. What is left out stays as it is, or takes the host's default.
@@ -31,13 +32,14 @@ impl From<Reserve> for Change {
             expected_hosts: wanted.expected_hosts,
             policy: wanted.policy,
             lifetime: wanted.lifetime,
+            confirm: None,
         }
     }
 }
 
 /// What is to change of a set's plan; what is left out stays as it is, or takes the host's
 /// default.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Change {
     /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
     pub false_positive: Option<f64>,
@@ -49,6 +51,8 @@ pub struct Change {
     pub policy: Option<Policy>,
     /// How long keys live unless told otherwise.
     pub lifetime: Option<Duration>,
+    /// Whose word counts when one of its keys is confirmed.
+    pub confirm: Option<Confirm>,
 }
 
 impl Change {
@@ -80,13 +84,17 @@ impl Host {
     /// then.
     pub fn make_or_change(&self, set: &str, change: &Change) -> Result<(bool, Ticket), HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
+        self.check_confirm(change)?;
         let mut state = self.inner.state.lock();
         self.inner.check()?;
         let made = state.engine.home(&name).is_none();
         if made {
-            let lifetime = change.lifetime.or(self.inner.live().set.lifetime);
+            let live = self.inner.live();
+            let defaults = &live.set;
+            let lifetime = change.lifetime.or(defaults.lifetime);
+            let confirm = change.confirm.as_ref().unwrap_or(&defaults.confirm);
             let plan = change.apply(self.default_plan());
-            self.create_planned(&mut state, &name, plan, lifetime)?;
+            self.create_planned(&mut state, &name, plan, lifetime, confirm)?;
         } else {
             self.change_own(&mut state, &name, change)?;
         }
@@ -101,10 +109,24 @@ impl Host {
     /// If this host has no such set of its own, a number is out of range, or the catalogue has
     /// failed; nothing changes then.
     pub fn change(&self, set: &str, change: &Change) -> Result<Ticket, HostError> {
+        self.check_confirm(change)?;
         let (name, mut state) = self.own_set(set)?;
         self.change_own(&mut state, &name, change)?;
         self.inner.wake_if_urgent(&state, &name);
         Ok(self.inner.ticket())
+    }
+
+    /// A cache can be asked only if it is known where it is.
+    fn check_confirm(&self, change: &Change) -> Result<(), HostError> {
+        match &change.confirm {
+            Some(Confirm::Cache(_)) if !cfg!(feature = "http") => Err(HostError::NoWayToCache),
+            Some(Confirm::Cache(template))
+                if template.needs_advertise() && self.inner.settings.advertise.is_none() =>
+            {
+                Err(HostError::NoWayToCache)
+            }
+            _ => Ok(()),
+        }
     }
 
     fn change_own(&self, state: &mut State, name: &Name, change: &Change) -> Result<(), HostError> {
@@ -120,6 +142,12 @@ impl Host {
         }
         if let Some(own) = state.own.get_mut(name) {
             own.lifetime = change.lifetime.or(own.lifetime);
+            if let Some(confirm) = &change.confirm {
+                own.confirm.clone_from(confirm);
+            }
+        }
+        if change.confirm.is_some() {
+            self.inner.refresh_directory(state);
         }
         self.remember(state, name);
         Ok(())

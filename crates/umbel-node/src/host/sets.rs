@@ -13,6 +13,7 @@ use super::{Host, HostInfo, OwnSet, SetInfo, State, Status};
 use crate::catalogue::{
     FolderCatalogue, HostCatalogue, OwnCatalogue, SetNumber, SetRecord, Ticket,
 };
+use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::lifetimes::Lifetimes;
 
@@ -63,8 +64,10 @@ impl Host {
     /// Makes an own set with the host's defaults.
     pub(super) fn create(&self, state: &mut State, set: &str) -> Result<Name, HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
-        let (plan, lifetime) = (self.default_plan(), self.inner.live().set.lifetime);
-        self.create_planned(state, &name, plan, lifetime)?;
+        let live = self.inner.live();
+        let defaults = &live.set;
+        let plan = self.default_plan();
+        self.create_planned(state, &name, plan, defaults.lifetime, &defaults.confirm)?;
         Ok(name)
     }
 
@@ -85,6 +88,7 @@ impl Host {
         name: &Name,
         plan: SetPlan,
         lifetime: Option<Duration>,
+        confirm: &Confirm,
     ) -> Result<(), HostError> {
         let most = self.inner.settings.limits.sets;
         if state.own.len() >= most {
@@ -101,6 +105,10 @@ impl Host {
             }
         };
         self.own_catalogue(state, name, plan, lifetime, catalogue)?;
+        if let Some(own) = state.own.get_mut(name).filter(|own| own.confirm != *confirm) {
+            own.confirm.clone_from(confirm);
+            self.inner.refresh_directory(state);
+        }
         self.remember(state, name);
         Ok(())
     }
@@ -117,7 +125,8 @@ impl Host {
         state.engine.create(self.inner.now(), name, plan, catalogue)?;
         let number = SetNumber(state.next_number);
         state.next_number += 1;
-        let own = OwnSet { number, lifetime, lifetimes: Lifetimes::default() };
+        let confirm = self.inner.live().set.confirm.clone();
+        let own = OwnSet { number, lifetime, confirm, lifetimes: Lifetimes::default() };
         state.own.insert(name.clone(), own);
         self.inner.refresh_directory(state);
         Ok(())
@@ -155,11 +164,16 @@ impl Host {
             self.own_catalogue(&mut state, &name, plan, lifetime, catalogue)?;
             if let Some(own) = state.own.get_mut(&name) {
                 own.number = record.number;
+                // Of a record that is older than this: as the host's settings say.
+                if let Some(confirm) = &record.confirm {
+                    own.confirm = confirm.parse().map_err(|_| damaged("confirmation"))?;
+                }
                 for (key, at) in journal.lifetimes(record.number) {
                     own.lifetimes.set(&key, Some(at));
                 }
             }
             state.next_number = state.next_number.max(record.number.0 + 1);
+            self.inner.refresh_directory(&state);
         }
         journal.check()
     }
@@ -179,6 +193,7 @@ impl Host {
             expected_hosts: plan.expected_hosts,
             policy: home.policy().to_string(),
             lifetime_ms: own.lifetime.map(|time| time.as_millis() as u64),
+            confirm: Some(own.confirm.to_string()),
         };
         journal.put_set(name.as_str(), &record);
     }
@@ -213,6 +228,7 @@ impl Host {
         if let Some(own) = state.own.get(name) {
             info.lifetime = own.lifetime.map(seconds);
             info.expiring = own.lifetimes.len() as u64;
+            info.confirm = Some(own.confirm.to_string());
         }
         info.items_everywhere = info.items;
         let (mut members, mut denied) = (0, 0);
@@ -228,6 +244,8 @@ impl Host {
         info.measured_miss = (members > 0).then(|| denied as f64 / members as f64);
         if let Some(known) = self.inner.known(name.as_str()) {
             (info.lookups_confirmed, info.measured_false_positive) = known.confirmed.rate();
+            [info.cache_asked, info.cache_disagreements, info.cache_unanswered] =
+                known.confirmed.cache();
             info.replica_bytes = known.replicas.memory_bytes();
         }
         info

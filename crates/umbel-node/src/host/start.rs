@@ -342,6 +342,8 @@ fn assemble(
         Some((journal, thread)) => (Some(journal), vec![thread]),
         None => (None, Vec::new()),
     };
+    #[cfg(feature = "http")]
+    let cache = super::cache::Cache::new(settings.limits.confirms, settings.timing.confirm);
     let addresses = Addresses { listen: joined.listen, ..Addresses::default() };
     let Guards { access, certificates, seen } = guards;
     let alone = settings.peers.is_empty();
@@ -381,6 +383,8 @@ fn assemble(
             hosts_known: AtomicU64::new(1),
             hosts_expected: AtomicU64::new(1),
             happened: tokio::sync::broadcast::channel(Happened::KEPT).0,
+            #[cfg(feature = "http")]
+            cache,
             threads: Mutex::new(threads),
             stopped: tokio::sync::watch::channel(false).0,
             addresses: Mutex::new(addresses),

@@ -56,7 +56,7 @@ pub(super) struct LineError {
 #[utoipa::path(
     post, path = "/v1/sets/{set}/keys", operation_id = "add_keys", tag = "keys",
     params(SetPath, AddQuery),
-    request_body(content = String, content_type = "text/plain", description = "A key a line"),
+    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
     responses((status = 200, description = "What became of the lines", body = Loaded), Problems)
 )]
 pub(super) async fn add(
@@ -75,7 +75,7 @@ pub(super) async fn add(
 #[utoipa::path(
     post, path = "/v1/sets/{set}/keys:remove", operation_id = "remove_keys", tag = "keys",
     params(SetPath, EncodingQuery),
-    request_body(content = String, content_type = "text/plain", description = "A key a line"),
+    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
     responses((status = 200, description = "What became of the lines", body = Loaded), Problems)
 )]
 pub(super) async fn remove(

@@ -11,11 +11,11 @@ use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::{Stream, StreamExt as _, future};
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError::Lagged;
 
-use crate::Host;
+use crate::{Happened, Host};
 
 /// How often a stream without events says that it is still there.
 const STILL_HERE: Duration = Duration::from_secs(15);
@@ -33,7 +33,18 @@ pub(super) async fn events(
     State(host): State<Host>,
     Extension(stopped): Extension<watch::Receiver<bool>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let events = BroadcastStream::new(host.happenings()).filter_map(|happened| {
+    let events = told(host.happenings());
+    let stop = async move {
+        let mut stopped = stopped;
+        let _ = stopped.wait_for(|stopped| *stopped).await;
+    };
+    let events = events.map(Ok).take_until(Box::pin(stop));
+    Sse::new(events).keep_alive(KeepAlive::new().interval(STILL_HERE))
+}
+
+/// What a receiver hears, as it is sent.
+fn told(happenings: broadcast::Receiver<Happened>) -> impl Stream<Item = Event> {
+    BroadcastStream::new(happenings).filter_map(|happened| {
         future::ready(match happened {
             Ok(happened) => Event::default().event(happened.name()).json_data(&happened).ok(),
             Err(Lagged(missed)) => {
@@ -41,11 +52,25 @@ pub(super) async fn events(
                 Event::default().event("skipped").json_data(missed).ok()
             }
         })
-    });
-    let stop = async move {
-        let mut stopped = stopped;
-        let _ = stopped.wait_for(|stopped| *stopped).await;
-    };
-    let events = events.map(Ok).take_until(Box::pin(stop));
-    Sse::new(events).keep_alive(KeepAlive::new().interval(STILL_HERE))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_slow_reader_is_told_how_many_events_it_missed() {
+        let (tell, happenings) = broadcast::channel(Happened::KEPT);
+        for _ in 0..Happened::KEPT + 7 {
+            tell.send(Happened::HostUp { host: "lily".into() }).unwrap();
+        }
+        drop(tell);
+        let events: Vec<String> =
+            told(happenings).map(|event| format!("{event:?}")).collect().await;
+        assert_eq!(events.len(), 1 + Happened::KEPT);
+        assert!(events[0].contains("skipped"), "{}", events[0]);
+        assert!(events[0].contains("{\\\"events\\\":7}"), "{}", events[0]);
+        assert!(events[1].contains("host_up"), "{}", events[1]);
+    }
 }

@@ -111,8 +111,8 @@ pub(super) struct KeyPath {
     #[param(min_length = 1, max_length = 255, pattern = r"^[!-~]+$", example = "images")]
     pub(super) set: String,
     /// The key: any bytes, percent-encoded; with `encoding=base64`, base64 with the URL's
-    /// alphabet. A `/` may be written as it is.
-    #[param(rename = "key", value_type = String, min_length = 1, max_length = 32768, example = "cat.png")]
+    /// alphabet. A `/` may be written as it is. At most 32 KiB.
+    #[param(rename = "key", value_type = String, min_length = 1, example = "cat.png")]
     pub(super) written: Vec<u8>,
 }
 

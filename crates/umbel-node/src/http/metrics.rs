@@ -12,7 +12,9 @@ use axum::http::header;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, text};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeLabelSet, EncodeMetric as _, MetricEncoder, text,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::Family;
@@ -191,6 +193,9 @@ const SET: &[Fact] = &[
     ("measured_miss", "Share of other hosts' named members that their replicas here denied", G),
     ("measured_false_positive", "Share of confirmed lookups that named a wrong host", G),
     ("lookups_confirmed", "Lookups that were confirmed by asking", C),
+    ("cache_asked", "Own claims that this host's cache was asked about", C),
+    ("cache_disagreements", "Own claims that the cache denied; the catalogue was repaired", C),
+    ("cache_unanswered", "Own claims that the cache could not be asked about", C),
     ("updates_sent", "Updates published", C),
     ("bytes_sent", "Bytes of updates published, each counted once", C),
     ("full_broadcast_bytes", "What the same updates would have cost as whole filters", C),
@@ -224,16 +229,24 @@ fn table(
         let metric_type = if *counted == C { MetricType::Counter } else { MetricType::Gauge };
         let full = format!("{kind}_{name}");
         let mut metric = encoder.encode_descriptor(&full, help, None, metric_type)?;
-        for (thing, number) in known {
-            let labels: Vec<(&str, &str)> = label.iter().map(|label| (*label, thing)).collect();
-            let series = metric.encode_family(&labels)?;
-            match counted {
-                Kind::Counter => ConstCounter::new(number).encode(series)?,
-                Kind::Gauge => ConstGauge::new(number).encode(series)?,
+        let Some(label) = label else {
+            if let Some((_, number)) = known.last() {
+                one(metric, *counted, number)?;
             }
+            continue;
+        };
+        for (thing, number) in known {
+            one(metric.encode_family(&[(label, thing)])?, *counted, number)?;
         }
     }
     Ok(())
+}
+
+fn one(encoder: MetricEncoder<'_>, kind: Kind, number: f64) -> fmt::Result {
+    match kind {
+        Kind::Counter => ConstCounter::new(number).encode(encoder),
+        Kind::Gauge => ConstGauge::new(number).encode(encoder),
+    }
 }
 
 /// A fact as a number, if it is one.
@@ -253,7 +266,7 @@ mod tests {
 
     #[test]
     fn every_number_of_a_set_is_told() {
-        let texts = ["set", "policy"];
+        let texts = ["set", "policy", "confirm"];
         let fields = SetInfo::default().fields();
         let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
         for name in names.iter().filter(|name| !texts.contains(name)) {

@@ -26,7 +26,7 @@ pub(super) struct Missing {
 /// counts as not holding, and makes the answer incomplete.
 #[utoipa::path(
     post, path = "/v1/sets/{set}/missing", tag = "questions", params(SetPath, EncodingQuery),
-    request_body(content = String, content_type = "text/plain", description = "A key a line"),
+    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
     responses((status = 200, description = "Keys that no host holds", body = Missing), Problems)
 )]
 pub(super) async fn missing(

@@ -67,6 +67,7 @@ impl From<HostError> for Problem {
             HostError::SetName => (StatusCode::BAD_REQUEST, "set_name"),
             HostError::KeyLength { .. } => (StatusCode::BAD_REQUEST, "key_length"),
             HostError::Param(_) => (StatusCode::BAD_REQUEST, "plan"),
+            HostError::NoWayToCache => (StatusCode::BAD_REQUEST, "confirm"),
             HostError::TooManySets(_) => (StatusCode::CONFLICT, "too_many_sets"),
             HostError::Catalogue(_) => (StatusCode::INTERNAL_SERVER_ERROR, "catalogue"),
             HostError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
@@ -148,16 +149,21 @@ impl IntoResponses for Problems {
             ("415", "The body is of another media type than this route reads"),
             ("422", "The body is JSON, but not what this route reads; nothing changed"),
             ("429", "Too many tokens from there were wrong"),
+            ("431", "The request's line and headers are longer than this host reads"),
             ("500", "The catalogue failed: what was asked for may be lost"),
             ("503", "The host is stopping, or serves as many clients as it may"),
         ]
-        .map(|(status, what)| (status.to_owned(), RefOr::T(described(what))))
+        .map(|(status, what)| (status.to_owned(), RefOr::T(described(status, what))))
         .into()
     }
 }
 
-fn described(what: &str) -> Described {
+fn described(status: &str, what: &str) -> Described {
+    let response = ResponseBuilder::new().description(what);
+    if status == "431" {
+        // Said before any route is known: there is no body.
+        return response.build();
+    }
     let schema = Ref::from_schema_name("Problem");
-    let content = ContentBuilder::new().schema(Some(schema)).build();
-    ResponseBuilder::new().description(what).content(MEDIA_TYPE, content).build()
+    response.content(MEDIA_TYPE, ContentBuilder::new().schema(Some(schema)).build()).build()
 }

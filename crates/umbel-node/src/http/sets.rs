@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::key_text::SetPath;
@@ -27,10 +27,10 @@ pub(super) struct Plan {
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.01)]
     false_positive: Option<f64>,
     /// Keys that this host will hold.
-    #[schema(minimum = 1, example = 100_000)]
+    #[schema(minimum = 1, maximum = 1_099_511_627_776_u64, example = 100_000)]
     capacity: Option<u64>,
     /// Hosts that the rate is shared among.
-    #[schema(minimum = 1, example = 32)]
+    #[schema(minimum = 1, maximum = 1_000_000, example = 32)]
     expected_hosts: Option<u32>,
     /// When replicas are too stale.
     #[schema(example = "miss:0.01,ghost=0.05")]
@@ -38,6 +38,21 @@ pub(super) struct Plan {
     /// Seconds that keys live unless told otherwise.
     #[schema(minimum = 0.001, maximum = 1_000_000_000.0, example = 86_400)]
     lifetime: Option<f64>,
+    /// Whose word counts when one of its keys is confirmed: `none` for the catalogue's, or how
+    /// the cache itself is asked.
+    #[schema(example = "HEAD {advertise}/{key}")]
+    confirm: Option<String>,
+}
+
+/// A plan as it is sent. Without this an array would be taken too, as the fields in turn.
+#[derive(Debug)]
+pub(super) struct Sent(Plan);
+
+impl<'de> Deserialize<'de> for Sent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = serde_json::Map::deserialize(deserializer)?;
+        Plan::deserialize(object).map(Self).map_err(serde::de::Error::custom)
+    }
 }
 
 impl Plan {
@@ -46,8 +61,15 @@ impl Plan {
         let policy = policy.map_err(|error: umbel::replica::PolicyError| {
             Problem::bad("policy", error.to_string())
         })?;
-        if self.capacity == Some(0) || self.expected_hosts == Some(0) {
-            return Err(Problem::bad("plan", "capacity and expected_hosts are at least 1"));
+        let confirm = self.confirm.as_deref().map(str::parse).transpose();
+        let confirm = confirm.map_err(|error: crate::ConfirmError| {
+            Problem::bad("confirm", format!("confirm: {error}"))
+        })?;
+        if self.capacity.is_some_and(|keys| !(1..=1 << 40).contains(&keys)) {
+            return Err(Problem::bad("plan", "capacity is a whole number from 1 to 2^40"));
+        }
+        if self.expected_hosts.is_some_and(|hosts| !(1..=1_000_000).contains(&hosts)) {
+            return Err(Problem::bad("plan", "expected_hosts is a whole number from 1 to 1000000"));
         }
         Ok(Change {
             false_positive: self.false_positive,
@@ -55,6 +77,7 @@ impl Plan {
             expected_hosts: self.expected_hosts,
             policy,
             lifetime: self.lifetime.map(seconds).transpose()?,
+            confirm,
         })
     }
 }
@@ -106,7 +129,7 @@ pub(super) async fn get(
 pub(super) async fn put(
     State(host): State<Host>,
     SetPath { set }: SetPath,
-    Json(plan): Json<Plan>,
+    Json(Sent(plan)): Json<Sent>,
 ) -> Result<(StatusCode, Json<SetInfo>), Problem> {
     let (made, ticket) = host.make_or_change(&set, &plan.change()?)?;
     host.settled(ticket).await?;
@@ -122,7 +145,7 @@ pub(super) async fn put(
 pub(super) async fn patch(
     State(host): State<Host>,
     SetPath { set }: SetPath,
-    Json(plan): Json<Plan>,
+    Json(Sent(plan)): Json<Sent>,
 ) -> Result<Json<SetInfo>, Problem> {
     let ticket = host.change(&set, &plan.change()?)?;
     host.settled(ticket).await?;

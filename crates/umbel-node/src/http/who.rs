@@ -67,7 +67,7 @@ pub(super) async fn one(
 /// The hosts that may hold many keys, a line each, from memory.
 #[utoipa::path(
     post, path = "/v1/sets/{set}/who", operation_id = "who_many", tag = "questions", params(SetPath, EncodingQuery),
-    request_body(content = String, content_type = "text/plain", description = "A key a line"),
+    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
     responses((status = 200, description = "Hosts that may hold them", body = ManyCandidates), Problems)
 )]
 pub(super) async fn many(

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use umbel::Seed;
 
+use crate::Confirm;
+
 use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
@@ -106,6 +108,7 @@ impl Draft {
         };
         self.check_exposure(&settings)?;
         self.check_peers(&settings)?;
+        self.check_confirm(&settings)?;
         Ok(settings)
     }
 
@@ -190,6 +193,7 @@ impl Draft {
             expected_hosts: self.one("set.expected_hosts", value::expected_hosts)?,
             policy: self.one("set.policy", value::policy)?,
             lifetime: self.one("set.lifetime", value::lifetime)?,
+            confirm: self.one("set.confirm", value::confirm)?,
         })
     }
 
@@ -201,6 +205,7 @@ impl Draft {
             reply_bytes: self.one("limits.reply_bytes", value::large)?,
             http_connections: self.one("limits.http_connections", value::some)?,
             http_header_bytes: self.one("limits.http_header_bytes", value::buffer)?,
+            confirms: self.one("limits.confirms", value::some)?,
             http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
@@ -216,9 +221,27 @@ impl Draft {
             ready: self.one("timing.ready", value::seconds)?,
             reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
+            confirm: self.one("timing.confirm", value::seconds)?,
             http_header: self.one("timing.http_header", value::seconds)?,
             http_idle: self.one("timing.http_idle", value::seconds)?,
         })
+    }
+
+    /// A cache can be asked only if it is known where it is.
+    fn check_confirm(&self, settings: &Settings) -> Result<(), SettingsError> {
+        match &settings.set.confirm {
+            Confirm::Cache(template)
+                if template.needs_advertise() && settings.advertise.is_none() =>
+            {
+                Err(SettingsError::Value {
+                    origin: self.origin("set.confirm"),
+                    key: "set.confirm",
+                    range: "{advertise} in it needs the key advertise".to_owned(),
+                    given: format!("'{}'", settings.set.confirm),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// What only all values together show: who could reach this host.

@@ -25,11 +25,14 @@ use umbel::replica::{Name, Policy};
 use umbel::{HashId, KeyHasher, Rate, Seed};
 use umbel_store::Durability;
 
+use crate::Confirm;
+
 pub use draft::{Draft, Shown};
 pub use error::SettingsError;
 pub use key::{KEYS, Key, Kind};
 pub use layer::{Layer, Origin};
 pub use template::template;
+#[cfg(feature = "zenoh")]
 pub(crate) use value::peer_line;
 
 /// The whole configuration of a host, checked.
@@ -234,6 +237,8 @@ pub struct SetPlan {
     pub policy: Policy,
     /// When a key leaves on its own; `None`: never.
     pub lifetime: Option<Duration>,
+    /// Whose word counts when a key is confirmed.
+    pub confirm: Confirm,
 }
 
 /// What is refused beyond.
@@ -254,6 +259,8 @@ pub struct Limits {
     pub http_header_bytes: usize,
     /// Bytes of an HTTP question about many keys.
     pub http_question_bytes: usize,
+    /// Objects that this host's cache is asked for at once.
+    pub confirms: usize,
     /// Sets of this host, and of each other host.
     pub sets: usize,
     /// Most bits accepted of another host's set, all components together.
@@ -278,6 +285,8 @@ pub struct Timing {
     pub reload: Duration,
     /// How long a stop may take.
     pub stop: Duration,
+    /// How long this host's cache may take to confirm keys.
+    pub confirm: Duration,
     /// From the first byte of an HTTP request to the end of its headers.
     pub http_header: Duration,
     /// How long an HTTP connection may be without a byte in either direction.

@@ -9,6 +9,7 @@ use umbel::replica::{Name, Policy};
 use umbel_store::Durability;
 
 use super::{Endpoint, LogFormat};
+use crate::Confirm;
 
 /// Bytes that the name of a host or cluster may have.
 const LONGEST_NAME: usize = 64;
@@ -91,6 +92,7 @@ pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
 }
 
 /// A line of a file of peers: a peer, or the name alone of a host that connects by itself.
+#[cfg(feature = "zenoh")]
 pub(crate) fn peer_line(text: &str) -> Result<(Option<Name>, Option<Endpoint>), String> {
     if !text.contains([':', '=', '/']) {
         return name(text).map(|name| (Some(name), None));
@@ -157,6 +159,14 @@ pub(super) fn lifetime(text: &str) -> Result<Option<Duration>, String> {
         return Ok(None);
     }
     seconds(text).map(Some).map_err(|range| format!("'none' is needed, or {range}"))
+}
+
+pub(super) fn confirm(text: &str) -> Result<Confirm, String> {
+    let confirm = text.parse().map_err(|error: crate::ConfirmError| error.to_string())?;
+    if matches!(confirm, Confirm::Cache(_)) && !cfg!(feature = "http") {
+        return Err("'none' is needed: this program was built without HTTP".to_owned());
+    }
+    Ok(confirm)
 }
 
 pub(super) fn some(text: &str) -> Result<usize, String> {

@@ -1,0 +1,187 @@
+//! Whose word counts when a claim is confirmed: the catalogue's, or that of the cache whose
+//! objects it lists.
+//!
+//! ```text
+//! none                                  the catalogue's
+//! [HEAD|GET] URL                        the cache's: 2xx, it holds the object; 404 or 410, it does not
+//! ```
+//!
+//! In the URL `{advertise}` stands for where the host's objects are fetched, `{set}` for the
+//! set, `{key}` for the key with everything encoded but letters, digits and `-._~/`, and
+//! `{key64}` for the key in base64 with the URL's alphabet.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+
+/// Whose word counts.
+///
+/// ```
+/// use umbel_node::Confirm;
+///
+/// let confirm: Confirm = "HEAD {advertise}/objects/{key}".parse()?;
+/// let Confirm::Cache(template) = &confirm else { unreachable!() };
+/// let url = template.url("http://cache-1:8080", "images", b"cat 1.png");
+/// assert_eq!(url.as_deref(), Some("http://cache-1:8080/objects/cat%201.png"));
+/// # Ok::<(), umbel_node::ConfirmError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Confirm {
+    /// The catalogue's.
+    #[default]
+    Catalogue,
+    /// That of the cache itself, asked over HTTP.
+    Cache(Template),
+}
+
+/// How a cache is asked for an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    /// Whether it is asked for the object itself, since it does not know `HEAD`.
+    whole: bool,
+    url: Arc<str>,
+}
+
+/// Why a text says nothing of the kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "'none' is needed, or a URL with {{key}} or {{key64}}, such as 'HEAD {{advertise}}/{{key}}', of at most 255 bytes"
+)]
+pub struct ConfirmError;
+
+const PLACES: [&str; 4] = ["{advertise}", "{set}", "{key}", "{key64}"];
+
+impl FromStr for Confirm {
+    type Err = ConfirmError;
+
+    fn from_str(text: &str) -> Result<Self, ConfirmError> {
+        if text == "none" {
+            return Ok(Self::Catalogue);
+        }
+        let (method, url) = text.split_once(' ').unwrap_or(("HEAD", text));
+        let bare = PLACES.iter().fold(url.to_owned(), |url, place| url.replace(place, ""));
+        let scheme = ["{advertise}", "http://", "https://"];
+        let sound = matches!(method, "HEAD" | "GET")
+            && scheme.iter().any(|scheme| url.starts_with(scheme))
+            && (url.contains("{key}") || url.contains("{key64}"))
+            && !bare.contains(['{', '}'])
+            && url.len() <= 255
+            && url.chars().all(|c| c.is_ascii_graphic());
+        let template = Template { whole: method == "GET", url: url.into() };
+        if sound { Ok(Self::Cache(template)) } else { Err(ConfirmError) }
+    }
+}
+
+impl fmt::Display for Confirm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Catalogue => f.write_str("none"),
+            Self::Cache(Template { whole, url }) => {
+                write!(f, "{} {url}", if *whole { "GET" } else { "HEAD" })
+            }
+        }
+    }
+}
+
+impl Template {
+    /// Whether the cache is asked for the object itself and not for its headers alone.
+    #[must_use]
+    pub const fn asks_for_the_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// Whether it says where the cache is only together with the host's `advertise`.
+    #[must_use]
+    pub fn needs_advertise(&self) -> bool {
+        self.url.contains("{advertise}")
+    }
+
+    /// The address of an object; `None` for a key that would lead out of the folder it stands
+    /// in, with a part that is `.` or `..`.
+    #[must_use]
+    pub fn url(&self, advertise: &str, set: &str, key: &[u8]) -> Option<String> {
+        let leads_out = |part: &[u8]| part == b"." || part == b"..";
+        if self.url.contains("{key}") && key.split(|byte| *byte == b'/').any(leads_out) {
+            return None;
+        }
+        let text = |bytes| percent_encode(bytes, IN_ADDRESS).to_string();
+        // The host's own words first, so that nothing in a key is taken for a place.
+        let url = self.url.replace("{advertise}", advertise.trim_end_matches('/'));
+        let url = url.replace("{set}", &text(set.as_bytes()));
+        let url = url.replace("{key64}", &URL_SAFE_NO_PAD.encode(key));
+        Some(url.replace("{key}", &text(key)))
+    }
+}
+
+/// What stays as it is in an address: what RFC 3986 calls unreserved, and `/`.
+const IN_ADDRESS: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// Where the object of a key is, at a host whose objects are fetched there.
+pub(crate) fn object_address(
+    confirm: &Confirm,
+    advertise: &str,
+    set: &str,
+    key: &[u8],
+) -> Option<String> {
+    match confirm {
+        Confirm::Cache(template) if template.needs_advertise() => template.url(advertise, set, key),
+        _ => {
+            let template = Template { whole: false, url: "{advertise}/{key}".into() };
+            template.url(advertise, set, key)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_and_written_back() {
+        for (text, written) in [
+            ("none", "none"),
+            ("HEAD {advertise}/{key}", "HEAD {advertise}/{key}"),
+            ("{advertise}/{key}", "HEAD {advertise}/{key}"),
+            ("GET https://cache/{set}?o={key64}", "GET https://cache/{set}?o={key64}"),
+        ] {
+            assert_eq!(text.parse::<Confirm>().unwrap().to_string(), written);
+        }
+        let long = format!("http://a/{{key}}{}", "x".repeat(255));
+        for text in [
+            "",
+            "HEAD",
+            "HEAD {advertise}",
+            "PUT {advertise}/{key}",
+            "ftp://a/{key}",
+            "a/{key}",
+            "http://a/{key}/{what}",
+            "http://a b/{key}",
+            "http://a/{key}\n",
+            &long,
+        ] {
+            assert_eq!(text.parse::<Confirm>(), Err(ConfirmError), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_cannot_change_what_is_asked() {
+        let template = |text: &str| match text.parse().unwrap() {
+            Confirm::Cache(template) => template,
+            Confirm::Catalogue => unreachable!(),
+        };
+        let by_key = template("{advertise}/o/{set}/{key}");
+        let url = |key: &[u8]| by_key.url("http://a/", "s s", key);
+        assert_eq!(url(b"x/y").as_deref(), Some("http://a/o/s%20s/x/y"));
+        assert_eq!(url(b"a?b#c{key}").as_deref(), Some("http://a/o/s%20s/a%3Fb%23c%7Bkey%7D"));
+        for key in [&b".."[..], b"../secret", b"a/../b", b"."] {
+            assert_eq!(url(key), None, "{key:?}");
+        }
+        let by_64 = template("http://c/{key64}");
+        assert_eq!(by_64.url("", "s", b"../\xff").as_deref(), Some("http://c/Li4v_w"));
+    }
+}
