@@ -75,8 +75,8 @@ impl Inner {
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
             let (name, replicas) = (name.clone(), Arc::clone(replicas));
             let own_set = state.own.get(&name);
-            let confirm = own_set
-                .map_or_else(|| self.live().set.confirm.clone(), |own| own.confirm.clone());
+            let confirm =
+                own_set.map_or_else(|| self.live().set.confirm.clone(), |own| own.confirm.clone());
             let known = Known { name, replicas, own, confirmed, confirm };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }
