@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context;
-use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use umbel_node::Host;
 
 use super::measure::{self, Load, Measured};
@@ -89,6 +89,8 @@ async fn host(folder: Option<&Path>) -> anyhow::Result<(Host, u16)> {
 /// An authority and a certificate for loopback.
 fn certify(folder: &Path) -> anyhow::Result<()> {
     let mut authority = CertificateParams::default();
+    // Unlike the host's: what has issued itself is believed by nobody.
+    authority.distinguished_name.push(DnType::CommonName, "authority");
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority_key = KeyPair::generate()?;
     std::fs::write(folder.join("ca.pem"), authority.self_signed(&authority_key)?.pem())?;

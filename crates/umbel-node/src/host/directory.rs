@@ -76,8 +76,8 @@ impl Inner {
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
             let (name, replicas) = (name.clone(), replicas.cloned());
             let own_set = state.own.get(&name);
-            let confirm = own_set
-                .map_or_else(|| self.settings.set.confirm.clone(), |own| own.confirm.clone());
+            let confirm =
+                own_set.map_or_else(|| self.live().set.confirm.clone(), |own| own.confirm.clone());
             let known = Known { name, replicas, own, confirmed, confirm };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }

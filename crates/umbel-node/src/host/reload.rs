@@ -7,7 +7,9 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::SystemTime;
+#[cfg(feature = "zenoh")]
+use std::time::{Duration, Instant};
 
 use super::Host;
 use crate::settings::Settings;
@@ -16,6 +18,7 @@ use crate::settings::Settings;
 use crate::network::{Endpoints, peers::Peers};
 
 /// From one lookup of a name to the next.
+#[cfg(feature = "zenoh")]
 const LOOK_UP: Duration = Duration::from_secs(10);
 
 /// How a file looks from outside.
@@ -25,6 +28,7 @@ type Stamp = Option<(SystemTime, u64)>;
 #[derive(Debug)]
 pub(super) struct Seen {
     stamps: HashMap<PathBuf, Stamp>,
+    #[cfg(feature = "zenoh")]
     looked_up: Instant,
     #[cfg(feature = "zenoh")]
     links: Option<Links>,
@@ -43,6 +47,7 @@ impl Seen {
     pub(super) fn new(settings: &Settings) -> Self {
         let mut seen = Self {
             stamps: HashMap::new(),
+            #[cfg(feature = "zenoh")]
             looked_up: Instant::now(),
             #[cfg(feature = "zenoh")]
             links: None,

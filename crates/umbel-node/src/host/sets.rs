@@ -126,7 +126,7 @@ impl Host {
         state.engine.create(self.inner.now(), name, plan, catalogue)?;
         let number = SetNumber(state.next_number);
         state.next_number += 1;
-        let confirm = self.inner.settings.set.confirm.clone();
+        let confirm = self.inner.live().set.confirm.clone();
         let own = OwnSet { number, lifetime, confirm, lifetimes: Lifetimes::default() };
         state.own.insert(name.clone(), own);
         self.inner.refresh_directory(state);

@@ -35,6 +35,7 @@ pub use layer::{Layer, Origin};
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
 pub use template::template;
+#[cfg(feature = "zenoh")]
 pub(crate) use value::peer_line;
 
 /// The whole configuration of a host, checked.

@@ -93,6 +93,7 @@ pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
 }
 
 /// A line of a file of peers: a peer, or the name alone of a host that connects by itself.
+#[cfg(feature = "zenoh")]
 pub(crate) fn peer_line(text: &str) -> Result<(Option<Name>, Option<Endpoint>), String> {
     if !text.contains([':', '=', '/']) {
         return name(text).map(|name| (Some(name), None));
