@@ -121,7 +121,7 @@ fn a_query_at_e_for_an_item_at_a_arrives_along_e_c_b_a() {
     let at = eight.cluster.resp(place("E"));
     let locate = |more: &[&str]| {
         let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("the binary is built");
-        umbel.args(["locate", "items", "of-A", "--at", &at]).args(more);
+        umbel.args(["locate", "items", "of-A", "--at", at]).args(more);
         let output = umbel.output().expect("the binary runs");
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };

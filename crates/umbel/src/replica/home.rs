@@ -83,7 +83,7 @@ impl SetPlan {
         let each = held.values().copied().max().unwrap_or(0).max(self.capacity);
         let places = each.saturating_mul(held.len() as u64);
         let suits = held.len() <= self.max_components as usize
-            && places <= items.max(self.capacity).saturating_mul(2);
+            && places / 5 <= items.max(self.capacity) / 4;
         match (held.first_key_value(), held.last_key_value()) {
             (Some((first, _)), _) if suits => Ok(self.filter(hasher, each)?.starting_at(*first)),
             (_, Some((last, _))) => {
