@@ -10,7 +10,9 @@ use umbel_node::Host;
 
 /// A host with its catalogue in memory or in a folder, and its port for Redis clients.
 pub(crate) async fn host(folder: Option<&Path>) -> anyhow::Result<(Host, u16)> {
-    let builder = Host::builder().name("compared").set("resp", ["127.0.0.1:0"]).with_ports();
+    let any = "127.0.0.1:0";
+    let builder = Host::builder().name("compared").with_ports();
+    let builder = builder.set("resp", [any]).set("http", [any]).set("listen", [any]);
     let builder = match folder {
         Some(folder) => builder.data(folder),
         None => builder,

@@ -76,7 +76,9 @@ fn pairs(
 }
 
 async fn host(folder: Option<&Path>) -> anyhow::Result<(Host, u16)> {
-    let mut builder = Host::builder().name("compared").set("resp", ["127.0.0.1:0"]).with_ports();
+    let any = "127.0.0.1:0";
+    let builder = Host::builder().name("compared").with_ports();
+    let mut builder = builder.set("resp", [any]).set("http", [any]).set("listen", [any]);
     if let Some(folder) = folder {
         let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
         builder = builder.set("tls_cert", [file("host.pem")]).set("tls_key", [file("host.key")]);
