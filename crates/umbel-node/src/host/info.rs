@@ -77,7 +77,7 @@ pub struct SetInfo {
     /// Bytes that the replicas take here; in an overlay, the routing table.
     pub replica_bytes: u64,
     /// How it is routed, in an overlay.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
 }
 
@@ -120,6 +120,9 @@ pub struct Status {
     pub cluster: String,
     /// The program's version.
     pub version: &'static str,
+    /// For which system it was built, and how: `x86_64-linux release`, and what whoever built
+    /// it said in `UMBEL_BUILD` then.
+    pub build: String,
     /// This life.
     pub incarnation: u64,
     /// Seconds since it started.
@@ -155,7 +158,7 @@ pub struct Status {
     /// Logins that failed, at both ports for clients.
     pub failed_logins: u64,
     /// The host's part in an overlay, if it is in one.
-    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
 }
 
@@ -261,7 +264,7 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, failed_logins);
+        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }
