@@ -308,5 +308,9 @@ fn examine_host(mut client: Client, found: &mut Findings) {
     }
     let (known, expected) = (number("hosts_known"), number("hosts_expected"));
     let state = if known < expected { State::Warning } else { State::Ok };
-    found.add(state, what, format!("knows the sets of {known} of {expected} other hosts"));
+    found.add(
+        state,
+        what,
+        format!("knows the sets of {known} of {expected} hosts, its own among them"),
+    );
 }

@@ -311,6 +311,7 @@ impl Host {
             name: self.name().as_str().to_owned(),
             cluster: self.inner.settings.cluster.as_str().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
+            build: crate::build(),
             incarnation: self.inner.incarnation.0,
             uptime: seconds(self.inner.now()),
             ready: self.inner.ready.load(Ordering::Acquire),
