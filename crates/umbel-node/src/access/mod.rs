@@ -7,7 +7,7 @@
 //!
 //! Always true: without a file of users everybody may do everything, and nobody can log in;
 //! with one, nobody may do anything before logging in. A user who is removed, or whose secret
-//! changes, is out at the next command. At most [`AT_ONCE`] secrets are hashed at a time.
+//! changes, is out at the next command. At most two secrets are hashed at a time.
 
 mod permission;
 mod throttle;
