@@ -20,6 +20,8 @@ mod host;
 pub mod http;
 mod huge_rows;
 mod lifetimes;
+#[cfg(any(feature = "resp", feature = "http"))]
+mod listen;
 pub mod network;
 mod overlay;
 mod protocol;

@@ -27,13 +27,13 @@ pub type KeyPage = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
 /// Buffers that questions of one thread use again and again.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
-    pub(super) hashes: Vec<KeyHash>,
-    pub(super) found: BatchCandidates,
+struct Scratch {
+    hashes: Vec<KeyHash>,
+    found: BatchCandidates,
 }
 
 thread_local! {
-    pub(super) static SCRATCH: RefCell<Scratch> = RefCell::default();
+    static SCRATCH: RefCell<Scratch> = RefCell::default();
 }
 
 impl Host {

@@ -4,9 +4,8 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -15,6 +14,7 @@ use super::connection::Connections;
 use super::metrics::Metrics;
 use super::{App, Limits, routes};
 use crate::Host;
+use crate::listen::{PAUSE, listen};
 
 /// A port for HTTP.
 pub struct Server {
@@ -34,11 +34,6 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Connections that wait to be accepted.
-    const BACKLOG: u32 = 1024;
-    /// What is waited after an error of `accept`: there may be no descriptors for a while.
-    const PAUSE: Duration = Duration::from_millis(50);
-
     /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
     /// certificate for clients.
     ///
@@ -48,14 +43,7 @@ impl Server {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn bind(address: SocketAddr, host: Host, limits: Limits) -> io::Result<Self> {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A host that restarts takes its port again at once.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(Self::BACKLOG)?;
+        let listener = listen(address)?;
         let local = listener.local_addr()?;
         let clients = Clients::new(limits.connections);
         let metrics = Arc::new(Metrics::new(&host, &clients));
@@ -92,7 +80,7 @@ impl Server {
                     Ok((socket, peer)) => self.take_in(socket, peer, &connections, &mut tasks),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept an HTTP client");
-                        tokio::time::sleep(Self::PAUSE).await;
+                        tokio::time::sleep(PAUSE).await;
                     }
                 }
             }

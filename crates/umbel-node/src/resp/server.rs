@@ -4,9 +4,10 @@ use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
+#[cfg(feature = "tls")]
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -14,6 +15,7 @@ use super::Limits;
 use super::clients::Clients;
 use super::connection::Connection;
 use crate::Host;
+use crate::listen::{PAUSE, listen};
 
 /// A port for Redis clients.
 pub struct Server {
@@ -34,11 +36,7 @@ impl Server {
     /// How long a client may take to agree on a secret.
     #[cfg(feature = "tls")]
     const HANDSHAKE: Duration = Duration::from_secs(10);
-    /// Connections that wait to be accepted.
-    const BACKLOG: u32 = 1024;
     const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
-    /// What is waited after an error of `accept`: there may be no descriptors for a while.
-    const PAUSE: Duration = Duration::from_millis(50);
 
     /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
     /// certificate for clients.
@@ -49,14 +47,7 @@ impl Server {
     /// # Panics
     /// Outside of a tokio runtime.
     pub fn bind(address: SocketAddr, host: Host, limits: Limits) -> io::Result<Self> {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A host that restarts takes its port again at once.
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(Self::BACKLOG)?;
+        let listener = listen(address)?;
         let clients = Clients::new(limits, listener.local_addr()?);
         Ok(Self {
             #[cfg(feature = "tls")]
@@ -87,7 +78,7 @@ impl Server {
                     Ok((socket, peer)) => self.take_in(socket, peer, &stopped, &mut connections),
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a Redis client");
-                        tokio::time::sleep(Self::PAUSE).await;
+                        tokio::time::sleep(PAUSE).await;
                     }
                 }
             }

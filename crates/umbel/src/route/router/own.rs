@@ -45,10 +45,10 @@ impl<C: Catalogue> Router<C> {
         &mut self,
         now: Duration,
         keys: &[K],
-        mut told: impl FnMut(bool),
+        told: impl FnMut(bool),
     ) -> bool {
         let Some(home) = &mut self.own else { return false };
-        keys.iter().for_each(|key| told(home.add(now, key.as_ref())));
+        home.add_many(now, keys, told);
         self.publish_if_due(now);
         true
     }
