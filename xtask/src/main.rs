@@ -15,6 +15,7 @@ usage: cargo xtask <command>
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
+  mesh    a secured mesh of twenty processes that grows by one while it runs
   dist    a release archive below target/dist: the stripped binary, completions, man pages, contrib
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         Some("test") => test(),
         Some("clients") => clients(),
         Some("dist") => dist(),
+        Some("mesh") => mesh(),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("fuzz") => number("--seconds", 60).and_then(fuzz),
@@ -114,6 +116,13 @@ fn fuzz(seconds: u64) -> Result<(), String> {
         step(&name, run)?;
     }
     Ok(())
+}
+
+/// The large mesh of the cluster's tests; CI grows one of four.
+fn mesh() -> Result<(), String> {
+    let twenty = "secured::a_secured_mesh_of_twenty_grows_by_one_while_it_runs";
+    let test = format!("test --workspace --test cluster -- --ignored {twenty}");
+    step("a mesh of twenty", cargo(&test))
 }
 
 /// A release archive for this machine's kind: what a package would put on a system.

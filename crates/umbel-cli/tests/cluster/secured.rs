@@ -115,7 +115,7 @@ fn a_secured_mesh_of_four_grows_by_one_while_it_runs() {
     grow(4);
 }
 
-/// Twenty processes are too many for every run: `cargo test --test cluster -- --ignored`.
+/// Twenty processes are too many for every run: `cargo xtask mesh`.
 #[test]
 #[ignore = "starts 21 processes"]
 fn a_secured_mesh_of_twenty_grows_by_one_while_it_runs() {
