@@ -210,6 +210,11 @@ impl Changes {
         Some(version)
     }
 
+    /// The hash of an entry's key.
+    pub(crate) fn hash(&self, entry: u32) -> KeyHash {
+        KeyHash::from_raw(self.entries[entry as usize].hash)
+    }
+
     /// Number of keys that were changed.
     pub(crate) fn keys(&self) -> usize {
         self.entries.len()

@@ -52,6 +52,7 @@ mod store;
 mod upkeep;
 mod verify;
 mod view;
+mod visit;
 
 pub use backup::{Backup, restore, restore_on};
 pub use batch::{Applied, Batch};

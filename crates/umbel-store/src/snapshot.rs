@@ -10,6 +10,7 @@ use crate::delta::Published;
 use crate::error::Result;
 use crate::scan::{End, Scan};
 use crate::view::View;
+use crate::visit::Visit;
 
 /// The store as it was when the snapshot was taken, whatever is written or integrated since.
 ///
@@ -30,7 +31,8 @@ impl Snapshot {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let hash = self.hasher.hash(key);
-        match self.view.changed(hash, key, self.state.sequence, <[u8]>::to_vec)? {
+        let sequence = self.state.sequence;
+        match self.view.changed(&self.view.layers, hash, key, sequence, <[u8]>::to_vec)? {
             Some(change) => Ok(change.map(Cow::Owned)),
             None => Ok(self.view.in_master(hash, key)?.map(Cow::Borrowed)),
         }
@@ -82,5 +84,30 @@ impl Snapshot {
     pub fn scan_prefix(&self, prefix: &[u8]) -> Result<Scan> {
         let end = End::Prefix(prefix.to_vec());
         Scan::new(&self.view, self.state.sequence, prefix, end)
+    }
+
+    /// Shows each record whose key starts with `prefix`, once, in no particular order. To
+    /// see all of many records this is several times as fast as [`Self::scan_prefix`]:
+    /// nothing is sorted and nothing is copied to keep.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("catalogue");
+    /// use umbel_store::{Options, Store};
+    ///
+    /// let store = Store::open(&path, Options::new())?;
+    /// for key in ["a/1", "a/2", "b/1"] {
+    ///     store.put(key.as_bytes(), b"")?;
+    /// }
+    /// let mut shown = 0;
+    /// store.snapshot().visit_prefix(b"a/", |_key, _value| shown += 1)?;
+    /// assert_eq!(shown, 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If what should be read is damaged; some records were shown by then.
+    pub fn visit_prefix(&self, prefix: &[u8], show: impl FnMut(&[u8], &[u8])) -> Result<()> {
+        Visit { snapshot: self, prefix }.run(show)
     }
 }

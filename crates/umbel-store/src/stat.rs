@@ -79,7 +79,7 @@ impl Store {
         while let Some((key, ..)) = walk.record()? {
             if seen.is_multiple_of(every) {
                 let hash = shared.hasher.hash(key);
-                view.changed(hash, key, view.active.visible(), |_| ())?;
+                view.changed(&view.layers, hash, key, view.active.visible(), |_| ())?;
                 lookups += 1;
             }
             seen += 1;

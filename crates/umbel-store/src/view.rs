@@ -96,22 +96,23 @@ impl View {
         sequence: u64,
         take: impl Fn(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        match self.changed(hash, key, sequence, &take)? {
+        match self.changed(&self.layers, hash, key, sequence, &take)? {
             Some(change) => Ok(change),
             None => Ok(self.in_master(hash, key)?.map(take)),
         }
     }
 
-    /// What the layers say of a key: nothing, that it was deleted, or its value.
+    /// What these layers say of a key: nothing, that it was deleted, or its value.
     #[inline]
     pub(crate) fn changed<R>(
         &self,
+        layers: &[Layer],
         hash: KeyHash,
         key: &[u8],
         sequence: u64,
         take: impl Fn(&[u8]) -> R,
     ) -> Result<Option<Option<R>>> {
-        for layer in &self.layers {
+        for layer in layers {
             if self.rules.filter && !layer.may_contain(hash) {
                 if let Layer::Sorted(_) = layer {
                     self.rules.counts.spare();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use common::{Dice, Model, check_equal};
 use umbel_store::storage::testing::TestDisk;
-use umbel_store::{Batch, Options, Store};
+use umbel_store::{Batch, Options, Snapshot, Store};
 
 fn options() -> Options {
     // A budget of a few dozen changes, so that sorting to disk happens all the time.
@@ -67,6 +67,7 @@ fn run(seed: u64, steps: usize) {
                     let now: Vec<_> = snapshot.scan(..).unwrap().map(Result::unwrap).collect();
                     assert_eq!(now, then.clone().into_iter().collect::<Vec<_>>());
                     assert_eq!(snapshot.len(), then.len() as u64);
+                    check_visit(&snapshot, &then, &dice.key());
                 });
             }
             91..94 => store.integrate().unwrap(),
@@ -98,6 +99,16 @@ fn check_range(store: &Store, model: &Model, a: &[u8], b: &[u8]) {
     let prefix = &a[..a.len().min(2)];
     let got = store.scan_prefix(prefix).unwrap().count();
     assert_eq!(got, model.keys().filter(|key| key.starts_with(prefix)).count());
+}
+
+fn check_visit(snapshot: &Snapshot, model: &Model, key: &[u8]) {
+    for prefix in [&[][..], &key[..key.len().min(1)], &key[..key.len().min(2)]] {
+        let mut shown = Vec::new();
+        snapshot.visit_prefix(prefix, |k, v| shown.push((k.to_vec(), v.to_vec()))).unwrap();
+        shown.sort();
+        let expected = model.iter().filter(|(key, _)| key.starts_with(prefix));
+        assert_eq!(shown, expected.map(|(k, v)| (k.clone(), v.clone())).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -188,6 +188,15 @@ impl Journal {
         }
     }
 
+    /// Shows all records that start with `prefix`, in no particular order, as written last.
+    /// Waits for what is being written.
+    pub(crate) fn visit(&self, prefix: &[u8], show: &mut dyn FnMut(&[u8], &[u8])) {
+        self.flush();
+        if let Err(error) = self.store.snapshot().visit_prefix(prefix, show) {
+            self.fail(&error.to_string());
+        }
+    }
+
     /// Writes records past the queue: for rewriting many. Empties `records`.
     pub(crate) fn write_now<const N: usize>(&self, records: &mut Vec<(Box<[u8]>, [u8; N])>) {
         let mut batch = Batch::new();

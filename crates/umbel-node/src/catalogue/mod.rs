@@ -220,7 +220,7 @@ impl FolderCatalogue {
     fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId)) {
         let prefix = layout::keys(self.set);
         let mut shown = 0u64;
-        self.journal.scan(&prefix, &mut |key, value| {
+        self.journal.visit(&prefix, &mut |key, value| {
             if let Some(component) = component(value) {
                 show(&key[prefix.len()..], component.max(self.floor));
             }
@@ -228,7 +228,6 @@ impl FolderCatalogue {
             if shown.is_multiple_of(1_000_000) {
                 tracing::info!(keys = shown, of = self.len(), "reading the catalogue");
             }
-            true
         });
     }
 
