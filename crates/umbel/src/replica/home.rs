@@ -441,7 +441,15 @@ impl<C: Catalogue> Home<C> {
         let filter = &mut self.filter;
         if self.catalogue.len() <= filter.capacity() {
             // All into one component: the catalogue need not be told of each.
-            self.catalogue.for_each(&mut |key, _| _ = filter.insert(key));
+            let (scheme, mut batch) = (*filter.scheme(), Vec::with_capacity(BATCH));
+            self.catalogue.for_each(&mut |key, _| {
+                batch.push(scheme.digest(key));
+                if batch.len() == BATCH {
+                    filter.insert_digests(&batch);
+                    batch.clear();
+                }
+            });
+            filter.insert_digests(&batch);
             self.catalogue.move_all(first);
         } else {
             self.catalogue.reassign(&mut |key| filter.insert(key));
@@ -456,13 +464,23 @@ impl<C: Catalogue> Home<C> {
         let sample = &mut self.sample;
         let items = self.catalogue.len();
         let first = filter.components()[0].0;
+        let mut insert = |filter: &mut DynamicFilter, batch: &mut Vec<(KeyHash, ComponentId)>| {
+            for (hash, component) in batch.drain(..) {
+                filter.insert_into(component, filter.scheme().cut(hash));
+                sample.added(hash);
+                publisher.added(now, hash, Held { component, flips: 0 }, items);
+            }
+        };
+        let mut batch = Vec::with_capacity(BATCH);
         self.catalogue.for_each(&mut |key, component| {
-            let hash = hasher.hash(key);
-            let component = component.max(first);
-            filter.insert_into(component, filter.scheme().cut(hash));
-            sample.added(hash);
-            publisher.added(now, hash, Held { component, flips: 0 }, items);
+            let (hash, component) = (hasher.hash(key), component.max(first));
+            filter.prefetch_into(component, filter.scheme().cut(hash));
+            batch.push((hash, component));
+            if batch.len() == BATCH {
+                insert(filter, &mut batch);
+            }
         });
+        insert(filter, &mut batch);
         let capacity = self.filter.capacity();
         let overfull = self.filter.components().iter().any(|(_, c)| c.items() > capacity);
         if overfull || self.filter.is_past_plan() {
