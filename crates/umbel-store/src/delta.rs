@@ -22,8 +22,9 @@ use hashbrown::HashTable;
 use umbel::{KeyHash, Shape};
 
 use crate::format::record::Kind;
-use crate::format::{head, shared_prefix, u16_at, u32_at, u64_at};
+use crate::format::{u16_at, u32_at, u64_at};
 use crate::guard::LiveFilter;
+use crate::order;
 
 /// The index of one differential file.
 #[derive(Debug)]
@@ -176,7 +177,7 @@ impl Delta {
         let mut late: Vec<u32> = (ordered.len() as u32..changes.entries.len() as u32)
             .filter(|&entry| !is_below(changes.key(entry)))
             .collect();
-        changes.sort(&mut late);
+        order::sort(&mut late, |entry| changes.key(entry));
         changes.merge(&ordered[from..], &late)
     }
 }
@@ -287,23 +288,8 @@ impl Changes {
     /// Brings the entries that came since the last time into the order.
     fn order(&mut self) {
         let mut late: Vec<u32> = (self.ordered.len() as u32..self.entries.len() as u32).collect();
-        self.sort(&mut late);
+        order::sort(&mut late, |entry| self.key(entry));
         self.ordered = Arc::new(self.merge(&self.ordered, &late));
-    }
-
-    /// Sorts by the eight bytes after what all keys share, then by the whole key.
-    fn sort(&self, entries: &mut [u32]) {
-        let Some(&first) = entries.first() else { return };
-        let first = self.key(first);
-        let shared = entries
-            .iter()
-            .fold(first.len(), |shared, &entry| shared_prefix(&first[..shared], self.key(entry)));
-        let mut keyed: Vec<(u64, u32)> =
-            entries.iter().map(|&entry| (head(&self.key(entry)[shared..]), entry)).collect();
-        keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.key(a.1).cmp(self.key(b.1))));
-        for (place, (_, entry)) in entries.iter_mut().zip(keyed) {
-            *place = entry;
-        }
     }
 
     fn merge(&self, a: &[u32], b: &[u32]) -> Vec<u32> {

@@ -41,6 +41,7 @@ pub mod format;
 mod guard;
 mod log;
 mod options;
+mod order;
 mod recover;
 mod scan;
 mod shared;
