@@ -226,7 +226,8 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
     let durability = settings.durability;
     let opened = tokio::task::spawn_blocking(move || {
         std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
-        let store = Store::open(&path, Options::new().durability(durability))
+        let options = Options::new().durability(durability).memory_budget(STORE_MEMORY);
+        let store = Store::open(&path, options)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         let (journal, thread) = Journal::start(store).map_err(|error| error.to_string())?;
         if let Err(reason) = journal.check_layout() {
@@ -238,6 +239,10 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
     let opened = opened.await.map_err(|error| StartError::Catalogue(error.to_string()))?;
     opened.map(Some).map_err(StartError::Catalogue)
 }
+
+/// Memory for keys that the catalogue has not brought into its order yet: a small part of
+/// what the filter over 10 million keys takes.
+const STORE_MEMORY: usize = 16 << 20;
 
 /// A host's place in a network, and the life it has there.
 struct Joined {
