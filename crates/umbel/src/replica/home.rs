@@ -212,6 +212,7 @@ impl<C: Catalogue> Home<C> {
             for (hash, key) in hashes.iter_mut().zip(keys) {
                 *hash = self.hasher.hash(key.as_ref());
                 self.filter.prefetch_insert(self.filter.scheme().cut(*hash));
+                self.publisher.prefetch(*hash);
             }
             for (key, hash) in keys.iter().zip(hashes) {
                 told(self.add_hashed(now, key.as_ref(), hash));

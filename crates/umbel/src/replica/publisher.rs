@@ -189,6 +189,12 @@ impl Publisher {
         self.broken_since = None;
     }
 
+    /// Asks for the memory that a change of this key will look at.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: KeyHash) {
+        self.kept.prefetch_claims(self.kept.scheme().cut(hash));
+    }
+
     /// A key was added to a component, which flipped bits to one.
     #[inline]
     pub(crate) fn added(&mut self, now: Duration, hash: KeyHash, held: Held, items: u64) {
