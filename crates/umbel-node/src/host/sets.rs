@@ -209,6 +209,12 @@ impl Host {
         names
     }
 
+    /// Whether somebody is known to have the set. Waits for no change of any set.
+    #[must_use]
+    pub fn knows(&self, set: &str) -> bool {
+        self.inner.known(set).is_some()
+    }
+
     /// One set.
     ///
     /// # Errors

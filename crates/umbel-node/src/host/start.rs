@@ -227,8 +227,8 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
     let opened = tokio::task::spawn_blocking(move || {
         std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
         let options = Options::new().durability(durability).memory_budget(STORE_MEMORY);
-        let store = Store::open(&path, options)
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let store =
+            Store::open(&path, options).map_err(|error| format!("{}: {error}", path.display()))?;
         let (journal, thread) = Journal::start(store).map_err(|error| error.to_string())?;
         if let Err(reason) = journal.check_layout() {
             journal.close();

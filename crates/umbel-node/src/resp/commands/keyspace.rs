@@ -16,7 +16,7 @@ pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<
 }
 
 pub(super) fn kind(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
-    let exists = set(&arguments).is_ok_and(|set| context.host.set_info(set).is_ok());
+    let exists = set(&arguments).is_ok_and(|set| context.host.knows(set));
     context.replies.simple(if exists { TYPE } else { "none" });
     Ok(())
 }
@@ -26,8 +26,7 @@ pub(super) fn exists(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
-    let exists =
-        |name: &&[u8]| str::from_utf8(name).is_ok_and(|name| context.host.set_info(name).is_ok());
+    let exists = |name: &&[u8]| str::from_utf8(name).is_ok_and(|name| context.host.knows(name));
     let count = arguments.from(1).filter(exists).count();
     context.replies.count(count);
     Ok(())
