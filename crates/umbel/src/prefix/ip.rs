@@ -223,11 +223,10 @@ impl Query for BitQuery {
 
     #[inline(always)]
     fn ask_ready(&self, asker: impl Asker, group: &Group, anchors: [u64; 2]) -> u32 {
-        let blocks = [0, 1].map(|span| group.blocks.block(span, pick(anchors[span])));
-        asker.claims(
-            blocks,
-            anchors.map(|anchor| anchor as u32),
-            [group.base, group.base + 4].map(|level| self.nibble(level)),
-        )
+        // Spelled out: a closure given to `map` may stay a function of its own.
+        let [first, second] = anchors;
+        let blocks = [group.blocks.block(0, pick(first)), group.blocks.block(1, pick(second))];
+        let nibbles = [self.nibble(group.base), self.nibble(group.base + 4)];
+        asker.claims(blocks, [first as u32, second as u32], nibbles)
     }
 }

@@ -133,10 +133,9 @@ mod x86 {
         let mask = _mm256_or_si256(two, bit(_mm256_srli_epi32::<14>(hash)));
         // The word that each lane picks, of its own block.
         let pick = _mm256_srli_epi32::<{ WORD_SHIFT.cast_signed() }>(hash);
-        let [first, second]: [__m256i; 2] = blocks.map(|block| bytemuck::cast(*block));
         let words = _mm256_blend_epi32::<0b1111_0000>(
-            _mm256_permutevar8x32_epi32(first, pick),
-            _mm256_permutevar8x32_epi32(second, pick),
+            _mm256_permutevar8x32_epi32(bytemuck::cast(*blocks[0]), pick),
+            _mm256_permutevar8x32_epi32(bytemuck::cast(*blocks[1]), pick),
         );
         let claimed = _mm256_cmpeq_epi32(_mm256_and_si256(words, mask), mask);
         _mm256_movemask_ps(_mm256_castsi256_ps(claimed)).cast_unsigned()
