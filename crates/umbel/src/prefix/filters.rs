@@ -23,7 +23,6 @@ pub(super) type Block = [u32; 8];
 /// Spans have at least so many blocks: half a kilobyte for the rarest lengths.
 const FEWEST_BLOCKS: usize = 16;
 
-pub(super) const SUB: u32 = 0x9E37_79B1;
 pub(super) const FIRST: u32 = 0x85EB_CA6B;
 pub(super) const SECOND: u32 = 0xC2B2_AE35;
 /// The word is picked by the highest three bits.
@@ -46,7 +45,7 @@ impl Point {
     #[inline(always)]
     pub(super) const fn below(seed: u32, bits: u32, nibble: u32) -> Self {
         let sub = (16 | nibble) >> (4 - bits);
-        let mixed = (seed ^ sub.wrapping_mul(SUB)).wrapping_mul(FIRST);
+        let mixed = (seed ^ sub).wrapping_mul(FIRST);
         Self((mixed ^ (mixed >> 15)).wrapping_mul(SECOND))
     }
 
@@ -92,8 +91,8 @@ struct Span {
 
 impl Span {
     #[inline(always)]
-    const fn block(self, pick: u32) -> usize {
-        self.first as usize + ((pick as u64 * self.blocks as u64) >> 32) as usize
+    const fn place(self, pick: u32) -> u32 {
+        self.first + ((pick as u64 * self.blocks as u64) >> 32) as u32
     }
 }
 
@@ -121,25 +120,31 @@ impl Blocks {
         Self { spans, set: empty.clone(), shared: empty, stuck: 0 }
     }
 
+    /// Which block a span's `pick` leads to.
     #[inline(always)]
-    pub(super) fn block(&self, span: usize, pick: u32) -> &Block {
-        &self.set[self.spans[span].block(pick)]
+    pub(super) const fn place(&self, span: usize, pick: u32) -> u32 {
+        self.spans[span].place(pick)
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(&self, span: usize, pick: u32) {
-        crate::prefetch::prefetch(&self.set, self.spans[span].block(pick));
+    pub(super) fn at(&self, place: u32) -> &Block {
+        &self.set[place as usize]
     }
 
     #[inline(always)]
-    pub(super) fn prefetch_change(&self, span: usize, pick: u32) {
-        self.prefetch(span, pick);
-        crate::prefetch::prefetch(&self.shared, self.spans[span].block(pick));
+    pub(super) fn prefetch(&self, place: u32) {
+        crate::prefetch::prefetch(&self.set, place as usize);
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_change(&self, place: u32) {
+        self.prefetch(place);
+        crate::prefetch::prefetch(&self.shared, place as usize);
     }
 
     #[inline(always)]
     pub(super) fn claims(&self, span: usize, spot: Spot) -> bool {
-        spot.point.is_claimed(self.block(span, spot.pick))
+        spot.point.is_claimed(self.at(self.place(span, spot.pick)))
     }
 
     /// Adds a key; true if the filters should be made anew for more keys.
@@ -163,12 +168,12 @@ impl Blocks {
     }
 
     fn locate(&self, span: usize, spot: Spot) -> (usize, usize, u32) {
-        (self.spans[span].block(spot.pick), spot.point.word(), spot.point.mask())
+        (self.place(span, spot.pick) as usize, spot.point.word(), spot.point.mask())
     }
 
     /// The chance that the block which `pick` leads to claims a key it does not have.
     pub(super) fn false_positive(&self, span: usize, pick: u32) -> f64 {
-        let block = self.block(span, pick);
+        let block = self.at(self.place(span, pick));
         block.iter().map(|word| (f64::from(word.count_ones()) / 32.0).powi(3)).sum::<f64>() / 8.0
     }
 

@@ -34,8 +34,9 @@ pub trait Query: Copy {
     /// Where its prefix of a length stands in the span of that length.
     fn spot(&self, length: u8) -> Spot;
 
-    /// Where its prefix of a length stands among the marks of that length.
-    fn mark(&self, length: u8) -> Spot;
+    /// A hash of its prefix of a length, or of the first 64 bits of that; its highest bits
+    /// are spread well.
+    fn mark(&self, length: u8) -> u64;
 
     /// What the filters of a group are asked with.
     type Ready: Copy + Default;

@@ -207,8 +207,8 @@ impl Query for NameQuery<'_> {
         Spot { pick: (hash >> 32) as u32, point: Point::of_hash(hash as u32) }
     }
 
-    fn mark(&self, length: u8) -> Spot {
-        self.spot(length)
+    fn mark(&self, length: u8) -> u64 {
+        self.hashes[usize::from(length)]
     }
 
     fn ready(&self, _: &Group) {}
@@ -225,7 +225,8 @@ impl Query for NameQuery<'_> {
 
     fn prefetch(&self, group: &Group, (): ()) {
         for lane in 0..self.length.saturating_sub(group.base).min(8) {
-            group.blocks.prefetch(lane.into(), self.spot(group.base + lane + 1).pick);
+            let place = group.blocks.place(lane.into(), self.spot(group.base + lane + 1).pick);
+            group.blocks.prefetch(place);
         }
     }
 }

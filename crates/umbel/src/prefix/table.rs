@@ -254,7 +254,10 @@ impl<P: Prefix, V: Default> Table<P, V> {
         while claims != 0 {
             let lane = claims.ilog2();
             let length = base + lane as u8 + 1;
-            if let Some(value) = self.store.find(query, length) {
+            let place = self.store.place(query, length);
+            // The value, too: finding it would wait for the line to come.
+            self.store.prefetch(place);
+            if let Some(value) = self.store.find_at(query, length, place) {
                 return Some(Match { length, value });
             }
             claims ^= 1 << lane;
