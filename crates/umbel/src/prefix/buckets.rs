@@ -255,12 +255,19 @@ impl<L: Line, V> Buckets<L, V> {
         let line = &self.lines[home.bucket];
         match line.find(home.word.get()) {
             Some(slot) => Some(home.bucket * L::SLOTS + slot),
-            None => (1..=line.tries()).find_map(|tries| {
-                let bucket = home.after(tries, self.lines.len());
-                let slot = self.lines[bucket].find(home.word.get() + tries as u64)?;
-                Some(bucket * L::SLOTS + slot)
-            }),
+            None => self.strayed(home, line.tries()),
         }
+    }
+
+    /// The slot of a key that is not in its own bucket. A function of its own, as what it
+    /// needs would be worked out ahead of every search.
+    #[inline(never)]
+    fn strayed(&self, home: Home, tries: usize) -> Option<usize> {
+        (1..=tries).find_map(|tries| {
+            let bucket = home.after(tries, self.lines.len());
+            let slot = self.lines[bucket].find(home.word.get() + tries as u64)?;
+            Some(bucket * L::SLOTS + slot)
+        })
     }
 
     /// Where a key belongs.

@@ -170,10 +170,15 @@ impl BitQuery {
         if level < 64 {
             [mix(self.high() >> (64 - level)), mix(self.high() >> (60 - level))]
         } else {
-            let (high, low) = (mix(self.high()), self.0 as u64);
-            // In two steps, as a shift by all 64 bits is none.
-            [mix(high ^ (low >> 1) >> (127 - level)), mix(high ^ low >> (124 - level))]
+            self.far_anchors(level)
         }
+    }
+
+    #[cold]
+    const fn far_anchors(&self, level: u8) -> [u64; 2] {
+        let (high, low) = (mix(self.high()), self.0 as u64);
+        // In two steps, as a shift by all 64 bits is none.
+        [mix(high ^ (low >> 1) >> (127 - level)), mix(high ^ low >> (124 - level))]
     }
 
     /// The eight bits behind the first `level`, a multiple of eight.
