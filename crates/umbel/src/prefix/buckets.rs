@@ -172,16 +172,22 @@ impl<L: Line, V: Default> Buckets<L, V> {
         Self { lines: vec![L::default(); lines], values, items: 0, known: lines.ilog2() }
     }
 
-    /// Adds a key that is not there. Grows if there is no slot near its bucket.
-    pub(super) fn insert(&mut self, number: u64, mut value: V) {
-        while let Err(back) = self.try_insert(number, value) {
-            value = back;
+    /// Adds a key that is not there and for which there was no slot near its bucket.
+    #[cold]
+    pub(super) fn grow_and_insert(&mut self, number: u64, mut value: V) {
+        loop {
             self.grow();
+            match self.insert_at(self.home(number), value) {
+                Ok(()) => return,
+                Err(back) => value = back,
+            }
         }
     }
 
-    fn try_insert(&mut self, number: u64, value: V) -> Result<(), V> {
-        let home = self.home(number);
+    /// Adds a key that is not there, if there is a slot near its bucket; else gives the value
+    /// back.
+    #[inline]
+    pub(super) fn insert_at(&mut self, home: Home, value: V) -> Result<(), V> {
         for tries in 0..TRIES {
             let bucket = home.after(tries, self.lines.len());
             if let Some(slot) = self.lines[bucket].find(0) {
@@ -196,8 +202,9 @@ impl<L: Line, V: Default> Buckets<L, V> {
     }
 
     /// Takes a key out.
-    pub(super) fn remove(&mut self, number: u64) -> Option<V> {
-        let slot = self.slot(self.home(number))?;
+    #[inline(always)]
+    pub(super) fn remove_at(&mut self, home: Home) -> Option<V> {
+        let slot = self.slot(home)?;
         self.lines[slot / L::SLOTS].put(slot % L::SLOTS, 0);
         self.items -= 1;
         Some(std::mem::take(&mut self.values[slot]))
@@ -209,8 +216,10 @@ impl<L: Line, V: Default> Buckets<L, V> {
         let values = std::mem::take(&mut self.values);
         for (slot, value) in values.into_iter().enumerate() {
             if let Some(number) = self.number(slot) {
-                // A larger table may be full at some place, too.
-                larger.insert(number, value);
+                if let Err(value) = larger.insert_at(larger.home(number), value) {
+                    // A larger table may be full at some place, too.
+                    larger.grow_and_insert(number, value);
+                }
             }
         }
         *self = larger;

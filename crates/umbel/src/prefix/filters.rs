@@ -79,6 +79,14 @@ pub struct Spot {
     pub(super) point: Point,
 }
 
+/// Where a key stands in the blocks of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat {
+    span: usize,
+    block: u32,
+    point: Point,
+}
+
 /// The blocks of the lengths that share them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
@@ -137,19 +145,25 @@ impl Blocks {
     }
 
     #[inline(always)]
-    pub(super) fn prefetch_change(&self, place: u32) {
-        self.prefetch(place);
-        crate::prefetch::prefetch(&self.shared, place as usize);
+    pub(super) const fn seat(&self, span: usize, spot: Spot) -> Seat {
+        Seat { span, block: self.place(span, spot.pick), point: spot.point }
     }
 
     #[inline(always)]
-    pub(super) fn claims(&self, span: usize, spot: Spot) -> bool {
-        spot.point.is_claimed(self.at(self.place(span, spot.pick)))
+    pub(super) fn prefetch_change(&self, seat: Seat) {
+        self.prefetch(seat.block);
+        crate::prefetch::prefetch(&self.shared, seat.block as usize);
+    }
+
+    #[inline(always)]
+    pub(super) fn claims(&self, seat: Seat) -> bool {
+        seat.point.is_claimed(self.at(seat.block))
     }
 
     /// Adds a key; true if the filters should be made anew for more keys.
-    pub(super) fn add(&mut self, span: usize, spot: Spot) -> bool {
-        let (block, word, mask) = self.locate(span, spot);
+    #[inline(always)]
+    pub(super) fn add(&mut self, Seat { span, block, point }: Seat) -> bool {
+        let (block, word, mask) = (block as usize, point.word(), point.mask());
         self.shared[block][word] |= self.set[block][word] & mask;
         self.set[block][word] |= mask;
         self.spans[span].items += 1;
@@ -158,17 +172,14 @@ impl Blocks {
 
     /// Removes a key that was added; true if so many bits were left behind, because other
     /// keys had set them as well, that the filters should be made anew.
-    pub(super) fn remove(&mut self, span: usize, spot: Spot) -> bool {
-        let (block, word, mask) = self.locate(span, spot);
+    #[inline(always)]
+    pub(super) fn remove(&mut self, Seat { span, block, point }: Seat) -> bool {
+        let (block, word, mask) = (block as usize, point.word(), point.mask());
         let shared = self.shared[block][word] & mask;
         self.set[block][word] &= !(mask & !shared);
         self.spans[span].items -= 1;
         self.stuck += shared.count_ones() as usize;
         self.stuck > self.set.len() * 256 / 16
-    }
-
-    fn locate(&self, span: usize, spot: Spot) -> (usize, usize, u32) {
-        (self.place(span, spot.pick) as usize, spot.point.word(), spot.point.mask())
     }
 
     /// The chance that the block which `pick` leads to claims a key it does not have.

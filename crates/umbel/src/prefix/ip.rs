@@ -203,14 +203,12 @@ impl Query for BitQuery {
         Some((self.0 >> 112) as u16)
     }
 
-    #[inline]
+    #[inline(always)]
     fn spot(&self, length: u8) -> Spot {
-        let base = Group::base_of(length);
-        let behind = self.behind(base);
-        let [first, second] = self.anchors(base);
-        let (anchor, nibble) =
-            if length - base <= 4 { (first, behind >> 4) } else { (second, behind & 15) };
-        let point = Point::below(anchor as u32, u32::from(length - base - 1) % 4 + 1, nibble);
+        let level = (length - 1) & !3;
+        let [anchor, _] = self.anchors(level);
+        let nibble = self.behind(level & !7) >> (4 - level % 8) & 15;
+        let point = Point::below(anchor as u32, (length - level).into(), nibble);
         Spot { pick: (anchor >> 32) as u32, point }
     }
 

@@ -8,7 +8,7 @@
 //! if its group is rare.
 
 use super::Prefix;
-use super::filters::{Blocks, Group};
+use super::filters::{Blocks, Group, Seat};
 use super::front::SHORT;
 use super::kind::Query;
 use super::marks::Marks;
@@ -74,45 +74,55 @@ impl Filters {
         &self.groups[self.rare..]
     }
 
+    /// Where a prefix stands, if its group is there.
+    #[inline(always)]
+    pub(super) fn seat<P: Prefix>(&self, query: &impl Query, length: u8) -> Option<(usize, Seat)> {
+        let base = Group::base_of(length);
+        let group = self.groups.iter().position(|group| group.base == base)?;
+        let span = usize::from(length - base - 1) * P::SPANS / 8;
+        Some((group, self.groups[group].blocks.seat(span, query.spot(length))))
+    }
+
     /// Adds a prefix; true if its filter should be made anew, for more.
-    pub(super) fn add<P: Prefix>(&mut self, query: &impl Query, length: u8) -> bool {
-        let Some((group, span)) = self.group_of::<P>(length) else { return true };
-        let renew = group.blocks.add(span, query.spot(length));
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        seat: Option<(usize, Seat)>,
+        query: &impl Query,
+        length: u8,
+    ) -> bool {
+        let Some((group, seat)) = seat else { return true };
+        let renew = self.groups[group].blocks.add(seat);
         renew | (length > self.mark_length && self.marks.add(query.mark(self.mark_length)))
     }
 
     /// Removes a prefix that was added; true if its filter should be made anew, without what
     /// is left of those that are gone.
-    pub(super) fn remove<P: Prefix>(&mut self, query: &impl Query, length: u8) -> bool {
-        let Some((group, span)) = self.group_of::<P>(length) else { return true };
-        let renew = group.blocks.remove(span, query.spot(length));
+    #[inline(always)]
+    pub(super) fn remove(
+        &mut self,
+        seat: Option<(usize, Seat)>,
+        query: &impl Query,
+        length: u8,
+    ) -> bool {
+        let Some((group, seat)) = seat else { return true };
         if length > self.mark_length {
             self.marks.remove(query.mark(self.mark_length));
         }
-        renew
+        self.groups[group].blocks.remove(seat)
     }
 
     /// Whether a prefix may be there: certainly if it is.
-    pub(super) fn claims<P: Prefix>(&self, query: &impl Query, length: u8) -> bool {
-        let base = Group::base_of(length);
-        let span = span_of::<P>(length);
-        let group = self.groups.iter().find(|group| group.base == base);
-        group.is_some_and(|group| group.blocks.claims(span, query.spot(length)))
-    }
-
-    fn group_of<P: Prefix>(&mut self, length: u8) -> Option<(&mut Group, usize)> {
-        let base = Group::base_of(length);
-        let group = self.groups.iter_mut().find(|group| group.base == base)?;
-        Some((group, span_of::<P>(length)))
+    #[inline(always)]
+    pub(super) fn claims(&self, seat: Option<(usize, Seat)>) -> bool {
+        seat.is_some_and(|(group, seat)| self.groups[group].blocks.claims(seat))
     }
 
     /// Asks for the memory of a change of a prefix.
     #[inline(always)]
-    pub(super) fn prefetch<P: Prefix>(&self, query: &impl Query, length: u8) {
-        let base = Group::base_of(length);
-        if let Some(group) = self.groups.iter().find(|group| group.base == base) {
-            let place = group.blocks.place(span_of::<P>(length), query.spot(length).pick);
-            group.blocks.prefetch_change(place);
+    pub(super) fn prefetch(&self, seat: Option<(usize, Seat)>) {
+        if let Some((group, seat)) = seat {
+            self.groups[group].blocks.prefetch_change(seat);
         }
     }
 
@@ -125,9 +135,4 @@ impl Filters {
 /// The shortest length that has a filter.
 pub(super) fn first_filtered<P: Prefix>() -> u8 {
     if P::SPANS < 8 { SHORT + 1 } else { 1 }
-}
-
-/// Which span of its group has the prefixes of a length.
-fn span_of<P: Prefix>(length: u8) -> usize {
-    usize::from(length - Group::base_of(length) - 1) * P::SPANS / 8
 }
