@@ -487,7 +487,7 @@ const AHEAD: usize = 4;
 
 /// The same, by words a row: as many lines for short rows as for long ones.
 const fn ahead(stride: usize) -> usize {
-    if stride > 8 { AHEAD } else { 2 * AHEAD }
+    if stride > 8 { AHEAD } else { 4 * AHEAD }
 }
 
 fn within(part: &Range<usize>, words: usize) -> Range<usize> {
