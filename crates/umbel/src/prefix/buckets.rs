@@ -215,11 +215,11 @@ impl<L: Line, V: Default> Buckets<L, V> {
         let mut larger = Self::with_buckets(buckets + buckets / 8 + 1);
         let values = std::mem::take(&mut self.values);
         for (slot, value) in values.into_iter().enumerate() {
-            if let Some(number) = self.number(slot) {
-                if let Err(value) = larger.insert_at(larger.home(number), value) {
-                    // A larger table may be full at some place, too.
-                    larger.grow_and_insert(number, value);
-                }
+            if let Some(number) = self.number(slot)
+                && let Err(value) = larger.insert_at(larger.home(number), value)
+            {
+                // A larger table may be full at some place, too.
+                larger.grow_and_insert(number, value);
             }
         }
         *self = larger;
