@@ -57,13 +57,15 @@ pub struct BatchCandidates {
     pub(super) ends: Vec<usize>,
     /// Bitmaps of the keys under way.
     pub(super) bitmaps: Vec<u64>,
+    /// Rows of the keys that come next.
+    pub(super) rows: Vec<u64>,
 }
 
 impl BatchCandidates {
     /// An empty buffer.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ids: Vec::new(), ends: Vec::new(), bitmaps: Vec::new() }
+        Self { ids: Vec::new(), ends: Vec::new(), bitmaps: Vec::new(), rows: Vec::new() }
     }
 
     /// Number of keys asked for.

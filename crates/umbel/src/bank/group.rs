@@ -197,19 +197,36 @@ impl<R: Rows> Group<R> {
         }
     }
 
+    /// Asks for the rows of a key ahead of their use and notes which they are, as many as the
+    /// shape has hashes.
+    #[inline]
+    pub(super) fn fetch(&self, hash: KeyHash, noted: &mut [u64]) {
+        let words = words(&self.rows);
+        for (row, position) in noted.iter_mut().zip(self.digest(hash).positions(&self.shape)) {
+            *row = position;
+            let start = position as usize * self.stride;
+            (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
+        }
+    }
+
     /// The columns that claim a key, as a bitmap of `stride` words.
     #[inline]
     pub(super) fn who(&self, hash: KeyHash, bitmap: &mut [u64]) {
-        let digest = self.digest(hash);
+        self.and(self.digest(hash).positions(&self.shape), bitmap);
+    }
+
+    /// What is in all of these rows, as a bitmap of `stride` words.
+    #[inline]
+    pub(super) fn and(&self, rows: impl Iterator<Item = u64>, bitmap: &mut [u64]) {
         match self.stride {
-            1 => self.and_rows::<1>(digest, bitmap),
-            2 => self.and_rows::<2>(digest, bitmap),
-            4 => self.and_rows::<4>(digest, bitmap),
-            8 => self.and_rows::<8>(digest, bitmap),
-            16 => self.and_rows::<16>(digest, bitmap),
-            24 => self.and_rows::<24>(digest, bitmap),
-            32 => self.and_rows::<32>(digest, bitmap),
-            _ => self.and_lines(digest, bitmap),
+            1 => self.and_rows::<1>(rows, bitmap),
+            2 => self.and_rows::<2>(rows, bitmap),
+            4 => self.and_rows::<4>(rows, bitmap),
+            8 => self.and_rows::<8>(rows, bitmap),
+            16 => self.and_rows::<16>(rows, bitmap),
+            24 => self.and_rows::<24>(rows, bitmap),
+            32 => self.and_rows::<32>(rows, bitmap),
+            _ => self.and_lines(rows, bitmap),
         }
     }
 
@@ -220,10 +237,10 @@ impl<R: Rows> Group<R> {
 
     /// With the row width known at compile time, the loop over words becomes vector code.
     #[inline]
-    fn and_rows<const W: usize>(&self, digest: Digest, bitmap: &mut [u64]) {
+    fn and_rows<const W: usize>(&self, wanted: impl Iterator<Item = u64>, bitmap: &mut [u64]) {
         let (rows, _) = words(&self.rows).as_chunks::<W>();
         let mut claims = [u64::MAX; W];
-        for position in digest.positions(&self.shape) {
+        for position in wanted {
             let row = &rows[position as usize];
             claims.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
         }
@@ -231,10 +248,10 @@ impl<R: Rows> Group<R> {
     }
 
     /// Any number of whole lines.
-    fn and_lines(&self, digest: Digest, bitmap: &mut [u64]) {
+    fn and_lines(&self, wanted: impl Iterator<Item = u64>, bitmap: &mut [u64]) {
         let words = words(&self.rows);
         bitmap.fill(u64::MAX);
-        for position in digest.positions(&self.shape) {
+        for position in wanted {
             let row = &words[position as usize * self.stride..][..self.stride];
             bitmap.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
         }

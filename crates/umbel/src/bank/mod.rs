@@ -376,18 +376,22 @@ impl<R: Rows> Bank<R> {
         let found = groups.find_map(|(group, number)| Some((group.as_ref()?, number)));
         let (group, number) = found.expect("there is one group");
         let (stride, first) = (group.stride(), ColumnId::new(number, 0));
-        let BatchCandidates { ids, ends, bitmaps } = candidates;
+        let BatchCandidates { ids, ends, bitmaps, rows } = candidates;
         bitmaps.resize(BATCH * stride, 0);
         let mut emitter = Emitter::new(ids);
-        hashes.iter().take(AHEAD).for_each(|hash| group.prefetch(*hash));
+        let (ahead, each) = (ahead(stride), group.shape().hashes() as usize);
+        rows.resize(ahead * each, 0);
+        for (hash, rows) in hashes.iter().zip(rows.chunks_exact_mut(each)) {
+            group.fetch(*hash, rows);
+        }
         for (batch, start) in hashes.chunks(BATCH).zip((0..).step_by(BATCH)) {
-            for ((hash, bitmap), index) in
-                batch.iter().zip(bitmaps.chunks_exact_mut(stride)).zip(start..)
-            {
-                if let Some(later) = hashes.get(index + AHEAD) {
-                    group.prefetch(*later);
+            let places = (start..).take(batch.len());
+            for (index, bitmap) in places.zip(bitmaps.chunks_exact_mut(stride)) {
+                let rows = &mut rows[index % ahead * each..][..each];
+                group.and(rows.iter().copied(), bitmap);
+                if let Some(later) = hashes.get(index + ahead) {
+                    group.fetch(*later, rows);
                 }
-                group.who(*hash, bitmap);
             }
             let answered = bitmaps.chunks_exact(stride).take(batch.len());
             ends.extend(answered.map(|bitmap| emitter.emit(first, bitmap)));
@@ -480,6 +484,11 @@ const BATCH: usize = 32;
 
 /// How many keys ahead rows are asked for: more would not find them there any longer.
 const AHEAD: usize = 4;
+
+/// The same, by words a row: as many lines for short rows as for long ones.
+const fn ahead(stride: usize) -> usize {
+    if stride > 8 { AHEAD } else { 4 * AHEAD }
+}
 
 fn within(part: &Range<usize>, words: usize) -> Range<usize> {
     part.start.min(words)..part.end.min(words)

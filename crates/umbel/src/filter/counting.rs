@@ -17,7 +17,7 @@
 use std::fmt;
 
 use super::standard::{batch_claims, claims};
-use super::{BATCH, StandardFilter, in_batches};
+use super::{ASKED, BATCH, StandardFilter, in_batches};
 use crate::bits::{BitVector, checksum_of, zeroed};
 use crate::design;
 use crate::key_hash::{Digest, Walk};
@@ -169,7 +169,11 @@ impl CountingFilter {
     /// If the hasher is locked.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
         let scheme = self.scheme;
-        in_batches(keys, |key| scheme.digest(key), |digests| self.insert_digests(digests));
+        in_batches::<BATCH, _>(
+            keys,
+            |key| scheme.digest(key),
+            |digests| self.insert_digests(digests),
+        );
     }
 
     /// Adds many keys by their digests, asking for memory ahead.
@@ -199,7 +203,7 @@ impl CountingFilter {
     /// If the hasher is locked.
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
         answers.clear();
-        in_batches(
+        in_batches::<ASKED, _>(
             keys,
             |key| self.scheme.digest(key),
             |digests| batch_claims(&self.bits, self.scheme.shape(), digests, answers),
@@ -209,7 +213,7 @@ impl CountingFilter {
     /// Asks for many keys by their digests; `answers` is overwritten.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
-        for batch in digests.chunks(BATCH) {
+        for batch in digests.chunks(ASKED) {
             batch_claims(&self.bits, self.scheme.shape(), batch, answers);
         }
     }

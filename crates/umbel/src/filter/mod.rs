@@ -63,14 +63,18 @@ impl<C: Component> Membership for DynamicFilter<C> {
 /// others, few enough that their prefetched lines are still there when their turn comes.
 const BATCH: usize = 32;
 
+/// How many keys a batch of questions works on at once: each round asks for few lines a key,
+/// and the last ones for few keys, so that only many keep the memory busy.
+const ASKED: usize = 128;
+
 /// Runs `work` on the digests of `keys`, a batch at a time.
-fn in_batches<K: AsRef<[u8]>>(
+fn in_batches<const N: usize, K: AsRef<[u8]>>(
     keys: &[K],
     digest: impl Fn(&[u8]) -> Digest,
     mut work: impl FnMut(&[Digest]),
 ) {
-    let mut digests = Vec::with_capacity(BATCH);
-    for batch in keys.chunks(BATCH) {
+    let mut digests = Vec::with_capacity(N);
+    for batch in keys.chunks(N) {
         digests.clear();
         digests.extend(batch.iter().map(|key| digest(key.as_ref())));
         work(&digests);

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::{BATCH, in_batches};
+use super::{ASKED, BATCH, in_batches};
 use crate::bits::BitVector;
 use crate::design;
 use crate::key_hash::{Digest, Walk};
@@ -115,7 +115,11 @@ impl StandardFilter {
     /// If the hasher is locked.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
         let scheme = self.scheme;
-        in_batches(keys, |key| scheme.digest(key), |digests| self.insert_digests(digests));
+        in_batches::<BATCH, _>(
+            keys,
+            |key| scheme.digest(key),
+            |digests| self.insert_digests(digests),
+        );
     }
 
     /// Adds many keys by their digests, asking for memory ahead.
@@ -138,7 +142,7 @@ impl StandardFilter {
     /// If the hasher is locked.
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
         answers.clear();
-        in_batches(
+        in_batches::<ASKED, _>(
             keys,
             |key| self.scheme.digest(key),
             |digests| batch_claims(&self.bits, self.scheme.shape(), digests, answers),
@@ -148,7 +152,7 @@ impl StandardFilter {
     /// Asks for many keys by their digests; `answers` is overwritten.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
-        for batch in digests.chunks(BATCH) {
+        for batch in digests.chunks(ASKED) {
             batch_claims(&self.bits, self.scheme.shape(), batch, answers);
         }
     }
@@ -277,7 +281,7 @@ pub(super) fn batch_claims(
 ) {
     let start = answers.len();
     answers.resize(start + digests.len(), false);
-    let mut open = [(0, Walk::IDLE); BATCH];
+    let mut open = [(0, Walk::IDLE); ASKED];
     for ((place, digest), answer) in open.iter_mut().zip(digests).zip(start..) {
         *place = (answer, Walk::new(*digest, shape));
     }

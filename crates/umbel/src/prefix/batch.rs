@@ -7,31 +7,28 @@
 //! addresses that no group before it has claimed.
 
 use super::Prefix;
-use super::filters::Group;
-use super::kind::{Query, Store};
+use super::kind::{Kind, Query, Store};
 use super::simd::{self, Asker};
 use super::table::{Match, Table};
 
 /// Addresses that go through the steps together.
 const TOGETHER: usize = 32;
 
-/// What the filters said of an address.
-#[derive(Debug, Clone, Copy, Default)]
-struct Claimed {
+/// An address on its way.
+struct Lane<Q, Place> {
+    query: Q,
     /// What the last group that was asked claims; 0 if none claims anything.
     claims: u32,
-    /// Which one of the common groups that is.
-    group: u8,
+    /// Which group that is.
+    base: u8,
     /// Whether rare groups must be asked as well.
     marked: bool,
-}
-
-/// The prefix that is read first.
-#[derive(Debug, Clone, Copy, Default)]
-struct First<Place> {
+    /// The prefix that is read first: its length, and where it belongs.
     length: u8,
     place: Place,
 }
+
+type LaneOf<'a, P, V> = Lane<<P as Kind>::Query<'a>, <<P as Kind>::Store<V> as Store<P, V>>::Place>;
 
 /// Many lookups.
 struct Many<'t, 'a, P: Prefix, V: Default, F> {
@@ -92,106 +89,83 @@ impl<P: Prefix, V: Default> Table<P, V> {
         addresses: &[P::Address],
         found: &mut impl FnMut(Option<Match<'t, V>>),
     ) {
-        let groups = self.filters.common();
-        let mut queries = Vec::with_capacity(TOGETHER);
+        let mut lanes: Vec<LaneOf<'_, P, V>> = Vec::with_capacity(TOGETHER);
         for together in addresses.chunks(TOGETHER) {
-            queries.clear();
-            queries.extend(together.iter().map(P::query));
-            let claimed = self.ask(asker, &queries, groups);
-            let mut first = [First::default(); TOGETHER];
-            for ((query, claimed), first) in queries.iter().zip(&claimed).zip(&mut first) {
-                *first = self.first(query, claimed, groups);
-                self.store.prefetch(first.place);
+            self.ask(asker, together, &mut lanes);
+            for lane in &mut lanes {
+                self.choose(lane);
+                self.store.prefetch(lane.place);
             }
-            for ((query, claimed), first) in queries.iter().zip(&claimed).zip(first) {
-                found(self.finish(asker, query, claimed, first, groups));
+            for lane in &lanes {
+                found(self.finish(asker, lane));
             }
         }
     }
 
-    /// Asks each group for the questions that no group before it has claimed.
+    /// Asks each group for the addresses that no group before it has claimed.
     #[inline(always)]
-    fn ask(
+    fn ask<'a>(
         &self,
         asker: impl Asker,
-        queries: &[P::Query<'_>],
-        groups: &[Group],
-    ) -> [Claimed; TOGETHER] {
-        let mut claimed = [Claimed::default(); TOGETHER];
+        addresses: &'a [P::Address],
+        lanes: &mut Vec<LaneOf<'a, P, V>>,
+    ) {
         let (mut open, mut count) = ([0u8; TOGETHER], 0);
-        for (index, query) in queries.iter().enumerate() {
-            open[count] = index as u8;
-            count += usize::from(self.has_longer(query));
-        }
-        for index in &open[..count] {
-            let index = usize::from(*index);
-            claimed[index].marked = self.filters.is_marked(&queries[index]);
-        }
+        lanes.clear();
+        lanes.extend((0u8..).zip(addresses).map(|(index, address)| {
+            let query = P::query(address);
+            let has_longer = self.has_longer(&query);
+            open[count % TOGETHER] = index;
+            count += usize::from(has_longer);
+            let marked = has_longer & self.filters.is_marked(&query);
+            Lane { query, claims: 0, base: 0, marked, length: 0, place: Default::default() }
+        }));
         let mut ready = [<P::Query<'_> as Query>::Ready::default(); TOGETHER];
-        for (number, group) in (0u8..).zip(groups) {
+        for group in self.filters.common() {
             for (index, ready) in open[..count].iter().zip(&mut ready) {
-                let query = &queries[usize::from(*index)];
+                let query = &lanes[usize::from(*index)].query;
                 *ready = query.ready(group);
                 query.prefetch(group, *ready);
             }
             let mut left = 0;
             for place in 0..count {
                 let index = open[place];
-                let claims = queries[usize::from(index)].ask_ready(asker, group, ready[place]);
-                let answer = &mut claimed[usize::from(index)];
-                (answer.claims, answer.group) = (claims, number);
+                let lane = &mut lanes[usize::from(index)];
+                lane.claims = lane.query.ask_ready(asker, group, ready[place]);
+                lane.base = group.base;
                 open[left] = index;
-                left += usize::from(claims == 0);
+                left += usize::from(lane.claims == 0);
             }
             count = left;
         }
-        claimed
     }
 
-    /// The longest prefix that is claimed, or the short one.
+    /// Chooses the longest prefix that is claimed, or the short one.
     #[inline(always)]
-    fn first(
-        &self,
-        query: &P::Query<'_>,
-        claimed: &Claimed,
-        groups: &[Group],
-    ) -> First<<P::Store<V> as Store<P, V>>::Place> {
-        let base = groups.get(usize::from(claimed.group)).map_or(0, |group| group.base);
-        let longest = base + (claimed.claims | 1).ilog2() as u8 + 1;
-        let short = self.shortest_length(query).unwrap_or(0);
-        let length = if claimed.claims == 0 { short } else { longest };
-        First { length, place: self.store.place(query, length) }
+    fn choose(&self, lane: &mut LaneOf<'_, P, V>) {
+        let longest = lane.base + (lane.claims | 1).ilog2() as u8 + 1;
+        let short = self.shortest_length(&lane.query).unwrap_or(0);
+        lane.length = if lane.claims == 0 { short } else { longest };
+        lane.place = self.store.place(&lane.query, lane.length);
     }
 
     /// Reads what was claimed, and goes on asking if nothing of it was true.
     #[inline(always)]
-    fn finish(
-        &self,
-        asker: impl Asker,
-        query: &P::Query<'_>,
-        claimed: &Claimed,
-        First { length, place }: First<<P::Store<V> as Store<P, V>>::Place>,
-        groups: &[Group],
-    ) -> Option<Match<'_, V>> {
-        if claimed.marked {
+    fn finish(&self, asker: impl Asker, lane: &LaneOf<'_, P, V>) -> Option<Match<'_, V>> {
+        let Lane { query, claims, base, length, place, .. } = lane;
+        if lane.marked {
             return self.lookup_by(asker, query);
         }
-        if let Some(value) = self.store.find_at(query, length, place) {
-            return Some(Match { length, value });
+        if let Some(value) = self.store.find_at(query, *length, *place) {
+            return Some(Match { length: *length, value });
         }
-        if claimed.claims != 0 {
-            let (asked, rest) = groups.split_at(usize::from(claimed.group) + 1);
-            let last = &asked[asked.len() - 1];
-            let shorter = claimed.claims ^ 1 << claimed.claims.ilog2();
-            let mut found = self.read(query, last.base, shorter);
-            for group in rest {
-                if found.is_some() {
-                    break;
-                }
-                found = self.read(query, group.base, query.ask(asker, group));
-            }
-            if found.is_some() {
-                return found;
+        if *claims != 0 {
+            let shorter = claims ^ 1 << claims.ilog2();
+            let rest = self.filters.common().iter().skip_while(|group| group.base >= *base);
+            let asked = rest.map(|group| (group.base, query.ask(asker, group)));
+            let read = |(base, claims)| self.read(query, base, claims);
+            if let Some(found) = std::iter::once((*base, shorter)).chain(asked).find_map(read) {
+                return Some(found);
             }
         }
         self.shortest(query)

@@ -19,6 +19,8 @@
 //! product, shifted by `floor(log2 n)`, tell apart all keys of a bucket, because their
 //! products differ by multiples of `n`.
 
+use std::num::NonZeroU64;
+
 use bytemuck::{Pod, Zeroable};
 
 use super::simd::{equal_u16s, equal_u32s};
@@ -122,18 +124,18 @@ line!(Line24, 24, 21, 0.9, u16, u8, equal_u16s);
 line!(Line48, 48, 10, 0.75, u32, u16, equal_u32s);
 
 /// Where a key belongs, and what is stored of it there.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub struct Home {
     bucket: usize,
     /// Its word in its own bucket; one more for each further try.
-    word: u64,
+    word: NonZeroU64,
 }
 
 impl Home {
     /// The bucket of a try.
     #[inline(always)]
     const fn after(self, tries: usize, buckets: usize) -> usize {
-        let mut bucket = self.bucket + tries * step(self.word - 1);
+        let mut bucket = self.bucket + tries * step(self.word.get() - 1);
         // Seldom, and then mostly once: cheaper than a division.
         while bucket >= buckets {
             bucket -= buckets;
@@ -153,6 +155,8 @@ pub(super) struct Buckets<L, V> {
     lines: Vec<L>,
     values: Vec<V>,
     items: usize,
+    /// Low bits of a product that its bucket knows.
+    known: u32,
 }
 
 impl<L: Line, V: Default> Buckets<L, V> {
@@ -165,23 +169,29 @@ impl<L: Line, V: Default> Buckets<L, V> {
         let lines = buckets.max(FEWEST);
         let mut values = Vec::new();
         values.resize_with(lines * L::SLOTS, V::default);
-        Self { lines: vec![L::default(); lines], values, items: 0 }
+        Self { lines: vec![L::default(); lines], values, items: 0, known: lines.ilog2() }
     }
 
-    /// Adds a key that is not there. Grows if there is no slot near its bucket.
-    pub(super) fn insert(&mut self, number: u64, mut value: V) {
-        while let Err(back) = self.try_insert(number, value) {
-            value = back;
+    /// Adds a key that is not there and for which there was no slot near its bucket.
+    #[cold]
+    pub(super) fn grow_and_insert(&mut self, number: u64, mut value: V) {
+        loop {
             self.grow();
+            match self.insert_at(self.home(number), value) {
+                Ok(()) => return,
+                Err(back) => value = back,
+            }
         }
     }
 
-    fn try_insert(&mut self, number: u64, value: V) -> Result<(), V> {
-        let home = self.home(number);
+    /// Adds a key that is not there, if there is a slot near its bucket; else gives the value
+    /// back.
+    #[inline]
+    pub(super) fn insert_at(&mut self, home: Home, value: V) -> Result<(), V> {
         for tries in 0..TRIES {
             let bucket = home.after(tries, self.lines.len());
             if let Some(slot) = self.lines[bucket].find(0) {
-                self.lines[bucket].put(slot, home.word + tries as u64);
+                self.lines[bucket].put(slot, home.word.get() + tries as u64);
                 self.lines[home.bucket].needed(tries);
                 self.values[bucket * L::SLOTS + slot] = value;
                 self.items += 1;
@@ -192,8 +202,9 @@ impl<L: Line, V: Default> Buckets<L, V> {
     }
 
     /// Takes a key out.
-    pub(super) fn remove(&mut self, number: u64) -> Option<V> {
-        let slot = self.slot(self.home(number))?;
+    #[inline(always)]
+    pub(super) fn remove_at(&mut self, home: Home) -> Option<V> {
+        let slot = self.slot(home)?;
         self.lines[slot / L::SLOTS].put(slot % L::SLOTS, 0);
         self.items -= 1;
         Some(std::mem::take(&mut self.values[slot]))
@@ -204,9 +215,11 @@ impl<L: Line, V: Default> Buckets<L, V> {
         let mut larger = Self::with_buckets(buckets + buckets / 8 + 1);
         let values = std::mem::take(&mut self.values);
         for (slot, value) in values.into_iter().enumerate() {
-            if let Some(number) = self.number(slot) {
+            if let Some(number) = self.number(slot)
+                && let Err(value) = larger.insert_at(larger.home(number), value)
+            {
                 // A larger table may be full at some place, too.
-                larger.insert(number, value);
+                larger.grow_and_insert(number, value);
             }
         }
         *self = larger;
@@ -249,14 +262,21 @@ impl<L: Line, V> Buckets<L, V> {
     #[inline(always)]
     fn slot(&self, home: Home) -> Option<usize> {
         let line = &self.lines[home.bucket];
-        match line.find(home.word) {
+        match line.find(home.word.get()) {
             Some(slot) => Some(home.bucket * L::SLOTS + slot),
-            None => (1..=line.tries()).find_map(|tries| {
-                let bucket = home.after(tries, self.lines.len());
-                let slot = self.lines[bucket].find(home.word + tries as u64)?;
-                Some(bucket * L::SLOTS + slot)
-            }),
+            None => self.strayed(home, line.tries()),
         }
+    }
+
+    /// The slot of a key that is not in its own bucket. A function of its own, as what it
+    /// needs would be worked out ahead of every search.
+    #[inline(never)]
+    fn strayed(&self, home: Home, tries: usize) -> Option<usize> {
+        (1..=tries).find_map(|tries| {
+            let bucket = home.after(tries, self.lines.len());
+            let slot = self.lines[bucket].find(home.word.get() + tries as u64)?;
+            Some(bucket * L::SLOTS + slot)
+        })
     }
 
     /// Where a key belongs.
@@ -264,8 +284,9 @@ impl<L: Line, V> Buckets<L, V> {
     pub(super) fn home(&self, number: u64) -> Home {
         let buckets = self.lines.len() as u64;
         let product = u128::from(Self::permute(number)) * u128::from(buckets);
-        let remainder = (product as u64 & Self::MASK) >> buckets.ilog2();
-        Home { bucket: (product >> Self::BITS) as usize, word: remainder * TRIES as u64 + 1 }
+        let remainder = (product as u64 & Self::MASK) >> self.known;
+        let word = NonZeroU64::MIN | (remainder * TRIES as u64);
+        Home { bucket: (product >> Self::BITS) as usize, word }
     }
 
     /// The key in a slot, if there is one.
@@ -276,7 +297,7 @@ impl<L: Line, V> Buckets<L, V> {
         let bucket = (slot / L::SLOTS + buckets - strayed) % buckets;
         // The only multiple of `buckets` whose bits above the shift are these.
         let buckets = buckets as u64;
-        let remainder = (word / TRIES as u64) << buckets.ilog2();
+        let remainder = (word / TRIES as u64) << self.known;
         let permuted = if buckets >> (64 - Self::BITS) == 0 {
             ((bucket as u64) << Self::BITS | remainder).div_ceil(buckets)
         } else {

@@ -23,7 +23,6 @@ pub(super) type Block = [u32; 8];
 /// Spans have at least so many blocks: half a kilobyte for the rarest lengths.
 const FEWEST_BLOCKS: usize = 16;
 
-pub(super) const SUB: u32 = 0x9E37_79B1;
 pub(super) const FIRST: u32 = 0x85EB_CA6B;
 pub(super) const SECOND: u32 = 0xC2B2_AE35;
 /// The word is picked by the highest three bits.
@@ -46,7 +45,7 @@ impl Point {
     #[inline(always)]
     pub(super) const fn below(seed: u32, bits: u32, nibble: u32) -> Self {
         let sub = (16 | nibble) >> (4 - bits);
-        let mixed = (seed ^ sub.wrapping_mul(SUB)).wrapping_mul(FIRST);
+        let mixed = (seed ^ sub).wrapping_mul(FIRST);
         Self((mixed ^ (mixed >> 15)).wrapping_mul(SECOND))
     }
 
@@ -80,6 +79,14 @@ pub struct Spot {
     pub(super) point: Point,
 }
 
+/// Where a key stands in the blocks of a group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seat {
+    span: usize,
+    block: u32,
+    point: Point,
+}
+
 /// The blocks of the lengths that share them.
 #[derive(Debug, Clone, Copy, Default)]
 struct Span {
@@ -92,8 +99,8 @@ struct Span {
 
 impl Span {
     #[inline(always)]
-    const fn block(self, pick: u32) -> usize {
-        self.first as usize + ((pick as u64 * self.blocks as u64) >> 32) as usize
+    const fn place(self, pick: u32) -> u32 {
+        self.first + ((pick as u64 * self.blocks as u64) >> 32) as u32
     }
 }
 
@@ -121,30 +128,42 @@ impl Blocks {
         Self { spans, set: empty.clone(), shared: empty, stuck: 0 }
     }
 
+    /// Which block a span's `pick` leads to.
     #[inline(always)]
-    pub(super) fn block(&self, span: usize, pick: u32) -> &Block {
-        &self.set[self.spans[span].block(pick)]
+    pub(super) const fn place(&self, span: usize, pick: u32) -> u32 {
+        self.spans[span].place(pick)
     }
 
     #[inline(always)]
-    pub(super) fn prefetch(&self, span: usize, pick: u32) {
-        crate::prefetch::prefetch(&self.set, self.spans[span].block(pick));
+    pub(super) fn at(&self, place: u32) -> &Block {
+        &self.set[place as usize]
     }
 
     #[inline(always)]
-    pub(super) fn prefetch_change(&self, span: usize, pick: u32) {
-        self.prefetch(span, pick);
-        crate::prefetch::prefetch(&self.shared, self.spans[span].block(pick));
+    pub(super) fn prefetch(&self, place: u32) {
+        crate::prefetch::prefetch(&self.set, place as usize);
     }
 
     #[inline(always)]
-    pub(super) fn claims(&self, span: usize, spot: Spot) -> bool {
-        spot.point.is_claimed(self.block(span, spot.pick))
+    pub(super) const fn seat(&self, span: usize, spot: Spot) -> Seat {
+        Seat { span, block: self.place(span, spot.pick), point: spot.point }
+    }
+
+    #[inline(always)]
+    pub(super) fn prefetch_change(&self, seat: Seat) {
+        self.prefetch(seat.block);
+        crate::prefetch::prefetch(&self.shared, seat.block as usize);
+    }
+
+    #[inline(always)]
+    pub(super) fn claims(&self, seat: Seat) -> bool {
+        seat.point.is_claimed(self.at(seat.block))
     }
 
     /// Adds a key; true if the filters should be made anew for more keys.
-    pub(super) fn add(&mut self, span: usize, spot: Spot) -> bool {
-        let (block, word, mask) = self.locate(span, spot);
+    #[inline(always)]
+    pub(super) fn add(&mut self, Seat { span, block, point }: Seat) -> bool {
+        let (block, word, mask) = (block as usize, point.word(), point.mask());
         self.shared[block][word] |= self.set[block][word] & mask;
         self.set[block][word] |= mask;
         self.spans[span].items += 1;
@@ -153,8 +172,9 @@ impl Blocks {
 
     /// Removes a key that was added; true if so many bits were left behind, because other
     /// keys had set them as well, that the filters should be made anew.
-    pub(super) fn remove(&mut self, span: usize, spot: Spot) -> bool {
-        let (block, word, mask) = self.locate(span, spot);
+    #[inline(always)]
+    pub(super) fn remove(&mut self, Seat { span, block, point }: Seat) -> bool {
+        let (block, word, mask) = (block as usize, point.word(), point.mask());
         let shared = self.shared[block][word] & mask;
         self.set[block][word] &= !(mask & !shared);
         self.spans[span].items -= 1;
@@ -162,13 +182,9 @@ impl Blocks {
         self.stuck > self.set.len() * 256 / 16
     }
 
-    fn locate(&self, span: usize, spot: Spot) -> (usize, usize, u32) {
-        (self.spans[span].block(spot.pick), spot.point.word(), spot.point.mask())
-    }
-
     /// The chance that the block which `pick` leads to claims a key it does not have.
     pub(super) fn false_positive(&self, span: usize, pick: u32) -> f64 {
-        let block = self.block(span, pick);
+        let block = self.at(self.place(span, pick));
         block.iter().map(|word| (f64::from(word.count_ones()) / 32.0).powi(3)).sum::<f64>() / 8.0
     }
 

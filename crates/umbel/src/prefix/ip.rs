@@ -158,33 +158,40 @@ impl BitQuery {
         self.0
     }
 
-    /// A hash of the first `level` bits, at least one.
     #[inline(always)]
-    const fn anchor(&self, level: u8) -> u64 {
-        let high = (self.0 >> 64) as u64;
-        if level <= 64 {
-            mix(high >> (64 - level))
+    const fn high(&self) -> u64 {
+        (self.0 >> 64) as u64
+    }
+
+    /// Hashes of the first `level` bits, at least one, and of four more. All that is asked of
+    /// a group is on one side of bit 64, so that one branch is enough.
+    #[inline(always)]
+    const fn anchors(&self, level: u8) -> [u64; 2] {
+        if level < 64 {
+            [mix(self.high() >> (64 - level)), mix(self.high() >> (60 - level))]
         } else {
-            mix(mix(high) ^ ((self.0 as u64) >> (128 - level)))
+            self.far_anchors(level)
         }
     }
 
-    /// The four bits behind the first `level`.
+    #[cold]
+    const fn far_anchors(&self, level: u8) -> [u64; 2] {
+        let (high, low) = (mix(self.high()), self.0 as u64);
+        // In two steps, as a shift by all 64 bits is none.
+        [mix(high ^ (low >> 1) >> (127 - level)), mix(high ^ low >> (124 - level))]
+    }
+
+    /// The eight bits behind the first `level`, a multiple of eight.
     #[inline(always)]
-    const fn nibble(&self, level: u8) -> u32 {
-        let half = if level < 64 { (self.0 >> 64) as u64 } else { self.0 as u64 };
-        (half >> (60 - level % 64)) as u32 & 15
+    const fn behind(&self, level: u8) -> u32 {
+        let half = if level < 64 { self.high() } else { self.0 as u64 };
+        (half >> (56 - level % 64)) as u32 & 255
     }
 }
 
-#[inline(always)]
-const fn pick(anchor: u64) -> u32 {
-    (anchor >> 32) as u32
-}
-
 impl Query for BitQuery {
-    /// Hashes of the bits before each span.
-    type Ready = [u64; 2];
+    /// For each span a block, and the seed of the points in it.
+    type Ready = [(u32, u32); 2];
 
     #[inline(always)]
     fn length(&self) -> u8 {
@@ -196,38 +203,40 @@ impl Query for BitQuery {
         Some((self.0 >> 112) as u16)
     }
 
-    #[inline]
+    #[inline(always)]
     fn spot(&self, length: u8) -> Spot {
         let level = (length - 1) & !3;
-        let anchor = self.anchor(level);
-        let point = Point::below(anchor as u32, (length - level).into(), self.nibble(level));
-        Spot { pick: pick(anchor), point }
+        let [anchor, _] = self.anchors(level);
+        let nibble = self.behind(level & !7) >> (4 - level % 8) & 15;
+        let point = Point::below(anchor as u32, (length - level).into(), nibble);
+        Spot { pick: (anchor >> 32) as u32, point }
     }
 
     #[inline(always)]
-    fn mark(&self, length: u8) -> Spot {
-        let anchor = self.anchor(length);
-        Spot { pick: pick(anchor), point: Point::of_hash(anchor as u32) }
+    fn mark(&self, length: u8) -> u64 {
+        (self.high() >> 64u8.saturating_sub(length)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
     }
 
     #[inline(always)]
-    fn ready(&self, group: &Group) -> [u64; 2] {
-        [self.anchor(group.base), self.anchor(group.base + 4)]
+    fn ready(&self, group: &Group) -> Self::Ready {
+        let [first, second] = self.anchors(group.base);
+        [
+            (group.blocks.place(0, (first >> 32) as u32), first as u32),
+            (group.blocks.place(1, (second >> 32) as u32), second as u32),
+        ]
     }
 
     #[inline(always)]
-    fn prefetch(&self, group: &Group, anchors: [u64; 2]) {
-        group.blocks.prefetch(0, pick(anchors[0]));
-        group.blocks.prefetch(1, pick(anchors[1]));
+    fn prefetch(&self, group: &Group, [(first, _), (second, _)]: Self::Ready) {
+        group.blocks.prefetch(first);
+        group.blocks.prefetch(second);
     }
 
     #[inline(always)]
-    fn ask_ready(&self, asker: impl Asker, group: &Group, anchors: [u64; 2]) -> u32 {
-        let blocks = [0, 1].map(|span| group.blocks.block(span, pick(anchors[span])));
-        asker.claims(
-            blocks,
-            anchors.map(|anchor| anchor as u32),
-            [group.base, group.base + 4].map(|level| self.nibble(level)),
-        )
+    fn ask_ready(&self, asker: impl Asker, group: &Group, ready: Self::Ready) -> u32 {
+        // Spelled out: a closure given to `map` may stay a function of its own.
+        let [(first, first_seed), (second, second_seed)] = ready;
+        let blocks = [group.blocks.at(first), group.blocks.at(second)];
+        asker.claims(blocks, [first_seed, second_seed], self.behind(group.base))
     }
 }

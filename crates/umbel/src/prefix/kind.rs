@@ -34,8 +34,9 @@ pub trait Query: Copy {
     /// Where its prefix of a length stands in the span of that length.
     fn spot(&self, length: u8) -> Spot;
 
-    /// Where its prefix of a length stands among the marks of that length.
-    fn mark(&self, length: u8) -> Spot;
+    /// A hash of its prefix of a length, or of the first 64 bits of that; its highest bits
+    /// are spread well.
+    fn mark(&self, length: u8) -> u64;
 
     /// What the filters of a group are asked with.
     type Ready: Copy + Default;
@@ -71,14 +72,20 @@ pub trait Store<P: Kind, V> {
     fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V> {
         self.find_at(query, length, self.place(query, length))
     }
-    /// The value of a prefix, to be changed.
-    fn find_mut(&mut self, query: &P::Query<'_>, length: u8) -> Option<&mut V>;
+    /// The value of a prefix that belongs to a place, to be changed.
+    fn find_mut_at(
+        &mut self,
+        query: &P::Query<'_>,
+        length: u8,
+        place: Self::Place,
+    ) -> Option<&mut V>;
     /// Asks for the memory that [`Self::find_at`] will read.
     fn prefetch(&self, place: Self::Place);
-    /// Adds a prefix that is not there.
-    fn insert(&mut self, prefix: &P, value: V);
-    /// Takes a prefix out.
-    fn remove(&mut self, prefix: &P) -> Option<V>;
+    /// Adds a prefix that belongs to a place and is not there. Places that were worked out
+    /// before are then no longer right.
+    fn insert_at(&mut self, prefix: &P, place: Self::Place, value: V);
+    /// Takes a prefix that belongs to a place out.
+    fn remove_at(&mut self, prefix: &P, place: Self::Place) -> Option<V>;
     /// All prefixes, in any order.
     fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
     where
@@ -153,8 +160,13 @@ where
         }
     }
 
-    fn find_mut(&mut self, query: &P::Query<'_>, length: u8) -> Option<&mut V> {
-        match self.place(query, length) {
+    fn find_mut_at(
+        &mut self,
+        query: &P::Query<'_>,
+        length: u8,
+        place: Option<Home>,
+    ) -> Option<&mut V> {
+        match place {
             Some(home) => self.near.find_mut(home),
             None => self.far.get_mut(&P::from_bits(length, query.bits())),
         }
@@ -167,21 +179,24 @@ where
         }
     }
 
-    fn insert(&mut self, prefix: &P, value: V) {
-        let (length, bits) = prefix.to_bits();
-        if length <= L::LENGTH {
-            self.near.insert(number(bits, length), value);
-        } else {
-            self.far.insert(*prefix, value);
+    #[inline(always)]
+    fn insert_at(&mut self, prefix: &P, place: Option<Home>, value: V) {
+        match place {
+            Some(home) => {
+                if let Err(value) = self.near.insert_at(home, value) {
+                    let (length, bits) = prefix.to_bits();
+                    self.near.grow_and_insert(number(bits, length), value);
+                }
+            }
+            None => _ = self.far.insert(*prefix, value),
         }
     }
 
-    fn remove(&mut self, prefix: &P) -> Option<V> {
-        let (length, bits) = prefix.to_bits();
-        if length <= L::LENGTH {
-            self.near.remove(number(bits, length))
-        } else {
-            self.far.remove(prefix)
+    #[inline(always)]
+    fn remove_at(&mut self, prefix: &P, place: Option<Home>) -> Option<V> {
+        match place {
+            Some(home) => self.near.remove_at(home),
+            None => self.far.remove(prefix),
         }
     }
 

@@ -5,18 +5,13 @@
 //! their prefixes begin so.
 //!
 //! Always true: a prefix that was added and not removed is claimed by its group, and marked
-//! if its group is rare. Rare prefixes come in crowds under few marks, so that a mark is
-//! counted exactly and set once: the filter of marks never fills up with what is gone.
-
-use std::collections::BTreeMap;
+//! if its group is rare.
 
 use super::Prefix;
-use super::filters::{Blocks, Group, Spot};
+use super::filters::{Blocks, Group, Seat};
 use super::front::SHORT;
-use super::kind::{Query, map_bytes};
-
-/// Filter bits a prefix of the marks: a mark that lies costs asking several groups.
-const MARK_BITS: usize = 32;
+use super::kind::Query;
+use super::marks::Marks;
 
 /// Prefixes longer than the marks are at most one in so many.
 const RARE: usize = 64;
@@ -29,9 +24,7 @@ pub(super) struct Filters {
     /// The first `rare` groups are asked only under marks of this length.
     rare: usize,
     mark_length: u8,
-    marks: Blocks,
-    /// Prefixes under each mark, by what the mark picks.
-    marked: BTreeMap<Spot, u32>,
+    marks: Marks,
 }
 
 impl Filters {
@@ -61,8 +54,7 @@ impl Filters {
         let rare = groups.iter().take_while(is_rare).count();
         let mark_length = rare.checked_sub(1).map_or(P::LONGEST, |last| groups[last].base);
         let behind = items(mark_length + 1, usize::from(P::LONGEST));
-        let marks = Blocks::for_items(&[behind], MARK_BITS);
-        Self { groups, rare, mark_length, marks, marked: BTreeMap::new() }
+        Self { groups, rare, mark_length, marks: Marks::for_items(behind) }
     }
 
     /// The groups to ask for a question, longest lengths first.
@@ -74,7 +66,7 @@ impl Filters {
     /// Whether rare lengths may match.
     #[inline(always)]
     pub(super) fn is_marked(&self, query: &impl Query) -> bool {
-        self.rare > 0 && self.marks.claims(0, query.mark(self.mark_length))
+        self.marks.is_set(query.mark(self.mark_length))
     }
 
     /// The groups that every question is asked.
@@ -82,70 +74,65 @@ impl Filters {
         &self.groups[self.rare..]
     }
 
+    /// Where a prefix stands, if its group is there.
+    #[inline(always)]
+    pub(super) fn seat<P: Prefix>(&self, query: &impl Query, length: u8) -> Option<(usize, Seat)> {
+        let base = Group::base_of(length);
+        let group = self.groups.iter().position(|group| group.base == base)?;
+        let span = usize::from(length - base - 1) * P::SPANS / 8;
+        Some((group, self.groups[group].blocks.seat(span, query.spot(length))))
+    }
+
     /// Adds a prefix; true if its filter should be made anew, for more.
-    pub(super) fn add<P: Prefix>(&mut self, query: &impl Query, length: u8) -> bool {
-        let Some((group, span)) = self.group_of::<P>(length) else { return true };
-        let renew = group.blocks.add(span, query.spot(length));
-        if length <= self.mark_length {
-            return renew;
-        }
-        let mark = query.mark(self.mark_length);
-        let under = self.marked.entry(mark).or_default();
-        *under += 1;
-        renew | (*under == 1 && self.marks.add(0, mark))
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        seat: Option<(usize, Seat)>,
+        query: &impl Query,
+        length: u8,
+    ) -> bool {
+        let Some((group, seat)) = seat else { return true };
+        let renew = self.groups[group].blocks.add(seat);
+        renew | (length > self.mark_length && self.marks.add(query.mark(self.mark_length)))
     }
 
     /// Removes a prefix that was added; true if its filter should be made anew, without what
     /// is left of those that are gone.
-    pub(super) fn remove<P: Prefix>(&mut self, query: &impl Query, length: u8) -> bool {
-        let Some((group, span)) = self.group_of::<P>(length) else { return true };
-        let renew = group.blocks.remove(span, query.spot(length));
-        if length <= self.mark_length {
-            return renew;
+    #[inline(always)]
+    pub(super) fn remove(
+        &mut self,
+        seat: Option<(usize, Seat)>,
+        query: &impl Query,
+        length: u8,
+    ) -> bool {
+        let Some((group, seat)) = seat else { return true };
+        if length > self.mark_length {
+            self.marks.remove(query.mark(self.mark_length));
         }
-        let mark = query.mark(self.mark_length);
-        match self.marked.get_mut(&mark) {
-            Some(under) if *under > 1 => *under -= 1,
-            _ => _ = self.marked.remove(&mark),
-        }
-        renew | (!self.marked.contains_key(&mark) && self.marks.remove(0, mark))
+        self.groups[group].blocks.remove(seat)
     }
 
     /// Whether a prefix may be there: certainly if it is.
-    pub(super) fn claims<P: Prefix>(&self, query: &impl Query, length: u8) -> bool {
-        let base = Group::base_of(length);
-        let span = span_of::<P>(length);
-        let group = self.groups.iter().find(|group| group.base == base);
-        group.is_some_and(|group| group.blocks.claims(span, query.spot(length)))
-    }
-
-    fn group_of<P: Prefix>(&mut self, length: u8) -> Option<(&mut Group, usize)> {
-        let base = Group::base_of(length);
-        let group = self.groups.iter_mut().find(|group| group.base == base)?;
-        Some((group, span_of::<P>(length)))
+    #[inline(always)]
+    pub(super) fn claims(&self, seat: Option<(usize, Seat)>) -> bool {
+        seat.is_some_and(|(group, seat)| self.groups[group].blocks.claims(seat))
     }
 
     /// Asks for the memory of a change of a prefix.
     #[inline(always)]
-    pub(super) fn prefetch<P: Prefix>(&self, query: &impl Query, length: u8) {
-        let base = Group::base_of(length);
-        if let Some(group) = self.groups.iter().find(|group| group.base == base) {
-            group.blocks.prefetch_change(span_of::<P>(length), query.spot(length).pick);
+    pub(super) fn prefetch(&self, seat: Option<(usize, Seat)>) {
+        if let Some((group, seat)) = seat {
+            self.groups[group].blocks.prefetch_change(seat);
         }
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         let groups: usize = self.groups.iter().map(|group| group.blocks.memory_bytes()).sum();
-        groups + self.marks.memory_bytes() + map_bytes::<Spot, u32>(self.marked.len())
+        groups + self.marks.memory_bytes()
     }
 }
 
 /// The shortest length that has a filter.
 pub(super) fn first_filtered<P: Prefix>() -> u8 {
     if P::SPANS < 8 { SHORT + 1 } else { 1 }
-}
-
-/// Which span of its group has the prefixes of a length.
-fn span_of<P: Prefix>(length: u8) -> usize {
-    usize::from(length - Group::base_of(length) - 1) * P::SPANS / 8
 }

@@ -32,6 +32,7 @@ mod front;
 mod ip;
 mod kind;
 mod lengths;
+mod marks;
 mod name;
 mod probes;
 mod simd;

@@ -207,8 +207,8 @@ impl Query for NameQuery<'_> {
         Spot { pick: (hash >> 32) as u32, point: Point::of_hash(hash as u32) }
     }
 
-    fn mark(&self, length: u8) -> Spot {
-        self.spot(length)
+    fn mark(&self, length: u8) -> u64 {
+        self.hashes[usize::from(length)]
     }
 
     fn ready(&self, _: &Group) {}
@@ -218,14 +218,15 @@ impl Query for NameQuery<'_> {
         // for which a register is of no use.
         let lengths = self.length.saturating_sub(group.base).min(8);
         (0..lengths).fold(0, |claims, lane| {
-            let claimed = group.blocks.claims(lane.into(), self.spot(group.base + lane + 1));
-            claims | u32::from(claimed) << lane
+            let seat = group.blocks.seat(lane.into(), self.spot(group.base + lane + 1));
+            claims | u32::from(group.blocks.claims(seat)) << lane
         })
     }
 
     fn prefetch(&self, group: &Group, (): ()) {
         for lane in 0..self.length.saturating_sub(group.base).min(8) {
-            group.blocks.prefetch(lane.into(), self.spot(group.base + lane + 1).pick);
+            let place = group.blocks.place(lane.into(), self.spot(group.base + lane + 1).pick);
+            group.blocks.prefetch(place);
         }
     }
 }
@@ -250,18 +251,18 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         self.names.get(query.cut(length)).map(|(_, value)| value)
     }
 
-    fn find_mut(&mut self, query: &NameQuery<'_>, length: u8) -> Option<&mut V> {
+    fn find_mut_at(&mut self, query: &NameQuery<'_>, length: u8, (): ()) -> Option<&mut V> {
         self.names.get_mut(query.cut(length)).map(|(_, value)| value)
     }
 
     fn prefetch(&self, (): ()) {}
 
-    fn insert(&mut self, prefix: &Name, value: V) {
+    fn insert_at(&mut self, prefix: &Name, (): (), value: V) {
         self.text_bytes += prefix.text.len();
         self.names.insert(prefix.text.clone(), (prefix.length, value));
     }
 
-    fn remove(&mut self, prefix: &Name) -> Option<V> {
+    fn remove_at(&mut self, prefix: &Name, (): ()) -> Option<V> {
         let (_, value) = self.names.remove(&prefix.text)?;
         self.text_bytes -= prefix.text.len();
         Some(value)

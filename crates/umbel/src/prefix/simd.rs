@@ -14,8 +14,8 @@ use super::filters::{Block, Point};
 /// How groups are asked.
 pub trait Asker: Copy {
     /// Which of eight lengths the two blocks claim: bits 0 to 3 for the first, shortest
-    /// lowest, 4 to 7 for the second.
-    fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], nibbles: [u32; 2]) -> u32;
+    /// lowest, 4 to 7 for the second; `behind` are the eight bits that the lengths end in.
+    fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], behind: u32) -> u32;
 }
 
 /// Work that asks groups. Whoever does it marks `by` as `inline(always)`: only what is inlined
@@ -42,7 +42,8 @@ pub(super) struct Scalar;
 
 impl Asker for Scalar {
     #[inline]
-    fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], nibbles: [u32; 2]) -> u32 {
+    fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], behind: u32) -> u32 {
+        let nibbles = [behind >> 4, behind & 15];
         (0..8).fold(0, |claims, lane: usize| {
             let (half, bits) = (lane / 4, lane as u32 % 4 + 1);
             let point = Point::below(seeds[half], bits, nibbles[half]);
@@ -64,7 +65,7 @@ mod x86 {
         _mm256_srlv_epi32, _mm256_xor_si256,
     };
 
-    use super::super::filters::{Block, FIRST, SECOND, SUB, WORD_SHIFT};
+    use super::super::filters::{Block, FIRST, SECOND, WORD_SHIFT};
     use super::{Asker, Avx2, Work};
 
     impl Avx2 {
@@ -95,9 +96,9 @@ mod x86 {
     impl Asker for Avx2 {
         #[inline(always)]
         #[expect(unsafe_code, reason = "only we know that the processor was asked")]
-        fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], nibbles: [u32; 2]) -> u32 {
+        fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], behind: u32) -> u32 {
             // SAFETY: an `Avx2` exists only if `detect` found every feature of `claims`.
-            unsafe { claims(blocks, seeds, nibbles) }
+            unsafe { claims(blocks, seeds, behind) }
         }
     }
 
@@ -117,12 +118,12 @@ mod x86 {
 
     #[target_feature(enable = "avx2")]
     #[inline]
-    fn claims(blocks: [&Block; 2], seeds: [u32; 2], nibbles: [u32; 2]) -> u32 {
-        // `Point::below`, for one to four bits of each nibble.
-        let leading = _mm256_or_si256(halves(nibbles), all(16));
-        let sub = _mm256_srlv_epi32(leading, _mm256_setr_epi32(3, 2, 1, 0, 3, 2, 1, 0));
-        let start = _mm256_xor_si256(halves(seeds), _mm256_mullo_epi32(sub, all(SUB)));
-        let mixed = _mm256_mullo_epi32(start, all(FIRST));
+    fn claims(blocks: [&Block; 2], seeds: [u32; 2], behind: u32) -> u32 {
+        // `Point::below`, for one to four bits of each nibble, behind a one.
+        let shifted = _mm256_srlv_epi32(all(behind), _mm256_setr_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+        let bits = _mm256_and_si256(shifted, _mm256_setr_epi32(1, 3, 7, 15, 1, 3, 7, 15));
+        let sub = _mm256_or_si256(bits, _mm256_setr_epi32(2, 4, 8, 16, 2, 4, 8, 16));
+        let mixed = _mm256_mullo_epi32(_mm256_xor_si256(halves(seeds), sub), all(FIRST));
         let mixed = _mm256_xor_si256(mixed, _mm256_srli_epi32::<15>(mixed));
         let hash = _mm256_mullo_epi32(mixed, all(SECOND));
         // `Point::mask`.
@@ -133,10 +134,9 @@ mod x86 {
         let mask = _mm256_or_si256(two, bit(_mm256_srli_epi32::<14>(hash)));
         // The word that each lane picks, of its own block.
         let pick = _mm256_srli_epi32::<{ WORD_SHIFT.cast_signed() }>(hash);
-        let [first, second]: [__m256i; 2] = blocks.map(|block| bytemuck::cast(*block));
         let words = _mm256_blend_epi32::<0b1111_0000>(
-            _mm256_permutevar8x32_epi32(first, pick),
-            _mm256_permutevar8x32_epi32(second, pick),
+            _mm256_permutevar8x32_epi32(bytemuck::cast(*blocks[0]), pick),
+            _mm256_permutevar8x32_epi32(bytemuck::cast(*blocks[1]), pick),
         );
         let claimed = _mm256_cmpeq_epi32(_mm256_and_si256(words, mask), mask);
         _mm256_movemask_ps(_mm256_castsi256_ps(claimed)).cast_unsigned()
@@ -158,8 +158,8 @@ impl Avx2 {
 
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 impl Asker for Avx2 {
-    fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], nibbles: [u32; 2]) -> u32 {
-        Scalar.claims(blocks, seeds, nibbles)
+    fn claims(self, blocks: [&Block; 2], seeds: [u32; 2], behind: u32) -> u32 {
+        Scalar.claims(blocks, seeds, behind)
     }
 }
 
@@ -236,14 +236,14 @@ mod tests {
             blocks in any::<[[u32; 8]; 2]>(),
             fill in any::<[[u32; 8]; 2]>(),
             seeds in any::<[u32; 2]>(),
-            nibbles in [0u32..16, 0u32..16],
+            behind in 0u32..256,
         ) {
             let Some(avx2) = Avx2::detect() else { return Ok(()) };
             let dense = [0, 1].map(|i: usize| [0, 1, 2, 3, 4, 5, 6, 7].map(|w: usize| blocks[i][w] | fill[i][w]));
             for blocks in [[&blocks[0], &blocks[1]], [&dense[0], &dense[1]]] {
                 prop_assert_eq!(
-                    avx2.claims(blocks, seeds, nibbles),
-                    Scalar.claims(blocks, seeds, nibbles)
+                    avx2.claims(blocks, seeds, behind),
+                    Scalar.claims(blocks, seeds, behind)
                 );
             }
         }

@@ -7,7 +7,7 @@
 use std::fmt;
 
 use super::Prefix;
-use super::filters::Group;
+use super::filters::{Group, Seat};
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
 use super::lengths::{Filters, first_filtered};
@@ -43,6 +43,9 @@ impl<V> Clone for Match<'_, V> {
         *self
     }
 }
+
+/// Where a prefix belongs in the store, and where it stands in the filters.
+type Change<P, V> = (<<P as Kind>::Store<V> as Store<P, V>>::Place, Option<(usize, Seat)>);
 
 /// One lookup.
 struct Single<'t, 'a, P: Prefix, V: Default> {
@@ -120,19 +123,20 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// Adds a prefix, or replaces its value; returns the value that it had.
     #[expect(clippy::needless_pass_by_value, reason = "as every map: the key is given away")]
     pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
-        self.prefetch(&prefix.as_query(), prefix.length());
         self.insert_now(&prefix, value)
     }
 
+    #[inline(always)]
     fn insert_now(&mut self, prefix: &P, value: V) -> Option<V> {
         let (query, length) = (prefix.as_query(), prefix.length());
+        let (place, seat) = self.fetch(&query, length);
         // A search for what is not there reads every line it might be in: the filter knows
         // better.
-        let may_be = length < first_filtered::<P>() || self.filters.claims::<P>(&query, length);
-        if may_be && let Some(there) = self.store.find_mut(&query, length) {
+        let may_be = length < first_filtered::<P>() || self.filters.claims(seat);
+        if may_be && let Some(there) = self.store.find_mut_at(&query, length, place) {
             return Some(std::mem::replace(there, value));
         }
-        self.store.insert(prefix, value);
+        self.store.insert_at(prefix, place, value);
         self.per_length[usize::from(length)] += 1;
         if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
             if length <= SHORT {
@@ -141,7 +145,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             }
             front.add_longer(slot);
         }
-        if length > 0 && self.filters.add::<P>(&query, length) {
+        if length > 0 && self.filters.add(seat, &query, length) {
             self.renew_filters();
         }
         None
@@ -149,13 +153,9 @@ impl<P: Prefix, V: Default> Table<P, V> {
 
     /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: &P) -> Option<V> {
-        self.prefetch(&prefix.as_query(), prefix.length());
-        self.remove_now(prefix)
-    }
-
-    fn remove_now(&mut self, prefix: &P) -> Option<V> {
         let (query, length) = (prefix.as_query(), prefix.length());
-        let value = self.store.remove(prefix)?;
+        let (place, seat) = self.fetch(&query, length);
+        let value = self.store.remove_at(prefix, place)?;
         self.per_length[usize::from(length)] -= 1;
         if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
             if length <= SHORT {
@@ -165,7 +165,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             }
             front.remove_longer(slot);
         }
-        if length > 0 && self.filters.remove::<P>(&query, length) {
+        if length > 0 && self.filters.remove(seat, &query, length) {
             self.renew_filters();
         }
         Some(value)
@@ -175,23 +175,27 @@ impl<P: Prefix, V: Default> Table<P, V> {
     pub fn remove_each(&mut self, prefixes: &[P], mut removed: impl FnMut(Option<V>)) {
         for together in prefixes.chunks(TOGETHER) {
             for prefix in together {
-                self.prefetch(&prefix.as_query(), prefix.length());
+                self.fetch(&prefix.as_query(), prefix.length());
             }
-            together.iter().for_each(|prefix| removed(self.remove_now(prefix)));
+            together.iter().for_each(|prefix| removed(self.remove(prefix)));
         }
     }
 
-    /// Asks for all that a change of a prefix reads: a change would wait for one after the
-    /// other.
+    /// Where a change of a prefix reads and writes, right until the next change. Asks for the
+    /// memory of all of it: a change would wait for one line after the other.
     #[inline(always)]
-    fn prefetch(&self, query: &P::Query<'_>, length: u8) {
-        self.store.prefetch(self.store.place(query, length));
-        if length >= first_filtered::<P>() {
-            self.filters.prefetch::<P>(query, length);
-            if let (Some(front), Some(slot)) = (&self.front, query.front()) {
-                front.prefetch(slot);
-            }
+    fn fetch(&self, query: &P::Query<'_>, length: u8) -> Change<P, V> {
+        let place = self.store.place(query, length);
+        self.store.prefetch(place);
+        if length < first_filtered::<P>() {
+            return (place, None);
         }
+        let seat = self.filters.seat::<P>(query, length);
+        self.filters.prefetch(seat);
+        if let (Some(front), Some(slot)) = (&self.front, query.front()) {
+            front.prefetch(slot);
+        }
+        (place, seat)
     }
 
     /// All prefixes with their values, in any order.
@@ -205,7 +209,8 @@ impl<P: Prefix, V: Default> Table<P, V> {
         for (prefix, _) in self.store.iter() {
             if prefix.length() >= first_filtered::<P>() {
                 // What was just made for them has room for them.
-                filters.add::<P>(&prefix.as_query(), prefix.length());
+                let (query, length) = (prefix.as_query(), prefix.length());
+                filters.add(filters.seat::<P>(&query, length), &query, length);
             }
         }
         self.filters = filters;
@@ -254,7 +259,10 @@ impl<P: Prefix, V: Default> Table<P, V> {
         while claims != 0 {
             let lane = claims.ilog2();
             let length = base + lane as u8 + 1;
-            if let Some(value) = self.store.find(query, length) {
+            let place = self.store.place(query, length);
+            // The value, too: finding it would wait for the line to come.
+            self.store.prefetch(place);
+            if let Some(value) = self.store.find_at(query, length, place) {
                 return Some(Match { length, value });
             }
             claims ^= 1 << lane;
@@ -357,7 +365,7 @@ impl<P: Prefix, V: Default> Extend<(P, V)> for Table<P, V> {
                 break;
             }
             for (prefix, _) in &together {
-                self.prefetch(&prefix.as_query(), prefix.length());
+                self.fetch(&prefix.as_query(), prefix.length());
             }
             for (prefix, value) in together.drain(..) {
                 self.insert_now(&prefix, value);

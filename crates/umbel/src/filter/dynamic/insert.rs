@@ -52,7 +52,11 @@ impl<C: Component> DynamicFilter<C> {
     /// If the hasher is locked, or there is no memory for another component.
     pub fn insert_batch<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
         let scheme = self.scheme;
-        in_batches(keys, |key| scheme.digest(key), |digests| self.insert_digests(digests));
+        in_batches::<BATCH, _>(
+            keys,
+            |key| scheme.digest(key),
+            |digests| self.insert_digests(digests),
+        );
     }
 
     /// Adds many keys by their digests, asking for memory ahead.
