@@ -28,6 +28,7 @@ mod health;
 mod hosts;
 mod key_text;
 mod keys;
+mod lifetime;
 mod lines;
 mod locate;
 mod metrics;
