@@ -104,6 +104,11 @@ pub enum Happening {
         /// The life that ended.
         incarnation: Incarnation,
     },
+    /// A host is let in no more: nothing that it says is heard from now on.
+    Excluded {
+        /// Who.
+        host: Name,
+    },
     /// There is something to send, or a timeout has changed.
     Woken,
 }
