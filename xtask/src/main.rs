@@ -16,6 +16,7 @@ usage: cargo xtask <command>
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   mesh    a secured mesh of twenty processes that grows by one while it runs
+  traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
   dist    a release archive below target/dist: the stripped binary, completions, man pages, contrib
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Some("clients") => clients(),
         Some("dist") => dist(),
         Some("mesh") => mesh(),
+        Some("traffic") => traffic(),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("fuzz") => number("--seconds", 60).and_then(fuzz),
@@ -123,6 +125,30 @@ fn mesh() -> Result<(), String> {
     let twenty = "secured::a_secured_mesh_of_twenty_grows_by_one_while_it_runs";
     let test = format!("test --workspace --test cluster -- --ignored {twenty}");
     step("a mesh of twenty", cargo(&test))
+}
+
+/// What hosts cost on the wire, in a network namespace with nothing else in it; the hosts
+/// themselves as they are released.
+fn traffic() -> Result<(), String> {
+    ensure_installed("unshare", "util-linux")?;
+    ensure_installed("ip", "iproute2")?;
+    let hosts = number("--hosts", 0)?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
+    step("the binary", cargo("build --release --package umbel-node --package umbel-cli"))?;
+    let test = "test --package umbel-node --package umbel-cli --test cluster";
+    step("the measurement", cargo(&format!("{test} --no-run")))?;
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
+    let mut measure = Command::new("unshare");
+    let script =
+        format!("ip link set lo up && exec {cargo} {test} -- --ignored --nocapture traffic");
+    measure.args(["--net", "sh", "-c", &script]);
+    let binary =
+        std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;
+    measure.env("UMBEL_BINARY", binary);
+    if hosts > 0 {
+        measure.env("UMBEL_TRAFFIC", hosts.to_string());
+    }
+    step("traffic", measure)
 }
 
 /// A release archive for this machine's kind: what a package would put on a system.
