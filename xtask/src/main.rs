@@ -134,8 +134,8 @@ fn traffic() -> Result<(), String> {
     ensure_installed("ip", "iproute2")?;
     let hosts = number("--hosts", 0)?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
-    step("the binary", cargo("build --release --package umbel-node --package umbel-cli"))?;
-    let test = "test --package umbel-node --package umbel-cli --test cluster";
+    step("the binary", cargo("build --release --locked --package umbel-cli"))?;
+    let test = "test --workspace --test cluster";
     step("the measurement", cargo(&format!("{test} --no-run")))?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     let mut measure = Command::new("unshare");

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::hosts::{Cluster, eventually};
+use crate::hosts::{Cluster, eventually, network};
 
 /// A line that a document says to type, and what it says will be printed.
 #[derive(Debug)]
@@ -146,10 +146,8 @@ struct Followed {
 impl Followed {
     fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let process = std::process::id();
-        let network = format!("127.{}.{}.", 10 + process / 250 % 200, 1 + process % 250);
         std::fs::write(folder.path().join(".umbel-password"), PASSWORD).expect("written");
-        Self { folder, network, hosts: Vec::new() }
+        Self { folder, network: network(), hosts: Vec::new() }
     }
 
     fn etc(&self, host: usize) -> String {

@@ -156,6 +156,11 @@ impl Cluster {
         &self.listen[host]
     }
 
+    /// Lets a host listen for others at another address from its next start on.
+    pub(crate) fn move_to(&mut self, host: usize, address: String) {
+        self.listen[host] = address;
+    }
+
     pub(crate) fn data(&self, host: usize) -> PathBuf {
         self.folder.path().join(name(host))
     }
@@ -226,6 +231,12 @@ pub(crate) fn name(host: usize) -> String {
 
 fn signal(process: u32, what: &str) {
     let _ = Command::new("kill").args([&format!("-{what}"), &process.to_string()]).status();
+}
+
+/// The first three parts of addresses of this machine that no other test has.
+pub(crate) fn network() -> String {
+    let process = std::process::id();
+    format!("127.{}.{}.", 10 + process / 250 % 200, 1 + process % 250)
 }
 
 /// Waits until something is so, and complains after a while.

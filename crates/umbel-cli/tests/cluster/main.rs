@@ -1,6 +1,7 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
 mod cable;
+mod dns;
 mod documents;
 mod hosts;
 mod overlay;
