@@ -144,6 +144,45 @@ fn a_secured_mesh_of_twenty_grows_by_one_while_it_runs() {
 }
 
 #[test]
+fn the_doctor_shakes_hands_with_peers() {
+    let mut cluster = Cluster::new(3);
+    let [certs, others, peers] = ["certs", "others", "peers"].map(|file| cluster.path(file));
+    for folder in [&certs, &others] {
+        says(&["config", "certs", "--hosts", "host-0,host-1,host-2", "--out", folder], &[], "");
+    }
+    write_peers(&cluster, 2);
+    start_secured(&mut cluster, 0, &[]);
+    cluster.start(1, &[]);
+    let found = |ca: &str, own: &str, peer: usize| {
+        let [ca, cert, key] =
+            [format!("{ca}/ca.pem"), format!("{own}/host-2.pem"), format!("{own}/host-2.key")];
+        let files = ["--peer-ca", &ca, "--peer-cert", &cert, "--peer-key", &key];
+        let host = ["--name", "host-2", "--memory", "--http", "off", "--peers-file", &peers];
+        let ports = ["--resp", "off", "--listen", "127.0.0.1:0"];
+        let output = umbel(&[&["doctor"], &host[..], &ports, &files].concat(), &[], "");
+        let printed = String::from_utf8(output.stdout).expect("text");
+        let named = format!("peer tcp/{}", cluster.listen(peer));
+        let line = printed.lines().find(|line| line.contains(&named));
+        line.unwrap_or_else(|| panic!("nothing of {named}: {printed}")).to_owned()
+    };
+    let sound = found(&certs, &certs, 0);
+    assert!(sound.starts_with("ok") && sound.contains("it is 'host-0'"), "{sound}");
+    for (ca, own, peer, said) in [
+        (&others, &others, 0, "another authority"),
+        (&certs, &others, 0, "it refuses this host's certificate"),
+        (&certs, &certs, 1, "no TLS"),
+    ] {
+        let line = found(ca, own, peer);
+        assert!(line.starts_with("WRONG") && line.contains(said), "{line}");
+    }
+    // The addresses of two hosts taken for each other.
+    let swapped = format!("host-1={}\n", cluster.listen(0));
+    std::fs::write(&peers, swapped).expect("written");
+    let line = found(&certs, &certs, 0);
+    assert!(line.contains("it shows the certificate of 'host-0'"), "{line}");
+}
+
+#[test]
 fn commands_log_in_and_believe_the_authority_that_is_named() {
     let mut cluster = Cluster::new(1);
     let [users, certs] = ["users.toml", "certs"].map(|file| cluster.path(file));
