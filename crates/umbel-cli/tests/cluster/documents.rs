@@ -30,7 +30,7 @@ fn lines(document: &str) -> Vec<Line> {
     for line in blocks(document, "console").iter().flat_map(|block| block.lines()) {
         match (line.strip_prefix("$ "), lines.last_mut()) {
             (Some(typed), _) => {
-                lines.push(Line { typed: typed.to_owned(), printed: String::new() })
+                lines.push(Line { typed: typed.to_owned(), printed: String::new() });
             }
             (None, Some(last)) => last.printed += &format!("{line}\n"),
             (None, None) => panic!("{document} prints before anything is typed: {line}"),
