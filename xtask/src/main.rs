@@ -16,7 +16,8 @@ usage: cargo xtask <command>
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   mesh    a secured mesh of twenty processes that grows by one while it runs
-  dist    a release archive below target/dist: the stripped binary, completions, man pages, contrib
+  traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
+  dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Some("clients") => clients(),
         Some("dist") => dist(),
         Some("mesh") => mesh(),
+        Some("traffic") => traffic(),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("fuzz") => number("--seconds", 60).and_then(fuzz),
@@ -125,6 +127,30 @@ fn mesh() -> Result<(), String> {
     step("a mesh of twenty", cargo(&test))
 }
 
+/// What hosts cost on the wire, in a network namespace with nothing else in it; the hosts
+/// themselves as they are released.
+fn traffic() -> Result<(), String> {
+    ensure_installed("unshare", "util-linux")?;
+    ensure_installed("ip", "iproute2")?;
+    let hosts = number("--hosts", 0)?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
+    step("the binary", cargo("build --release --locked --package umbel-cli"))?;
+    let test = "test --workspace --test cluster";
+    step("the measurement", cargo(&format!("{test} --no-run")))?;
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
+    let mut measure = Command::new("unshare");
+    let script =
+        format!("ip link set lo up && exec {cargo} {test} -- --ignored --nocapture traffic");
+    measure.args(["--net", "sh", "-c", &script]);
+    let binary =
+        std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;
+    measure.env("UMBEL_BINARY", binary);
+    if hosts > 0 {
+        measure.env("UMBEL_TRAFFIC", hosts.to_string());
+    }
+    step("traffic", measure)
+}
+
 /// A release archive for this machine's kind: what a package would put on a system.
 fn dist() -> Result<(), String> {
     let told = |error: std::io::Error| error.to_string();
@@ -138,7 +164,7 @@ fn dist() -> Result<(), String> {
     if folder.exists() {
         std::fs::remove_dir_all(&folder).map_err(told)?;
     }
-    for part in ["bin", "share/man/man1", "share/completions", "contrib"] {
+    for part in ["bin", "share/man/man1", "share/completions", "contrib", "docs"] {
         std::fs::create_dir_all(folder.join(part)).map_err(told)?;
     }
     let binary = folder.join("bin/umbel");
@@ -146,17 +172,28 @@ fn dist() -> Result<(), String> {
     step("strip", command(&format!("strip {}", binary.display())))?;
     for (shell, file) in [("bash", "umbel.bash"), ("zsh", "_umbel"), ("fish", "umbel.fish")] {
         let made = Command::new(&binary).args(["completions", shell]).output().map_err(told)?;
+        if !made.status.success() {
+            return Err(format!("no completions for {shell}"));
+        }
         std::fs::write(folder.join("share/completions").join(file), made.stdout).map_err(told)?;
     }
     let man = folder.join("share/man/man1");
     step("man pages", command(&format!("{} man --out {}", binary.display(), man.display())))?;
-    for file in
-        ["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE", "contrib/umbel.service"]
-    {
-        std::fs::copy(file, folder.join(file)).map_err(told)?;
+    // What the README leads to is there too.
+    let documents = std::fs::read_dir("docs").map_err(told)?;
+    let documents = documents.filter_map(|file| Some(file.ok()?.path().to_str()?.to_owned()));
+    let beside = ["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+    let licences = ["LICENSE-MIT", "LICENSE-APACHE", "contrib/umbel.service"];
+    for file in beside.iter().chain(&licences).map(ToString::to_string).chain(documents) {
+        std::fs::copy(&file, folder.join(&file)).map_err(told)?;
     }
     let archive = format!("{target}/dist/{name}.tar.gz");
-    step("archive", command(&format!("tar -C {target}/dist -czf {archive} {name}")))?;
+    step(
+        "archive",
+        command(&format!(
+            "tar -C {target}/dist --owner 0 --group 0 --sort name -czf {archive} {name}"
+        )),
+    )?;
     println!("{archive}");
     Ok(())
 }

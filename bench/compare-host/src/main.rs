@@ -18,10 +18,10 @@ use servers::{Rival, host};
 const HELP: &str = "\
 usage: compare-host [--tls] [--rounds N] [--requests N]
 
-  --tls          a host with TLS beside one without, instead of redis-server
+  --tls          a host with TLS beside one without, and redis-server the same way
   --rounds N     how often every row is measured, interleaved (default 7)
-  --requests N   of a row with pipelining (default 300000); without, a tenth of that, and rows
-                 that wait for the disk a twentieth
+  --requests N   of a row with pipelining (default 300000); fewer without, and of
+                 rows that wait for the disk
 
 Needs redis-server and redis-benchmark (Debian: apt-get install redis-server redis-tools).";
 

@@ -65,6 +65,15 @@ pub(crate) fn run(
     }
 }
 
+/// Processor time that a process has taken so far, in seconds, to a hundredth.
+pub(crate) fn processor(process: u32) -> anyhow::Result<f64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat"))?;
+    // The name in parentheses may hold anything; user and system time are the 14th and 15th.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let ticks: Vec<f64> = fields.skip(11).take(2).filter_map(|field| field.parse().ok()).collect();
+    Ok(ticks.iter().sum::<f64>() / 100.0)
+}
+
 /// The middle one.
 pub(crate) fn median(numbers: impl Iterator<Item = f64>) -> f64 {
     let mut numbers: Vec<f64> = numbers.collect();

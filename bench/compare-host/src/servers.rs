@@ -58,6 +58,13 @@ impl Rival {
     }
 }
 
+impl Rival {
+    /// The number of its process.
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+}
+
 impl Drop for Rival {
     fn drop(&mut self) {
         let _ = self.child.kill();

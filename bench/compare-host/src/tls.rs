@@ -1,4 +1,6 @@
-//! What TLS costs: a host with it beside one without, asked the same.
+//! What TLS costs: a host with it beside one without, asked the same; and redis-server the same
+//! way, since `redis-benchmark` pays for its own side of TLS in every row. What the server itself
+//! pays is its processor time.
 
 use std::path::Path;
 
@@ -6,16 +8,40 @@ use anyhow::Context;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use umbel_node::Host;
 
-use super::measure::{self, Load, Measured};
+use super::measure::{self, Load};
+use super::servers::Rival;
 use super::{ASKED, WRITTEN};
 
 /// What throughput with TLS is to be, of that without.
 const GOAL: f64 = 0.7;
 
+/// Whoever is asked.
+struct Server<'a> {
+    /// Its port with TLS, with the authority to believe; and without.
+    ways: [(u16, Option<&'a Path>); 2],
+    process: u32,
+}
+
+/// What came out once.
+struct Run {
+    per_second: f64,
+    /// Processor time that the server took for a request.
+    processor_us: f64,
+}
+
 /// What is asked, and how many keys there are to choose from.
-const ROWS: &[(&[&str], u64)] = &[
-    (&["UMBEL.WHO", "asked", "key:__rand_int__"], ASKED),
-    (&["UMBEL.ADD", "written", "new:__rand_int__"], WRITTEN),
+struct Row {
+    command: &'static [&'static str],
+    keys: u64,
+    /// Whether redis-server is asked.
+    rival: bool,
+}
+
+const ROWS: &[Row] = &[
+    Row { command: &["UMBEL.WHO", "asked", "key:__rand_int__"], keys: ASKED, rival: false },
+    Row { command: &["GET", "key:__rand_int__"], keys: ASKED, rival: true },
+    Row { command: &["UMBEL.ADD", "written", "new:__rand_int__"], keys: WRITTEN, rival: false },
+    Row { command: &["SET", "new:__rand_int__", "1"], keys: WRITTEN, rival: true },
 ];
 
 /// Prints a table.
@@ -26,45 +52,90 @@ pub(super) fn compare(rounds: usize, requests: u64) -> anyhow::Result<()> {
     let ca = folder.path().join("ca.pem");
     let (_plain, plain) = runtime.block_on(host(None))?;
     let (_tls, tls) = runtime.block_on(host(Some(folder.path())))?;
-    let ways = [(tls, Some(&*ca)), (plain, None)];
-    for (port, ca) in ways {
-        let load = Load { connections: 1, pipeline: 64, requests: 20 * ASKED, keys: ASKED };
+    let (rival, redis) = redis(folder.path())?;
+    let mine = Server { ways: [(tls, Some(&*ca)), (plain, None)], process: std::process::id() };
+    let theirs =
+        Server { ways: [(redis.0, Some(&*ca)), (redis.1, None)], process: rival.process() };
+    let load = Load { connections: 1, pipeline: 64, requests: 20 * ASKED, keys: ASKED };
+    for (port, ca) in mine.ways {
         measure::run(port, ca, &load, &["UMBEL.ADD", "asked", "key:__rand_int__"])?;
     }
-    println!("requests a second, median of {rounds} rounds\n");
+    measure::run(redis.1, None, &load, &["SET", "key:__rand_int__", "1"])?;
+    println!("median of {rounds} rounds: requests a second, and processor time of the server\n");
     println!(
-        "{:<12} {:>5} {:>4} {:>11} {:>11} {:>6}",
-        "", "conns", "pipe", "TLS", "plain", "ratio"
+        "{:<10} {:>5} {:>4} {:>9} {:>9} {:>6} {:>10} {:>9} {:>6}",
+        "", "conns", "pipe", "TLS", "plain", "ratio", "server TLS", "plain", "ratio"
     );
-    for (connections, pipeline) in [(1, 32), (50, 32), (1, 1), (50, 1)] {
-        let requests = if pipeline == 1 { requests / 10 } else { requests };
-        for (command, keys) in ROWS {
-            let load = Load { connections, pipeline, requests, keys: *keys };
-            let pairs = pairs(rounds, ways, &load, command)?;
-            let of = |number: fn(&[Measured; 2]) -> f64| measure::median(pairs.iter().map(number));
-            let ratio = of(|[tls, plain]| tls.per_second / plain.per_second);
-            let verdict = if ratio < GOAL { format!("  below {GOAL}") } else { String::new() };
-            println!(
-                "{:<12} {connections:>5} {pipeline:>4} {:>11.0} {:>11.0} {ratio:>6.2}{verdict}",
-                command[0],
-                of(|[tls, _]| tls.per_second),
-                of(|[_, plain]| plain.per_second),
-            );
+    // Long enough that shaking hands fifty times is not what is measured.
+    for (connections, pipeline, part) in [(1, 32, 3), (50, 32, 1), (1, 1, 30), (50, 1, 3)] {
+        for row in ROWS {
+            let load = Load { connections, pipeline, requests: requests / part, keys: row.keys };
+            let server = if row.rival { &theirs } else { &mine };
+            print(row, &load, &pairs(rounds, server, &load, row.command)?);
         }
     }
     Ok(())
 }
 
+/// One line of the table.
+fn print(row: &Row, load: &Load, pairs: &[[Run; 2]]) {
+    let of = |number: fn(&[Run; 2]) -> f64| measure::median(pairs.iter().map(number));
+    let ratio = of(|[tls, plain]| tls.per_second / plain.per_second);
+    let (tls_us, plain_us) = (of(|[tls, _]| tls.processor_us), of(|[_, plain]| plain.processor_us));
+    let verdict = match row.rival {
+        true => "  redis-server".to_owned(),
+        false if ratio < GOAL => format!("  below {GOAL}"),
+        false => String::new(),
+    };
+    println!(
+        "{:<10} {:>5} {:>4} {:>9.0} {:>9.0} {ratio:>6.2} {tls_us:>7.2} us {plain_us:>6.2} us {:>6.2}{verdict}",
+        row.command[0],
+        load.connections,
+        load.pipeline,
+        of(|[tls, _]| tls.per_second),
+        of(|[_, plain]| plain.per_second),
+        plain_us / tls_us,
+    );
+}
+
+/// A redis-server with the same certificate, and its ports with TLS and without.
+fn redis(folder: &Path) -> anyhow::Result<(Rival, (u16, u16))> {
+    let port = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let rival = Rival::start(&[
+        "--appendonly",
+        "no",
+        "--tls-port",
+        &port.to_string(),
+        "--tls-auth-clients",
+        "no",
+        "--tls-cert-file",
+        &file("host.pem"),
+        "--tls-key-file",
+        &file("host.key"),
+        "--tls-ca-cert-file",
+        &file("ca.pem"),
+    ])?;
+    let plain = rival.port;
+    Ok((rival, (port, plain)))
+}
+
 /// Both ways in turn, the first one changing.
 fn pairs(
     rounds: usize,
-    ways: [(u16, Option<&Path>); 2],
+    server: &Server<'_>,
     load: &Load,
     command: &[&str],
-) -> anyhow::Result<Vec<[Measured; 2]>> {
-    let run = |(port, ca)| measure::run(port, ca, load, command);
+) -> anyhow::Result<Vec<[Run; 2]>> {
+    let run = |(port, ca)| {
+        let before = measure::processor(server.process)?;
+        let measured = measure::run(port, ca, load, command)?;
+        let seconds = measure::processor(server.process)? - before;
+        let processor_us = seconds * 1e6 / load.requests as f64;
+        Ok::<Run, anyhow::Error>(Run { per_second: measured.per_second, processor_us })
+    };
     let pair = |round| {
-        let [tls, plain] = ways;
+        let [tls, plain] = server.ways;
         Ok(if round % 2 == 0 {
             [run(tls)?, run(plain)?]
         } else {

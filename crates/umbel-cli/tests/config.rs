@@ -44,6 +44,18 @@ fn a_file_is_written_checked_and_shown() {
 }
 
 #[test]
+fn a_secret_is_no_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = ["--hash-key", "a secret of many bytes"];
+    for command in [&["serve"][..], &["doctor"], &["config", "show"]] {
+        let all = [command, &["--name", "a", "--memory"], &secret].concat();
+        let (code, _, told) = umbel(folder.path(), &all);
+        assert!(code == 2 && told.contains("--hash-key-file"), "{told}");
+        assert!(!told.contains(secret[1]), "{told}");
+    }
+}
+
+#[test]
 fn what_holds_is_shown_with_where_it_comes_from() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

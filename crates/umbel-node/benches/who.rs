@@ -60,7 +60,8 @@ async fn main() {
         capacity: u64::from(held) * 2,
         expected_hosts: None,
         policy: Some("interval:0.05,shortest=0.01".parse().expect("a policy")),
-        lifetime: None,
+        lifetime: Lifetime::Default,
+        confirm: None,
     };
     home.reserve(SET, plan).expect("reserved");
     let stable = keys(0..held);

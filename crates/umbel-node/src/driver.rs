@@ -85,6 +85,9 @@ impl Driver {
             Happening::Gone { host, incarnation } => {
                 self.inner.state.lock().engine.handle_gone(now, &host, incarnation);
             }
+            Happening::Excluded { host } => {
+                self.inner.state.lock().engine.handle_excluded(now, &host);
+            }
             Happening::Woken => {}
         }
     }

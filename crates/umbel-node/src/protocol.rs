@@ -256,6 +256,14 @@ impl Protocol {
         }
     }
 
+    /// A host is let in no more.
+    pub(crate) fn handle_excluded(&mut self, now: Duration, host: &Name) {
+        match self {
+            Self::Mesh(engine) => engine.handle_excluded(now, host),
+            Self::Overlay(overlay) => overlay.handle_gone(now, host, Incarnation(u64::MAX)),
+        }
+    }
+
     pub(crate) fn handle_timeout(&mut self, now: Duration) {
         match self {
             Self::Mesh(engine) => engine.handle_timeout(now),

@@ -3,6 +3,8 @@
 //! Always true: a certificate and key that cannot be read, or do not belong together, never
 //! take the place of ones that did; connections that are open stay so.
 
+mod greet;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -20,6 +22,8 @@ use tokio_rustls::rustls::{
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::settings::KeyFiles;
+
+pub use greet::greet;
 
 /// Why a certificate was refused.
 #[derive(Debug, thiserror::Error)]
@@ -99,11 +103,19 @@ pub fn client_config(authority: &Path) -> Result<Arc<ClientConfig>, TlsError> {
 /// # Errors
 /// If the file has no certificate, or that has no common name.
 pub fn common_name(certificate: &Path) -> Result<String, TlsError> {
-    let name = first(certificate, |parsed| {
-        let name = parsed.subject().iter_common_name().next();
-        name.and_then(|name| name.as_str().ok()).map(str::to_owned)
-    })?;
+    let name = first(certificate, name_of)?;
     name.ok_or_else(|| TlsError::new(certificate, "it has no common name"))
+}
+
+fn name_of(parsed: &X509Certificate<'_>) -> Option<String> {
+    let name = parsed.subject().iter_common_name().next();
+    name.and_then(|name| name.as_str().ok()).map(str::to_owned)
+}
+
+/// The common name in a certificate that was shown.
+fn name_in(shown: &CertificateDer<'_>) -> Result<Option<String>, String> {
+    let (_, parsed) = X509Certificate::from_der(shown).map_err(|error| error.to_string())?;
+    Ok(name_of(&parsed))
 }
 
 /// When a certificate's time is over.

@@ -20,7 +20,8 @@ async fn a_key_held_all_the_while_is_never_denied() {
         capacity: 2000,
         expected_hosts: None,
         policy: Some(policy),
-        lifetime: None,
+        lifetime: Lifetime::Default,
+        confirm: None,
     };
     home.reserve("set", plan).expect("reserved");
     let stable = keys("stable", 0..500);

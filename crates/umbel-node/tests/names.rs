@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use umbel_node::{Announced, Host, HostError, LocalNetwork, Reserve};
+use umbel_node::{Announced, Host, HostError, Lifetime, LocalNetwork, Reserve};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -19,7 +19,8 @@ async fn hosts(count: usize, false_positive: f64) -> Vec<Host> {
             capacity: 200,
             expected_hosts: Some(count as u32),
             policy: Some("interval:0.05,shortest=0.01".parse().expect("a policy")),
-            lifetime: None,
+            lifetime: Lifetime::Default,
+            confirm: None,
         };
         host.reserve("names", plan).expect("reserved");
         hosts.push(host);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use umbel_node::{Host, HostError, LocalNetwork, Reserve};
+use umbel_node::{Host, HostError, Lifetime, LocalNetwork, Reserve};
 
 /// The overlay of figure 1, and a link between C and D that is cut unless a test heals it.
 const LINKS: [(&str, &str); 8] = [
@@ -197,7 +197,8 @@ async fn a_host_says_no_more_than_it_knows() {
         capacity: 10,
         expected_hosts: None,
         policy: None,
-        lifetime: None,
+        lifetime: Lifetime::Default,
+        confirm: None,
     };
     let refused = e.reserve("items", plan).expect_err("no plan of its own").to_string();
     assert!(refused.starts_with("in an overlay every set has the shape"), "{refused}");

@@ -284,9 +284,12 @@ fn bad_input_gets_a_line_and_changes_nothing() {
         (b"UMBEL.POLICY none", "no such set 'none'"),
         (b"UMBEL.POLICY none manual", "no such set 'none'"),
         (b"UMBEL.ADD \"\\xff\" k", "the name of a set must be UTF-8"),
-        (b"UMBEL.ADDEX s 0 k", "seconds must be a number above 0, at most 1000000000"),
-        (b"UMBEL.ADDEX s nan k", "seconds must be a number above 0, at most 1000000000"),
-        (b"UMBEL.ADDEX s 1e10 k", "seconds must be a number above 0, at most 1000000000"),
+        (b"UMBEL.ADDEX s 0 k", "seconds must be a number above 0, at most 1000000000, or 'none'"),
+        (b"UMBEL.ADDEX s nan k", "seconds must be a number above 0, at most 1000000000, or 'none'"),
+        (
+            b"UMBEL.ADDEX s 1e10 k",
+            "seconds must be a number above 0, at most 1000000000, or 'none'",
+        ),
         (b"UMBEL.LOCATE s k TIMEOUT 0", "TIMEOUT takes whole milliseconds, 1 to 3600000"),
         (b"UMBEL.LOCATE s k TIMEOUT", "TIMEOUT is the last word; its value is missing"),
         (b"UMBEL.LOCATE s k SOON 1", "unknown option 'SOON'"),
@@ -313,7 +316,16 @@ fn bad_input_gets_a_line_and_changes_nothing() {
         (b"UMBEL.RESERVE s 0.1 10 HOSTS 0", "HOSTS takes a whole number, at least 1"),
         (
             b"UMBEL.RESERVE s 0.1 10 LIFETIME -1",
-            "seconds must be a number above 0, at most 1000000000",
+            "seconds must be a number above 0, at most 1000000000, or 'none'",
+        ),
+        (
+            b"UMBEL.RESERVE s 0.1 10 CONFIRM ask",
+            "CONFIRM: 'none' is needed, or a URL with {key} or {key64}, such as 'HEAD {advertise}/{key}', of at most 255 bytes",
+        ),
+        (b"UMBEL.RESERVE s 0.1 10 CONFIRM", "CONFIRM is the last word; its value is missing"),
+        (
+            b"UMBEL.RESERVE s 0.1 10 CONFIRM {advertise}/{key}",
+            "{advertise} in 'confirm' needs this host's own setting 'advertise'",
         ),
         (b"UMBEL.RESERVE s 0.1 10 COLOUR red", "unknown option 'COLOUR'"),
         (b"SELECT 1", "DB index is out of range: there is only 0"),

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde::Serialize;
+use umbel_node::network::peers_of;
 use umbel_node::settings::{Endpoint, KeyFiles, PeerFiles, Storage};
 use umbel_node::{Settings, tls};
 use umbel_store::{Error, Options, Store};
@@ -107,7 +108,7 @@ fn text_of(found: &Findings) -> String {
 }
 
 fn examine(settings: &Settings, found: &mut Findings) {
-    examine_storage(settings, found);
+    let is_open = examine_storage(settings, found);
     if let Some(users) = &settings.users {
         examine_secret("users", users, found);
     }
@@ -120,10 +121,8 @@ fn examine(settings: &Settings, found: &mut Findings) {
             Err(error) => found.add(State::Wrong, "host certificate", error.to_string()),
         }
     }
-    let runs = examine_ports(settings, found);
-    for peer in &settings.peers {
-        examine_peer(peer, found);
-    }
+    let runs = examine_ports(settings, is_open, found);
+    examine_peers(settings, found);
     if let Some(client) = runs {
         examine_host(client, found);
     }
@@ -131,9 +130,11 @@ fn examine(settings: &Settings, found: &mut Findings) {
 
 // ---- the folder
 
-fn examine_storage(settings: &Settings, found: &mut Findings) {
+/// Whether a running host has the folder open.
+fn examine_storage(settings: &Settings, found: &mut Findings) -> bool {
     let Storage::Folder(folder) = &settings.storage else {
-        return found.add(State::Ok, "catalogue", "in memory: gone when the host stops");
+        found.add(State::Ok, "catalogue", "in memory: gone when the host stops");
+        return false;
     };
     let catalogue = folder.join("catalogue");
     if !catalogue.exists() {
@@ -141,9 +142,12 @@ fn examine_storage(settings: &Settings, found: &mut Findings) {
             true => format!("{} is new: nothing is in it yet", folder.display()),
             false => format!("{} is not there yet; the host makes it", folder.display()),
         };
-        return found.add(State::Ok, "catalogue", told);
+        found.add(State::Ok, "catalogue", told);
+        return false;
     }
-    match read_all(&catalogue) {
+    let read = read_all(&catalogue);
+    let is_open = matches!(read, Err(Error::Locked));
+    match read {
         Ok(records) => {
             found.add(State::Ok, "catalogue", format!("{records} records, all read"));
         }
@@ -160,6 +164,7 @@ fn examine_storage(settings: &Settings, found: &mut Findings) {
             found.add(State::Wrong, "catalogue", told);
         }
     }
+    is_open
 }
 
 /// Reads every record; their number.
@@ -222,8 +227,9 @@ fn examine_certificate(
 
 // ---- ports and links
 
-/// Whether the ports are free, or a host has them; a connection to that host.
-fn examine_ports(settings: &Settings, found: &mut Findings) -> Option<Client> {
+/// Whether the ports are free, or a host has them; a connection to that host. A host that has
+/// the folder open has the ports too.
+fn examine_ports(settings: &Settings, is_open: bool, found: &mut Findings) -> Option<Client> {
     let mut runs = None;
     for (what, address) in [
         ("port for Redis clients", settings.resp),
@@ -238,6 +244,9 @@ fn examine_ports(settings: &Settings, found: &mut Findings) -> Option<Client> {
             let is_guarded = settings.users.is_some() || settings.tls.is_some();
             let (state, told) = match (&runs, error.kind()) {
                 (Some(_), std::io::ErrorKind::AddrInUse) => (State::Ok, "a host has it".to_owned()),
+                (None, std::io::ErrorKind::AddrInUse) if is_guarded && is_open => {
+                    (State::Ok, "the host has it, and wants a login or TLS".to_owned())
+                }
                 (None, std::io::ErrorKind::AddrInUse) if is_guarded => {
                     let told = "taken, by a host that wants a login or TLS or by something else";
                     (State::Warning, told.to_owned())
@@ -268,7 +277,23 @@ fn running(address: SocketAddr) -> Option<Client> {
 /// How long a peer may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-fn examine_peer(peer: &Endpoint, found: &mut Findings) {
+/// Peers of the configuration, of the file and behind the name.
+fn examine_peers(settings: &Settings, found: &mut Findings) {
+    if let Some(name) = &settings.peers_dns
+        && let Err(error) = name.address().to_socket_addrs()
+    {
+        let told = format!("{}: {error}; links wait until it means something", name.address());
+        found.add(State::Warning, "peers_dns", told);
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let peers = runtime.map_err(|error| error.to_string());
+    match peers.and_then(|runtime| runtime.block_on(peers_of(settings))) {
+        Ok(peers) => peers.iter().for_each(|peer| examine_peer(peer, settings, found)),
+        Err(error) => found.add(State::Wrong, "peers_file", error),
+    }
+}
+
+fn examine_peer(peer: &Endpoint, settings: &Settings, found: &mut Findings) {
     let what = format!("peer {peer}");
     let addresses = match peer.address().to_socket_addrs() {
         Ok(addresses) => addresses.collect::<Vec<_>>(),
@@ -278,8 +303,17 @@ fn examine_peer(peer: &Endpoint, found: &mut Findings) {
         }
     };
     let reached =
-        addresses.iter().any(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok());
-    if reached {
+        addresses.iter().find(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok());
+    if let (Some(address), Some(files)) = (reached, &settings.peer_tls) {
+        let (state, told) = match (tls::greet(*address, files, PATIENCE), peer.host_name()) {
+            (Err(error), _) => (State::Wrong, error),
+            (Ok(shown), Some(name)) if shown != name.as_str() => {
+                (State::Wrong, format!("it shows the certificate of '{shown}'"))
+            }
+            (Ok(shown), _) => (State::Ok, format!("reached: it is '{shown}'")),
+        };
+        found.add(state, what, told);
+    } else if reached.is_some() {
         found.add(State::Ok, what, "reached");
     } else {
         let told = "not reached: start it, or open the way to it; links wait until then";

@@ -216,7 +216,7 @@ impl Flags {
 
 impl Args for Flags {
     fn augment_args(command: Command) -> Command {
-        command.args(KEYS.iter().map(flag))
+        command.args(flagged().map(flag))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -233,13 +233,18 @@ impl FromArgMatches for Flags {
             };
             given.map(|values| (key.name, values))
         };
-        Ok(Self(KEYS.iter().filter_map(values).collect()))
+        Ok(Self(flagged().filter_map(values).collect()))
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
         *self = Self::from_arg_matches(matches)?;
         Ok(())
     }
+}
+
+/// Keys that are flags too: whoever lists processes sees those, so secrets are none.
+fn flagged() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(|key| key.kind != Kind::Secret)
 }
 
 fn flag(key: &'static Key) -> Arg {
@@ -252,8 +257,6 @@ fn flag(key: &'static Key) -> Arg {
     match key.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::Many => arg.value_name(key.value).action(ArgAction::Append),
-        // Flags are seen by everybody who lists processes.
-        Kind::Secret => arg.value_name(key.value).hide(true),
         _ => arg.value_name(key.value),
     }
 }

@@ -20,6 +20,7 @@ pub(crate) struct Cluster {
 struct Running {
     child: Child,
     resp: String,
+    http: String,
 }
 
 impl Drop for Running {
@@ -88,6 +89,24 @@ impl Cluster {
         self.run(host, Command::new(env!("CARGO_BIN_EXE_umbel")), flags);
     }
 
+    /// Hosts that may run.
+    pub(crate) fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Processor time that the running hosts have taken, to a hundredth of a second.
+    pub(crate) fn processor_seconds(&self) -> f64 {
+        let ticks = |running: &Running| {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", running.child.id()));
+            let stat = stat.expect("it runs");
+            // The name in parentheses may hold anything.
+            let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+            let times = fields.skip(11).take(2).filter_map(|field| field.parse::<f64>().ok());
+            times.sum::<f64>()
+        };
+        self.hosts.iter().flatten().map(ticks).sum::<f64>() / 100.0
+    }
+
     /// A host's name and where it listens, as peers are written.
     pub(crate) fn peer(&self, host: usize) -> String {
         format!("{}={}", self.names[host], self.listen[host])
@@ -103,14 +122,22 @@ impl Cluster {
         &self.hosts[host].as_ref().expect("it runs").resp
     }
 
-    fn run(&mut self, host: usize, mut command: Command, flags: &[&str]) {
+    /// Where a host serves HTTP.
+    pub(crate) fn http(&self, host: usize) -> &str {
+        &self.hosts[host].as_ref().expect("it runs").http
+    }
+
+    /// Starts a host with these flags through a command that becomes the host in the end.
+    pub(crate) fn run(&mut self, host: usize, mut command: Command, flags: &[&str]) {
         command.args(["serve", "--print-ports", "json"]);
         if !flags.contains(&"--name") {
             command.args(["--name", &self.names[host]]);
         }
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
         command.args(["--listen", &self.listen[host]]);
-        command.arg("--data").arg(self.data(host));
+        if !flags.contains(&"--memory") {
+            command.arg("--data").arg(self.data(host));
+        }
         let log = std::fs::File::create(self.log_file(host)).expect("a log");
         let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
         let mut child = child.expect("the binary runs");
@@ -119,13 +146,19 @@ impl Cluster {
         BufReader::new(stdout).read_line(&mut line).expect("the ports");
         let ports: serde_json::Value = serde_json::from_str(&line)
             .unwrap_or_else(|_| panic!("{} did not start: {}", name(host), self.log(host)));
-        let resp = ports["resp"].as_str().expect("an address").to_owned();
-        self.hosts[host] = Some(Running { child, resp });
+        let [resp, http] =
+            ["resp", "http"].map(|port| ports[port].as_str().expect("an address").to_owned());
+        self.hosts[host] = Some(Running { child, resp, http });
     }
 
     /// Where a host listens for others.
     pub(crate) fn listen(&self, host: usize) -> &str {
         &self.listen[host]
+    }
+
+    /// Lets a host listen for others at another address from its next start on.
+    pub(crate) fn move_to(&mut self, host: usize, address: String) {
+        self.listen[host] = address;
     }
 
     pub(crate) fn data(&self, host: usize) -> PathBuf {
@@ -198,6 +231,12 @@ pub(crate) fn name(host: usize) -> String {
 
 fn signal(process: u32, what: &str) {
     let _ = Command::new("kill").args([&format!("-{what}"), &process.to_string()]).status();
+}
+
+/// The first three parts of addresses of this machine that no other test has.
+pub(crate) fn network() -> String {
+    let process = std::process::id();
+    format!("127.{}.{}.", 10 + process / 250 % 200, 1 + process % 250)
 }
 
 /// Waits until something is so, and complains after a while.

@@ -1,10 +1,13 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
 mod cable;
+mod dns;
+mod documents;
 mod hosts;
 mod overlay;
 mod routers;
 mod secured;
+mod traffic;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -7,14 +7,14 @@ use crate::hosts::{Cluster, eventually};
 use crate::{add, named};
 
 /// A zenoh router in this process.
-struct Router {
+pub(crate) struct Router {
     session: zenoh::Session,
     /// Its threads.
     _runtime: Runtime,
 }
 
 impl Router {
-    fn start(listen: &str, other: &str) -> Self {
+    pub(crate) fn start(listen: &str, other: &str) -> Self {
         let runtime = Runtime::new().expect("threads");
         let mut config = zenoh::Config::default();
         for (key, value) in [
@@ -31,13 +31,13 @@ impl Router {
         Self { session, _runtime: runtime }
     }
 
-    fn stop(self) {
+    pub(crate) fn stop(self) {
         self.session.close().wait().expect("closed");
     }
 }
 
 /// Addresses that were free a moment ago.
-fn free() -> [String; 2] {
+pub(crate) fn free() -> [String; 2] {
     let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").expect("a port"));
     ports.map(|port| port.local_addr().expect("bound").to_string())
 }

@@ -45,24 +45,13 @@ fn write_peers(cluster: &Cluster, hosts: usize) {
     std::fs::rename(fresh, cluster.path("peers")).expect("moved");
 }
 
-fn start_secured(cluster: &mut Cluster, host: usize) {
+fn start_secured(cluster: &mut Cluster, host: usize, more: &[&str]) {
     let [peers, certs] = ["peers", "certs"].map(|file| cluster.path(file));
     let own = |end: &str| format!("{certs}/{}.{end}", name(host));
-    cluster.start_with(
-        host,
-        &[
-            "--peers-file",
-            &peers,
-            "--peer-ca",
-            &format!("{certs}/ca.pem"),
-            "--peer-cert",
-            &own("pem"),
-            "--peer-key",
-            &own("key"),
-            "--timing-reload",
-            "0.3",
-        ],
-    );
+    let (ca, cert, key) = (format!("{certs}/ca.pem"), own("pem"), own("key"));
+    let flags =
+        ["--peers-file", &peers, "--peer-ca", &ca, "--peer-cert", &cert, "--peer-key", &key];
+    cluster.start_with(host, &[&flags[..], &["--timing-reload", "0.3"], more].concat());
 }
 
 /// Hosts with certificates, to which one more comes; nobody restarts, nobody forgets.
@@ -72,7 +61,7 @@ fn grow(hosts: usize) {
     let certs = cluster.path("certs");
     says(&["config", "certs", "--hosts", &names.join(","), "--out", &certs], &[], "");
     write_peers(&cluster, hosts);
-    (0..hosts).for_each(|host| start_secured(&mut cluster, host));
+    (0..hosts).for_each(|host| start_secured(&mut cluster, host, &[]));
     add(&cluster, 0, "images", "old", 100);
     let _: () = cluster.ask(0, &["UMBEL.PUBLISH", "images"]);
     eventually("all know", || {
@@ -81,7 +70,7 @@ fn grow(hosts: usize) {
 
     let new = hosts;
     says(&["config", "certs", "--add", &name(new), "--out", &certs], &[], "");
-    start_secured(&mut cluster, new);
+    start_secured(&mut cluster, new, &[]);
     let grown = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -115,11 +104,82 @@ fn a_secured_mesh_of_four_grows_by_one_while_it_runs() {
     grow(4);
 }
 
+#[test]
+fn a_host_that_is_taken_out_answers_no_more_whatever_it_says() {
+    let mut cluster = Cluster::new(3);
+    let certs = cluster.path("certs");
+    says(&["config", "certs", "--hosts", "host-0,host-1,host-2", "--out", &certs], &[], "");
+    write_peers(&cluster, 3);
+    for host in 0..3 {
+        // Neither silence nor a lost link may be what ends it.
+        start_secured(&mut cluster, host, &["--timing-silence", "600", "--timing-grace", "600"]);
+    }
+    let publish = |host: usize, keys: &str| {
+        add(&cluster, host, "images", keys, 20);
+        let _: () = cluster.ask(host, &["UMBEL.PUBLISH", "images"]);
+    };
+    let known =
+        |host: usize, keys: &str, home: usize| named(&cluster, host, "images", keys, 20, home);
+    publish(1, "one");
+    publish(2, "two");
+    eventually("all know", || known(0, "one", 1) == 20 && known(0, "two", 2) == 20);
+
+    write_peers(&cluster, 2);
+    eventually("it answers no more", || known(0, "two", 2) == 0 && known(1, "two", 2) == 0);
+    publish(2, "more");
+    publish(1, "later");
+    eventually("the others go on", || known(0, "later", 1) == 20);
+    assert_eq!(known(0, "more", 2) + known(0, "two", 2), 0, "it still runs, and is not heard");
+    assert_eq!(known(0, "one", 1), 20, "nobody else was forgotten");
+
+    write_peers(&cluster, 3);
+    eventually("it is back", || known(0, "more", 2) == 20 && known(1, "two", 2) == 20);
+}
+
 /// Twenty processes are too many for every run: `cargo xtask mesh`.
 #[test]
 #[ignore = "starts 21 processes"]
 fn a_secured_mesh_of_twenty_grows_by_one_while_it_runs() {
     grow(20);
+}
+
+#[test]
+fn the_doctor_shakes_hands_with_peers() {
+    let mut cluster = Cluster::new(3);
+    let [certs, others, peers] = ["certs", "others", "peers"].map(|file| cluster.path(file));
+    for folder in [&certs, &others] {
+        says(&["config", "certs", "--hosts", "host-0,host-1,host-2", "--out", folder], &[], "");
+    }
+    write_peers(&cluster, 2);
+    start_secured(&mut cluster, 0, &[]);
+    cluster.start(1, &[]);
+    let found = |ca: &str, own: &str, peer: usize| {
+        let [ca, cert, key] =
+            [format!("{ca}/ca.pem"), format!("{own}/host-2.pem"), format!("{own}/host-2.key")];
+        let files = ["--peer-ca", &ca, "--peer-cert", &cert, "--peer-key", &key];
+        let host = ["--name", "host-2", "--memory", "--http", "off", "--peers-file", &peers];
+        let ports = ["--resp", "off", "--listen", "127.0.0.1:0"];
+        let output = umbel(&[&["doctor"], &host[..], &ports, &files].concat(), &[], "");
+        let printed = String::from_utf8(output.stdout).expect("text");
+        let named = format!("peer tcp/{}", cluster.listen(peer));
+        let line = printed.lines().find(|line| line.contains(&named));
+        line.unwrap_or_else(|| panic!("nothing of {named}: {printed}")).to_owned()
+    };
+    let sound = found(&certs, &certs, 0);
+    assert!(sound.starts_with("ok") && sound.contains("it is 'host-0'"), "{sound}");
+    for (ca, own, peer, said) in [
+        (&others, &others, 0, "another authority"),
+        (&certs, &others, 0, "it refuses this host's certificate"),
+        (&certs, &certs, 1, "no TLS"),
+    ] {
+        let line = found(ca, own, peer);
+        assert!(line.starts_with("WRONG") && line.contains(said), "{line}");
+    }
+    // The addresses of two hosts taken for each other.
+    let swapped = format!("host-1={}\n", cluster.listen(0));
+    std::fs::write(&peers, swapped).expect("written");
+    let line = found(&certs, &certs, 0);
+    assert!(line.contains("it shows the certificate of 'host-0'"), "{line}");
 }
 
 #[test]

@@ -224,7 +224,9 @@ fn all_hosts_are_told_and_each_is_named() {
         "--policy",
         "manual",
         "--lifetime",
-        "60",
+        "none",
+        "--confirm",
+        "{advertise}/{key}",
         "--all-hosts",
     ];
     let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
@@ -236,11 +238,9 @@ fn all_hosts_are_told_and_each_is_named() {
     assert!(lines[1].starts_with(&format!("c at {gone}: nobody answers")), "{printed}");
     assert!(lines[2].ends_with("out of memory"), "{printed}");
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "umbel: 2 of 3 hosts were not told\n");
-    let words = "UMBEL.RESERVE s 0.01 1000000 HOSTS 40 POLICY manual LIFETIME 60";
-    assert_eq!(
-        other.asked(),
-        [words.split(' ').map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>()]
-    );
+    let words = "UMBEL.RESERVE s 0.01 1000000 HOSTS 40 POLICY manual LIFETIME none CONFIRM";
+    let words = words.split(' ').chain(["HEAD {advertise}/{key}"]);
+    assert_eq!(other.asked(), [words.map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>()]);
 }
 
 #[test]

@@ -51,6 +51,7 @@ impl Host {
     ///
     /// # Errors
     /// If nobody has the set.
+    #[cfg(feature = "http")]
     pub(crate) async fn locate_fully(
         &self,
         set: &str,

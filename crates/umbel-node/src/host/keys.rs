@@ -20,6 +20,8 @@ pub enum Lifetime {
     Default,
     /// For this long from now.
     For(Duration),
+    /// Until it is removed, whatever was said before.
+    Forever,
 }
 
 /// Some keys of a set, and the cursor of the next page, if there is one.
@@ -157,6 +159,7 @@ impl Host {
         let lifetime = match lifetime {
             Lifetime::Default => own.lifetime,
             Lifetime::For(time) => Some(time),
+            Lifetime::Forever => None,
         };
         let at = lifetime.map(|time| {
             let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);

@@ -54,6 +54,7 @@ pub use start::Builder;
 
 /// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
 /// Hosts that know two words take the third for "not".
+#[cfg(feature = "http")]
 pub(crate) const ABSENT: u8 = 0;
 pub(crate) const HELD: u8 = 1;
 pub(crate) const UNKNOWN: u8 = 2;

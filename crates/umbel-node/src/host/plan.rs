@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use umbel::replica::{Name, Policy, SetPlan};
 
-use super::{Host, State};
+use super::{Host, Lifetime, State};
 use crate::catalogue::Ticket;
 use crate::confirm::Confirm;
 use crate::error::HostError;
 
 /// What a set is reserved for. What is left out stays as it is, or takes the host's default.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Reserve {
     /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
     pub false_positive: f64,
@@ -20,8 +20,10 @@ pub struct Reserve {
     pub expected_hosts: Option<u32>,
     /// When replicas are too stale.
     pub policy: Option<Policy>,
-    /// How long keys live unless told otherwise.
-    pub lifetime: Option<Duration>,
+    /// How long keys live that are added from now on, unless told otherwise.
+    pub lifetime: Lifetime,
+    /// Whose word counts when one of its keys is confirmed.
+    pub confirm: Option<Confirm>,
 }
 
 impl From<Reserve> for Change {
@@ -32,7 +34,7 @@ impl From<Reserve> for Change {
             expected_hosts: wanted.expected_hosts,
             policy: wanted.policy,
             lifetime: wanted.lifetime,
-            confirm: None,
+            confirm: wanted.confirm,
         }
     }
 }
@@ -49,13 +51,22 @@ pub struct Change {
     pub expected_hosts: Option<u32>,
     /// When replicas are too stale.
     pub policy: Option<Policy>,
-    /// How long keys live unless told otherwise.
-    pub lifetime: Option<Duration>,
+    /// How long keys live that are added from now on, unless told otherwise.
+    pub lifetime: Lifetime,
     /// Whose word counts when one of its keys is confirmed.
     pub confirm: Option<Confirm>,
 }
 
 impl Change {
+    /// How long keys live, where that was `before`.
+    const fn lifetime(&self, before: Option<Duration>) -> Option<Duration> {
+        match self.lifetime {
+            Lifetime::Default => before,
+            Lifetime::For(time) => Some(time),
+            Lifetime::Forever => None,
+        }
+    }
+
     /// Whether the shape of a filter follows from it.
     const fn is_of_shape(&self) -> bool {
         self.false_positive.is_some() || self.capacity.is_some() || self.expected_hosts.is_some()
@@ -97,7 +108,7 @@ impl Host {
         if made {
             let live = self.inner.live();
             let defaults = &live.set;
-            let lifetime = change.lifetime.or(defaults.lifetime);
+            let lifetime = change.lifetime(defaults.lifetime);
             let confirm = change.confirm.as_ref().unwrap_or(&defaults.confirm);
             let plan = change.apply(self.default_plan());
             self.check_size(&plan)?;
@@ -158,7 +169,7 @@ impl Host {
             state.engine.replan(now, name, plan)?;
         }
         if let Some(own) = state.own.get_mut(name) {
-            own.lifetime = change.lifetime.or(own.lifetime);
+            own.lifetime = change.lifetime(own.lifetime);
             if let Some(confirm) = &change.confirm {
                 own.confirm.clone_from(confirm);
             }

@@ -15,7 +15,9 @@ use super::Host;
 use crate::settings::Settings;
 
 #[cfg(feature = "zenoh")]
-use crate::network::{Endpoints, peers::Peers};
+use crate::network::{Endpoints, Happening, peers::Peers};
+#[cfg(feature = "zenoh")]
+use umbel::replica::Name;
 
 /// From one lookup of a name to the next.
 #[cfg(feature = "zenoh")]
@@ -199,9 +201,24 @@ impl Host {
             Ok(()) => {
                 let (hosts, addresses) = (peers.hosts.len(), peers.connect.len());
                 tracing::info!(hosts, addresses, "links to other hosts opened anew");
+                if settings.peer_tls.is_some() {
+                    self.exclude(links.peers.hosts.difference(&peers.hosts));
+                }
                 links.peers = peers;
             }
             Err(error) => tracing::error!(%error, "no links to other hosts; trying again"),
+        }
+    }
+}
+
+#[cfg(feature = "zenoh")]
+impl Host {
+    /// Hosts whose certificates are worth nothing any more are not waited for until they count
+    /// as gone: the links that are open now hear nothing of them.
+    fn exclude<'a>(&self, hosts: impl Iterator<Item = &'a Name>) {
+        for host in hosts {
+            tracing::info!(%host, "let in no more");
+            self.inner.inbox.put(Happening::Excluded { host: host.clone() });
         }
     }
 }

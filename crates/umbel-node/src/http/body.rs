@@ -1,11 +1,11 @@
-//! An answer's body that tells when it is complete, or given up.
+//! Bodies that tell when they are complete, or given up: of requests and of answers.
 
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
 use super::clients::Client;
 
@@ -14,8 +14,8 @@ use super::clients::Client;
 pub(super) struct Busy(Arc<Client>);
 
 impl Busy {
-    pub(super) fn new(client: &Arc<Client>) -> Self {
-        client.is_asked();
+    pub(super) fn new(client: &Arc<Client>, body: &Incoming) -> Self {
+        client.is_asked(!body.is_end_stream());
         Self(Arc::clone(client))
     }
 }
@@ -23,6 +23,50 @@ impl Busy {
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.has_answered();
+    }
+}
+
+/// The body of a request, and who sends it.
+#[derive(Debug)]
+pub(super) struct Sent {
+    body: Incoming,
+    client: Arc<Client>,
+}
+
+impl Sent {
+    pub(super) fn new(body: Incoming, client: &Arc<Client>) -> Self {
+        Self { body, client: Arc::clone(client) }
+    }
+}
+
+impl HttpBody for Sent {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        // A body of a known length has ended before anybody is told so.
+        if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
+            self.client.has_sent();
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        self.client.has_sent();
     }
 }
 

@@ -16,7 +16,9 @@ use super::Limits;
 pub(super) enum Phase {
     /// The headers of a request are arriving: the whole of them has a deadline.
     Head,
-    /// A request is worked on, or its body or answer is under way.
+    /// The body of a request is arriving: so many bytes of it have a deadline.
+    Body,
+    /// A request is worked on, or its answer is under way.
     Busy,
     /// Nothing is under way.
     Idle,
@@ -26,58 +28,89 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Client {
     begun: Instant,
-    state: Mutex<(Phase, Duration)>,
+    /// Bytes of a body that are progress.
+    piece: usize,
+    state: Mutex<State>,
     /// Told when it has to make room.
     pub(super) leave: Notify,
 }
 
+/// What it is doing, and the last that counts as progress.
+#[derive(Debug, Clone, Copy)]
+struct State {
+    phase: Phase,
+    since: Duration,
+    /// Bytes of a body that arrived since.
+    arrived: usize,
+}
+
 impl Client {
-    fn new() -> Self {
+    fn new(piece: usize) -> Self {
         // Somebody who connects means to ask: the first headers have their deadline at once.
-        let state = Mutex::new((Phase::Head, Duration::ZERO));
-        Self { begun: Instant::now(), state, leave: Notify::new() }
+        let state = State { phase: Phase::Head, since: Duration::ZERO, arrived: 0 };
+        Self { begun: Instant::now(), piece, state: Mutex::new(state), leave: Notify::new() }
+    }
+
+    fn turn(&self, phase: Phase) {
+        *self.state.lock() = State { phase, since: self.begun.elapsed(), arrived: 0 };
     }
 
     /// Bytes arrived.
-    pub(super) fn has_read(&self) {
+    pub(super) fn has_read(&self, bytes: usize) {
         let mut state = self.state.lock();
-        match state.0 {
+        match state.phase {
             // Byte by byte is no progress: headers have one deadline.
             Phase::Head => {}
-            Phase::Busy => state.1 = self.begun.elapsed(),
-            Phase::Idle => *state = (Phase::Head, self.begun.elapsed()),
+            Phase::Body => {
+                state.arrived += bytes;
+                if state.arrived >= self.piece {
+                    (state.since, state.arrived) = (self.begun.elapsed(), 0);
+                }
+            }
+            Phase::Busy => state.since = self.begun.elapsed(),
+            Phase::Idle => {
+                (state.phase, state.since) = (Phase::Head, self.begun.elapsed());
+            }
         }
     }
 
     /// Bytes were sent.
     pub(super) fn has_written(&self) {
         let mut state = self.state.lock();
-        if state.0 != Phase::Head {
-            state.1 = self.begun.elapsed();
+        if matches!(state.phase, Phase::Busy | Phase::Idle) {
+            state.since = self.begun.elapsed();
         }
     }
 
-    /// A request is there.
-    pub(super) fn is_asked(&self) {
-        *self.state.lock() = (Phase::Busy, self.begun.elapsed());
+    /// A request is there, with a body that is still to come or without.
+    pub(super) fn is_asked(&self, with_body: bool) {
+        self.turn(if with_body { Phase::Body } else { Phase::Busy });
+    }
+
+    /// Its body has arrived, or is wanted no more.
+    pub(super) fn has_sent(&self) {
+        let mut state = self.state.lock();
+        if state.phase == Phase::Body {
+            (state.phase, state.since) = (Phase::Busy, self.begun.elapsed());
+        }
     }
 
     /// Its answer is complete.
     pub(super) fn has_answered(&self) {
-        *self.state.lock() = (Phase::Idle, self.begun.elapsed());
+        self.turn(Phase::Idle);
     }
 
     /// When it has to be closed, unless something happens.
     pub(super) fn deadline(&self, limits: &Limits) -> Instant {
-        let (phase, since) = *self.state.lock();
+        let State { phase, since, .. } = *self.state.lock();
         let time = if phase == Phase::Head { limits.header_time } else { limits.idle_time };
         self.begun + since + time
     }
 
     /// Since when nobody would miss it.
     fn spare_since(&self) -> Option<Instant> {
-        let (phase, since) = *self.state.lock();
-        (phase != Phase::Busy).then(|| self.begun + since)
+        let State { phase, since, .. } = *self.state.lock();
+        matches!(phase, Phase::Head | Phase::Idle).then(|| self.begun + since)
     }
 }
 
@@ -85,6 +118,8 @@ impl Client {
 #[derive(Debug)]
 pub(super) struct Clients {
     most: usize,
+    /// Bytes of a body that are progress.
+    piece: usize,
     next: AtomicU64,
     here: Mutex<HashMap<u64, Arc<Client>>>,
     open: AtomicUsize,
@@ -101,9 +136,11 @@ pub(super) struct Admission {
 }
 
 impl Clients {
-    pub(super) fn new(most: usize) -> Arc<Self> {
+    pub(super) fn new(limits: &Limits) -> Arc<Self> {
+        let piece = limits.idle_time.as_secs_f64() * f64::from(limits.body_rate);
         Arc::new(Self {
-            most,
+            most: limits.connections,
+            piece: piece as usize,
             next: AtomicU64::new(0),
             here: Mutex::default(),
             open: AtomicUsize::new(0),
@@ -130,7 +167,7 @@ impl Clients {
             }
         }
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let client = Arc::new(Client::new());
+        let client = Arc::new(Client::new(self.piece));
         here.insert(number, Arc::clone(&client));
         self.open.store(here.len(), Ordering::Relaxed);
         drop(here);
@@ -162,45 +199,72 @@ mod tests {
 
     #[test]
     fn whoever_has_waited_longest_makes_room_and_whoever_is_served_does_not() {
-        let clients = Clients::new(2);
+        let clients = Clients::new(&Limits { connections: 2, ..Limits::default() });
         let first = clients.admit().unwrap();
         let second = clients.admit().unwrap();
-        first.client.is_asked();
+        first.client.is_asked(false);
         let third = clients.admit().unwrap();
         assert_eq!(clients.counts(), [2, 3, 0, 1]);
         drop(second);
         assert_eq!(clients.counts()[0], 2, "it had left already");
-        third.client.is_asked();
+        third.client.is_asked(true);
         assert!(clients.admit().is_none(), "both are served");
         assert_eq!(clients.counts(), [2, 3, 1, 1]);
         drop(first);
         assert!(clients.admit().is_some());
     }
 
+    fn tick() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+
     #[test]
     fn headers_have_one_deadline_however_they_trickle() {
         let limits = Limits::default();
-        let client = Client::new();
-        let tick = || std::thread::sleep(Duration::from_millis(2));
+        let client = Client::new(0);
         let first = client.deadline(&limits);
         tick();
-        client.has_read();
+        client.has_read(1);
         client.has_written();
         assert_eq!(client.deadline(&limits), first);
-        client.is_asked();
+        client.is_asked(false);
         let asked = client.deadline(&limits);
         assert!(asked > first + (limits.idle_time - limits.header_time));
         tick();
-        client.has_read();
-        let read = client.deadline(&limits);
-        assert!(read > asked, "a body that arrives is progress");
-        tick();
         client.has_written();
         let written = client.deadline(&limits);
-        assert!(written > read, "an answer that is read is progress");
+        assert!(written > asked, "an answer that is read is progress");
         client.has_answered();
         assert!(client.deadline(&limits) >= written);
-        client.has_read();
+        client.has_read(1);
         assert!(client.deadline(&limits) < written, "the next headers have begun");
+    }
+
+    #[test]
+    fn a_body_brings_so_many_bytes_in_time() {
+        let limits = Limits::default();
+        let client = Client::new(10);
+        client.is_asked(true);
+        let asked = client.deadline(&limits);
+        tick();
+        client.has_read(9);
+        client.has_written();
+        assert_eq!(client.deadline(&limits), asked, "nine bytes are no progress");
+        client.has_read(1);
+        let read = client.deadline(&limits);
+        assert!(read > asked, "ten are");
+        tick();
+        client.has_sent();
+        let sent = client.deadline(&limits);
+        assert!(sent > read, "now the host has to work");
+        client.has_answered();
+        client.has_sent();
+        assert_eq!(client.state.lock().phase, Phase::Idle, "what is over does not come back");
+        let any = Client::new(0);
+        any.is_asked(true);
+        let asked = any.deadline(&limits);
+        tick();
+        any.has_read(1);
+        assert!(any.deadline(&limits) > asked, "without a rate any byte is progress");
     }
 }

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
 use super::Limits;
-use super::body::{Answer, Busy};
+use super::body::{Answer, Busy, Sent};
 use super::clients::Admission;
 use super::guard::From;
 use super::watched::Watched;
@@ -44,7 +44,8 @@ impl Connections {
         let (router, asked) = (TowerToHyperService::new(self.router), Arc::clone(&client));
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(From(from));
-            let (busy, answer) = (Busy::new(&asked), router.call(request));
+            let busy = Busy::new(&asked, request.body());
+            let answer = router.call(request.map(|body| Sent::new(body, &asked)));
             async { answer.await.map(|answer| answer.map(|body| Answer::new(body, busy))) }
         });
         let connection = http1::Builder::new()

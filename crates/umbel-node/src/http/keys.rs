@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::key_text::{Encoding, EncodingQuery, KeyPath};
+use super::lifetime::Seconds;
 use super::problem::{Problem, Problems};
 use crate::{Host, Lifetime};
 
@@ -19,23 +20,17 @@ pub(super) struct AddQuery {
     #[serde(default)]
     #[param(inline)]
     pub(super) encoding: Encoding,
-    /// Seconds after which the keys leave on their own; without it, the set's own lifetime.
-    #[param(minimum = 0.001, maximum = 1_000_000_000.0)]
-    lifetime: Option<f64>,
+    /// Seconds after which the keys leave on their own, or `none`: they stay; without it, the
+    /// set's own lifetime.
+    #[param(value_type = Option<Seconds>, inline)]
+    lifetime: Option<String>,
 }
 
 impl AddQuery {
     pub(super) fn lifetime(&self) -> Result<Lifetime, Problem> {
-        self.lifetime.map_or(Ok(Lifetime::Default), |time| seconds(time).map(Lifetime::For))
+        let lifetime = self.lifetime.as_deref().map(Seconds::read).transpose()?;
+        lifetime.map_or(Ok(Lifetime::Default), Seconds::lifetime)
     }
-}
-
-/// A time in seconds, in the range that every place takes.
-pub(super) fn seconds(seconds: f64) -> Result<std::time::Duration, Problem> {
-    if (0.001..=1e9).contains(&seconds) {
-        return Ok(std::time::Duration::from_secs_f64(seconds));
-    }
-    Err(Problem::bad("lifetime", "a lifetime is a number of seconds from 0.001 to 10^9"))
 }
 
 /// What became of a key.

@@ -28,6 +28,7 @@ mod health;
 mod hosts;
 mod key_text;
 mod keys;
+mod lifetime;
 mod lines;
 mod locate;
 mod metrics;
@@ -66,6 +67,9 @@ pub struct Limits {
     pub header_time: Duration,
     /// Without a byte in either direction a connection is closed after this. Default: 75 s.
     pub idle_time: Duration,
+    /// Bytes a second that a request's body brings at least, on average over `idle_time`; 0: any
+    /// byte will do. Default: 16.
+    pub body_rate: u32,
     /// What a request may take to finish once the server is to stop. Default: 5 s.
     pub stop_grace: Duration,
 }
@@ -78,6 +82,7 @@ impl Default for Limits {
             question_bytes: 4 << 20,
             header_time: Duration::from_secs(10),
             idle_time: Duration::from_secs(75),
+            body_rate: 16,
             stop_grace: Duration::from_secs(5),
         }
     }
@@ -91,6 +96,7 @@ impl From<&Settings> for Limits {
             question_bytes: settings.limits.http_question_bytes,
             header_time: settings.timing.http_header,
             idle_time: settings.timing.http_idle,
+            body_rate: settings.limits.http_body_rate,
             stop_grace: settings.timing.stop,
         }
     }

@@ -45,7 +45,7 @@ impl Server {
     pub fn bind(address: SocketAddr, host: Host, limits: Limits) -> io::Result<Self> {
         let listener = listen(address)?;
         let local = listener.local_addr()?;
-        let clients = Clients::new(limits.connections);
+        let clients = Clients::new(&limits);
         let metrics = Arc::new(Metrics::new(&host, &clients));
         Ok(Self {
             #[cfg(feature = "tls")]

@@ -7,10 +7,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
 use super::key_text::SetPath;
-use super::keys::seconds;
+use super::lifetime::Seconds;
 use super::problem::{Problem, Problems};
 use crate::host::Change;
-use crate::{Host, SetInfo};
+use crate::{Host, Lifetime, SetInfo};
 
 /// The sets that somebody has.
 #[derive(Debug, Serialize, ToSchema)]
@@ -35,9 +35,10 @@ pub(super) struct Plan {
     /// When replicas are too stale.
     #[schema(example = "miss:0.01,ghost=0.05")]
     policy: Option<String>,
-    /// Seconds that keys live unless told otherwise.
-    #[schema(minimum = 0.001, maximum = 1_000_000_000.0, example = 86_400)]
-    lifetime: Option<f64>,
+    /// Seconds that keys live which are added from now on, unless told otherwise; `none`: they
+    /// stay.
+    #[schema(inline, example = 86_400)]
+    lifetime: Option<Seconds>,
     /// Whose word counts when one of its keys is confirmed: `none` for the catalogue's, or how
     /// the cache itself is asked.
     #[schema(example = "HEAD {advertise}/{key}")]
@@ -76,7 +77,7 @@ impl Plan {
             capacity: self.capacity,
             expected_hosts: self.expected_hosts,
             policy,
-            lifetime: self.lifetime.map(seconds).transpose()?,
+            lifetime: self.lifetime.map_or(Ok(Lifetime::Default), Seconds::lifetime)?,
             confirm,
         })
     }

@@ -37,8 +37,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let read = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            self.client.has_read();
+        let read_bytes = buffer.filled().len() - before;
+        if read_bytes > 0 {
+            self.client.has_read(read_bytes);
         }
         read
     }

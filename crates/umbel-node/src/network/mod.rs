@@ -30,6 +30,19 @@ pub use local::LocalNetwork;
 #[cfg(feature = "zenoh")]
 pub use zenoh::{Endpoints, Guard, ZenohNetwork};
 
+/// Where other hosts listen, from everything that the settings name: peers, links, the file and
+/// what a name means now.
+///
+/// # Errors
+/// One line, if the file of peers cannot be read or understood.
+#[cfg(feature = "zenoh")]
+pub async fn peers_of(
+    settings: &crate::Settings,
+) -> Result<Vec<crate::settings::Endpoint>, String> {
+    let peers = peers::Peers::gather(settings, &peers::Peers::default()).await?;
+    Ok(peers.connect.into_iter().collect())
+}
+
 /// A future in a box: what a trait object can return.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -103,6 +116,11 @@ pub enum Happening {
         host: Name,
         /// The life that ended.
         incarnation: Incarnation,
+    },
+    /// A host is let in no more: nothing that it says is heard from now on.
+    Excluded {
+        /// Who.
+        host: Name,
     },
     /// There is something to send, or a timeout has changed.
     Woken,

@@ -249,6 +249,7 @@ impl Draft {
             http_header_bytes: self.one("limits.http_header_bytes", value::buffer)?,
             confirms: self.one("limits.confirms", value::some)?,
             http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
+            http_body_rate: self.one("limits.http_body_rate", value::pace)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
             bank_bytes: self.one("limits.bank_bytes", value::large)?,

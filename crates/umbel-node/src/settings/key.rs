@@ -180,6 +180,8 @@ pub static KEYS: &[Key] = &[
         "Bytes of an HTTP request's line and headers together"),
     key!("limits.http_question_bytes", "BYTES", Some("4194304"), "", One, value::buffer,
         "Bytes of an HTTP question about many keys; bulk loads have no such limit"),
+    key!("limits.http_body_rate", "BYTES", Some("16"), "", One, value::pace,
+        "Bytes a second that the body of an HTTP request brings at least, over timing.http_idle; 0: any byte will do"),
     key!("limits.confirms", "COUNT", Some("64"), "", One, value::some,
         "Objects that this host's cache is asked for at once"),
     key!("limits.sets", "COUNT", Some("10000"), "", One, value::some,

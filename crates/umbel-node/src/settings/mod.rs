@@ -267,6 +267,8 @@ pub struct Limits {
     pub http_header_bytes: usize,
     /// Bytes of an HTTP question about many keys.
     pub http_question_bytes: usize,
+    /// Bytes a second that the body of an HTTP request brings at least.
+    pub http_body_rate: u32,
     /// Objects that this host's cache is asked for at once.
     pub confirms: usize,
     /// Sets of this host, and of each other host.

@@ -213,6 +213,11 @@ pub(super) fn buffer(text: &str) -> Result<usize, String> {
 }
 
 /// Not so long that adding it to a moment could overflow, not so short that it is nothing.
+/// Bytes a second; 0 is none.
+pub(super) fn pace(text: &str) -> Result<u32, String> {
+    whole(text, 0, 1_000_000_000, "1000000000").map(|bytes| bytes as u32)
+}
+
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let given = text.parse().ok().filter(|seconds| (0.001..=1e9).contains(seconds));
     given

@@ -61,6 +61,37 @@ fn somebody_who_says_nothing_is_let_go() {
 }
 
 #[test]
+fn a_body_that_trickles_is_not_waited_for_and_a_long_one_is() {
+    let limits = Limits { idle_time: Duration::from_secs(1), body_rate: 100, ..Limits::default() };
+    let port = Port::with(limits);
+    let begin = |set: &str, length: usize| {
+        let mut socket = port.connect();
+        let head = format!(
+            "POST /v1/sets/{set}/keys HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}"
+        );
+        socket.write_all(format!("{head}\r\n\r\n").as_bytes()).expect("in a test");
+        socket
+    };
+    let (mut slow, mut steady) = (begin("slow", 100_000), begin("steady", 40 * 40));
+    let slowly = std::thread::spawn(move || {
+        // A byte now and then is less than a hundred a second.
+        for _ in 0..2000 {
+            if slow.write_all(b"x").is_err() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        false
+    });
+    for _ in 0..40 {
+        steady.write_all("0123456789012345678\n".repeat(2).as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(Answer::read(&mut steady).json()["keys"], 80);
+    assert!(slowly.join().unwrap(), "it was closed");
+}
+
+#[test]
 fn one_client_too_many_is_told_so() {
     let port = Port::with(Limits { connections: 3, ..Limits::default() });
     let busy = [listening(&port), listening(&port), listening(&port)];

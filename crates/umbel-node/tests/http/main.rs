@@ -51,6 +51,25 @@ fn keys_leave_when_their_time_is_over() {
 }
 
 #[test]
+fn a_lifetime_is_taken_back() {
+    let port = Port::open();
+    let of_set = |name: &str| port.get("/v1/sets/s").json()[name].clone();
+    port.json("PUT", "/v1/sets/s", r#"{"lifetime":1000}"#);
+    port.send("POST", "/v1/sets/s/keys", b"a\nb\nc\n");
+    assert_eq!((of_set("lifetime"), of_set("expiring")), (json!(1000.0), json!(3)));
+    let again = port.send("PUT", "/v1/sets/s/keys/a?lifetime=none", b"");
+    assert_eq!((again.status, of_set("expiring")), (200, json!(2)));
+    port.send("POST", "/v1/sets/s/keys?lifetime=none", b"b\nd\n");
+    assert_eq!(of_set("expiring"), 1);
+    port.json("PATCH", "/v1/sets/s", r#"{"lifetime":"none"}"#);
+    port.send("PUT", "/v1/sets/s/keys/e", b"");
+    assert_eq!(
+        (of_set("lifetime"), of_set("expiring"), of_set("items")),
+        (json!(null), json!(1), json!(5))
+    );
+}
+
+#[test]
 fn keys_are_any_bytes() {
     let port = Port::open();
     let keys = "/v1/sets/s/keys";
@@ -198,7 +217,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("PUT", &long_key, 400, "key_length"),
         ("PUT", "/v1/sets/s/keys/k?lifetime=0", 400, "lifetime"),
         ("PUT", "/v1/sets/s/keys/k?lifetime=NaN", 400, "lifetime"),
-        ("PUT", "/v1/sets/s/keys/k?lifetime=soon", 400, "request"),
+        ("PUT", "/v1/sets/s/keys/k?lifetime=soon", 400, "lifetime"),
         ("PUT", "/v1/sets/s/keys/k?encodin=base64", 400, "request"),
         ("PUT", "/v1/sets/s/keys/k?encoding=hex", 400, "request"),
         ("PUT", "/v1/sets/s/keys/!?encoding=base64", 400, "base64"),
@@ -238,6 +257,8 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         (r#"{"policy":"miss:2"}"#, 400, "policy"),
         (r#"{"policy":"often"}"#, 400, "policy"),
         (r#"{"lifetime":-1}"#, 400, "lifetime"),
+        (r#"{"lifetime":"60"}"#, 422, "request"),
+        (r#"{"lifetime":"never"}"#, 422, "request"),
         (r#"{"confirm":"ask"}"#, 400, "confirm"),
         (r#"{"confirm":"HEAD {advertise}/{key}"}"#, 400, "confirm"),
     ] {

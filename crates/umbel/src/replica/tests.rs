@@ -413,6 +413,27 @@ fn a_host_that_disappears_answers_for_the_grace_time_only() {
 }
 
 #[test]
+fn an_excluded_host_answers_no_more_at_once() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, plan("miss:0", 100));
+    cluster.add(0, 0..10);
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    let now = cluster.now;
+    for host in ["nobody", "a", "a"] {
+        cluster.engines[1].handle_excluded(now, &name(host));
+    }
+    assert!(cluster.who(1, 1).is_empty());
+    cluster.engines[1].validate();
+    let events = std::iter::from_fn(|| cluster.engines[1].poll_event());
+    let down = events.filter(|event| matches!(event, Event::Down(_)));
+    assert_eq!(down.collect::<Vec<_>>(), [Event::Down(name("a"))]);
+    cluster.wait(4);
+    assert_eq!(cluster.who(1, 1), ["a"], "let in again");
+    cluster.agree(0, 1);
+}
+
+#[test]
 fn a_silent_host_is_forgotten() {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.create(0, plan("miss:0", 100));

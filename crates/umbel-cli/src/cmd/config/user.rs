@@ -137,7 +137,8 @@ impl UserCommand {
         let line = |(name, user): (&str, &umbel_node::access::User)| {
             let password = if user.has_password() { "password" } else { "no password" };
             let (may, tokens) = (user.permissions().to_string(), user.tokens());
-            format!("{name:<width$}  {may:<16}  {password}, {tokens} tokens\n")
+            let noun = if tokens == 1 { "token" } else { "tokens" };
+            format!("{name:<width$}  {may:<16}  {password}, {tokens} {noun}\n")
         };
         print(&users.iter().map(line).collect::<String>())
     }

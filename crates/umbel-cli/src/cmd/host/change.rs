@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::keys::{Keys, Listed};
-use super::{Options, seconds, set_name};
+use super::{Options, lifetime, set_name};
 use crate::client::{Asked, flags, stream, wrong_answer};
 use crate::output::{count, print};
 use crate::progress::Progress;
@@ -27,18 +27,18 @@ pub(crate) struct Add {
     set: String,
     #[command(flatten)]
     keys: Keys,
-    /// Seconds after which the keys leave on their own [default: the set's own]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    lifetime: Option<f64>,
+    /// Seconds after which the keys leave on their own; 'none': they stay [default: the set's own]
+    #[arg(long, value_name = "SECONDS", value_parser = lifetime)]
+    lifetime: Option<String>,
     #[command(flatten)]
     options: Options,
 }
 
 impl Add {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let asked = match self.lifetime {
+        let asked = match &self.lifetime {
             None => Asked::new(&["UMBEL.ADD", &self.set]),
-            Some(lifetime) => Asked::new(&["UMBEL.ADDEX", &self.set, &lifetime.to_string()]),
+            Some(lifetime) => Asked::new(&["UMBEL.ADDEX", &self.set, lifetime]),
         };
         let Changed { keys, changed } =
             change(self.keys.listed(), &self.options, &asked, "adding")?;

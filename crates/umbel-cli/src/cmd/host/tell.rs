@@ -5,9 +5,10 @@ use std::process::ExitCode;
 use clap::Args;
 use umbel::Rate;
 use umbel::replica::Policy;
+use umbel_node::Confirm;
 
 use super::everyone::{Told, everyone};
-use super::{Options, seconds, set_name};
+use super::{Options, lifetime, set_name};
 use crate::client::{text, wrong_answer};
 use crate::output::print;
 use crate::values;
@@ -88,7 +89,8 @@ hosts as --hosts says. umbel plan replica tells what a set will cost.
 Examples:
   umbel reserve images --false-positive 0.001 --capacity 1e6
   umbel reserve images --false-positive 1% --capacity 1e6 --hosts 40 --all-hosts
-  umbel reserve sessions --false-positive 0.01 --capacity 1e5 --lifetime 3600")]
+  umbel reserve sessions --false-positive 0.01 --capacity 1e5 --lifetime 3600
+  umbel reserve images --false-positive 0.01 --capacity 1e6 --confirm 'HEAD {advertise}/{key}'")]
 pub(crate) struct Reserve {
     /// Set
     #[arg(value_parser = set_name)]
@@ -105,9 +107,13 @@ pub(crate) struct Reserve {
     /// When its replicas are updated [default: the host's configuration]
     #[arg(long)]
     policy: Option<Policy>,
-    /// Seconds after which keys leave on their own [default: the host's configuration]
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    lifetime: Option<f64>,
+    /// Seconds after which keys leave on their own; 'none': never [default: the host's configuration]
+    #[arg(long, value_name = "SECONDS", value_parser = lifetime)]
+    lifetime: Option<String>,
+    /// How the host's cache is asked before a key is confirmed, as 'HEAD {advertise}/{key}';
+    /// 'none': the catalogue's word counts [default: the host's configuration]
+    #[arg(long, value_name = "HOW")]
+    confirm: Option<Confirm>,
     /// Tell every host of the cluster
     #[arg(long)]
     all_hosts: bool,
@@ -128,7 +134,8 @@ impl Reserve {
         };
         option("HOSTS", self.hosts.map(|hosts| hosts.to_string()));
         option("POLICY", self.policy.map(|policy| policy.to_string()));
-        option("LIFETIME", self.lifetime.map(|lifetime| lifetime.to_string()));
+        option("LIFETIME", self.lifetime.clone());
+        option("CONFIRM", self.confirm.as_ref().map(ToString::to_string));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         tell(&self.options, self.all_hosts, &words)
     }

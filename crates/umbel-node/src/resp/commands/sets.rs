@@ -8,19 +8,22 @@ use super::{number, options, options_and_flags, set};
 use crate::resp::burst::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::{Limits, Slow};
-use crate::{HostError, Lifetime, Reserve};
+use crate::{Confirm, ConfirmError, HostError, Lifetime, Reserve};
 
 /// Why this host refuses, in its own words.
 pub(super) fn because(error: &HostError) -> Refusal {
     error.to_string().into()
 }
 
-/// Seconds, as `ADDEX` and `RESERVE … LIFETIME` take them.
-fn seconds(argument: &[u8]) -> Result<Duration, Refusal> {
-    const REFUSAL: &str = "seconds must be a number above 0, at most 1000000000";
+/// Seconds or `none`, as `ADDEX` and `RESERVE … LIFETIME` take them.
+fn lifetime_of(argument: &[u8]) -> Result<Lifetime, Refusal> {
+    const REFUSAL: &str = "seconds must be a number above 0, at most 1000000000, or 'none'";
+    if argument.eq_ignore_ascii_case(b"none") {
+        return Ok(Lifetime::Forever);
+    }
     let seconds: f64 = number(argument, 0.0..=1e9, REFUSAL)?;
     let lifetime = Duration::from_secs_f64(seconds);
-    if lifetime.is_zero() { Err(REFUSAL.into()) } else { Ok(lifetime) }
+    if lifetime.is_zero() { Err(REFUSAL.into()) } else { Ok(Lifetime::For(lifetime)) }
 }
 
 fn policy_of(argument: &[u8]) -> Result<Policy, Refusal> {
@@ -28,12 +31,17 @@ fn policy_of(argument: &[u8]) -> Result<Policy, Refusal> {
     text.parse().map_err(|error| format!("{error}").into())
 }
 
+fn confirm_of(argument: &[u8]) -> Result<Confirm, Refusal> {
+    let text = str::from_utf8(argument).map_err(|_| ConfirmError);
+    text.and_then(str::parse).map_err(|error| format!("CONFIRM: {error}").into())
+}
+
 pub(super) fn addex(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
     let set = set(&arguments)?;
-    let lifetime = Lifetime::For(seconds(arguments.get(2).unwrap_or_default())?);
+    let lifetime = lifetime_of(arguments.get(2).unwrap_or_default())?;
     let keys: Vec<&[u8]> = arguments.from(3).collect();
     let mut answers = Vec::with_capacity(keys.len());
     let ticket =
@@ -141,7 +149,8 @@ pub(super) fn reserve(
         capacity: number(argument(3), 1.., "capacity must be a whole number of keys, at least 1")?,
         expected_hosts: None,
         policy: None,
-        lifetime: None,
+        lifetime: Lifetime::Default,
+        confirm: None,
     };
     options(&arguments, 4, |word, value| {
         match word {
@@ -150,7 +159,8 @@ pub(super) fn reserve(
                 plan.expected_hosts = Some(hosts);
             }
             "POLICY" => plan.policy = Some(policy_of(value)?),
-            "LIFETIME" => plan.lifetime = Some(seconds(value)?),
+            "LIFETIME" => plan.lifetime = lifetime_of(value)?,
+            "CONFIRM" => plan.confirm = Some(confirm_of(value)?),
             _ => return Ok(false),
         }
         Ok(true)

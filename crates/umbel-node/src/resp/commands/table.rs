@@ -234,7 +234,7 @@ pub(super) static TABLE: &[Command] = &[
     ),
     about_set(
         "UMBEL.ADDEX",
-        &[SET, Argument::new("seconds", Kind::Double), KEYS],
+        &[SET, Argument::new("seconds", Kind::String), KEYS],
         WRITE,
         "Adds keys that leave the set after some seconds; 1 for each that is new.",
         "O(N) in the number of keys",
@@ -352,7 +352,8 @@ pub(super) static TABLE: &[Command] = &[
             Argument::new("capacity", Kind::Integer),
             Argument::new("hosts", Kind::Integer).after("HOSTS"),
             Argument::new("policy", Kind::String).after("POLICY"),
-            Argument::new("seconds", Kind::Double).after("LIFETIME"),
+            Argument::new("seconds", Kind::String).after("LIFETIME"),
+            Argument::new("how", Kind::String).after("CONFIRM"),
         ],
         &[Flag::Write],
         "Makes a set for a rate per lookup and a number of keys, or gives it a new plan.",

@@ -81,16 +81,29 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let expired = self.peers.iter().filter(|(_, peer)| now >= self.expiry(peer));
         let expired: Vec<Name> = expired.map(|(name, _)| name.clone()).collect();
         for host in expired {
-            self.peers.remove(&host);
-            for set in self.sets.values_mut() {
-                if let Some(mut receiver) = set.receivers.remove(&host) {
-                    receiver.expire(&set.replicas);
-                }
-            }
-            self.event(Event::Down(host));
+            self.forget(host);
         }
         self.sets.retain(|_, set| {
             set.own.is_some() || set.deleted.is_some() || !set.receivers.is_empty()
         });
+    }
+
+    /// The driver lets a host in no more: its replicas answer no more from now on. The driver
+    /// sees to it that no message of it comes after this.
+    pub fn handle_excluded(&mut self, now: Duration, host: &Name) {
+        if self.peers.contains_key(host) {
+            self.forget(host.clone());
+            self.expire(now);
+        }
+    }
+
+    fn forget(&mut self, host: Name) {
+        self.peers.remove(&host);
+        for set in self.sets.values_mut() {
+            if let Some(mut receiver) = set.receivers.remove(&host) {
+                receiver.expire(&set.replicas);
+            }
+        }
+        self.event(Event::Down(host));
     }
 }
