@@ -67,3 +67,38 @@ impl Marks {
         self.bits.capacity() * 8 + map_bytes::<usize, u32>(self.under.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_bit_is_set_exactly_while_a_prefix_lies_under_it(
+            steps in prop::collection::vec((any::<bool>(), 0u64..8), 0..200),
+        ) {
+            let mut marks = Marks::for_items(0);
+            let mut under = BTreeMap::<u64, u32>::new();
+            for (add, bit) in steps {
+                // The highest six bits pick one of 64.
+                let hash = bit << 58 | 12345;
+                let there = under.entry(bit).or_default();
+                if add {
+                    marks.add(hash);
+                    *there += 1;
+                } else if *there > 0 {
+                    marks.remove(hash);
+                    *there -= 1;
+                }
+                for bit in 0..8 {
+                    let there = under.get(&bit).is_some_and(|there| *there > 0);
+                    prop_assert_eq!(marks.is_set(bit << 58), there);
+                }
+            }
+        }
+    }
+}
