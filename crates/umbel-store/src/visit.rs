@@ -28,7 +28,7 @@ impl Visit<'_> {
             match layer {
                 Layer::Delta(delta) => self.delta(delta, newer, &mut show)?,
                 Layer::Sorted(sorted) => {
-                    self.sorted(sorted, newer, &mut |key, stored| {
+                    self.sorted(sorted, newer, |key, stored| {
                         let (kind, value) = split_kind(sorted, stored)?;
                         if kind != Kind::Delete {
                             show(key, value);
@@ -39,7 +39,7 @@ impl Visit<'_> {
             }
         }
         let Some(master) = &view.master else { return Ok(()) };
-        self.sorted(master, &view.layers, &mut |key, value| {
+        self.sorted(master, &view.layers, |key, value| {
             show(key, value);
             Ok(())
         })
@@ -86,7 +86,7 @@ impl Visit<'_> {
         &self,
         sorted: &Arc<Sorted>,
         newer: &[Layer],
-        show: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>,
+        mut show: impl FnMut(&[u8], &[u8]) -> Result<()>,
     ) -> Result<()> {
         let mut cursor = SortedCursor::new(Arc::clone(sorted), self.prefix)?;
         while let Some(key) = cursor.key().filter(|key| key.starts_with(self.prefix)) {
