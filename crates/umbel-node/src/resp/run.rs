@@ -61,6 +61,11 @@ impl<'bytes> Run<'bytes> {
         self.commands.is_empty()
     }
 
+    /// Whether it changes the set.
+    pub(super) const fn changes(&self) -> bool {
+        matches!(self.question, Question::Add | Question::Remove)
+    }
+
     /// Whether a command with so many keys may join.
     pub(super) fn takes(&self, question: Question, set: &[u8], keys: usize) -> bool {
         self.is_empty()
