@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
-use parking_lot::MutexGuard;
 use umbel::KeyHash;
 use umbel::bank::BatchCandidates;
 use umbel::catalogue::Catalogue as _;
@@ -56,7 +55,7 @@ impl Host {
     ) -> Result<Ticket, HostError> {
         check_keys(keys)?;
         let name = self.own_name(set)?;
-        let mut state = self.inner.turn();
+        let mut state = self.inner.state.lock();
         self.inner.check()?;
         let name = match name {
             Some(name) if state.own.contains_key(&name) => name,
@@ -82,7 +81,7 @@ impl Host {
     ) -> Result<Ticket, HostError> {
         check_keys(keys)?;
         let known = self.find(set)?;
-        let mut state = self.inner.turn();
+        let mut state = self.inner.state.lock();
         self.inner.check()?;
         let now = self.inner.now();
         let told = |was_held| answers.push(was_held);
@@ -191,19 +190,6 @@ impl Host {
 }
 
 impl super::Inner {
-    /// The state, for a change by one of many connections. Changes are short: whoever finds
-    /// the state taken lets others run for a moment, because going to sleep and being woken
-    /// takes longer than such a change.
-    fn turn(&self) -> MutexGuard<'_, State> {
-        for _ in 0..YIELDS {
-            if let Some(state) = self.state.try_lock() {
-                return state;
-            }
-            std::thread::yield_now();
-        }
-        self.state.lock()
-    }
-
     /// Removes keys whose time has come, a bounded number at a time; when the next one's
     /// comes.
     pub(crate) fn expire(&self, state: &mut State) -> Option<Duration> {
@@ -224,8 +210,6 @@ impl super::Inner {
     }
 }
 
-/// How often a change lets others run before it goes to sleep.
-const YIELDS: usize = 16;
 /// Keys that expire before others get a turn.
 const EXPIRED_AT_ONCE: usize = 4096;
 
