@@ -190,23 +190,23 @@ impl<R: Rows> Group<R> {
     /// Asks for the rows of a key ahead of their use.
     #[inline]
     pub(super) fn prefetch(&self, hash: KeyHash) {
-        let words = words(&self.rows);
-        for position in self.digest(hash).positions(&self.shape) {
-            let start = position as usize * self.stride;
-            (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
-        }
+        self.digest(hash).positions(&self.shape).for_each(|row| self.prefetch_row(row));
     }
 
     /// Asks for the rows of a key ahead of their use and notes which they are, as many as the
     /// shape has hashes.
     #[inline]
     pub(super) fn fetch(&self, hash: KeyHash, noted: &mut [u64]) {
-        let words = words(&self.rows);
-        for (row, position) in noted.iter_mut().zip(self.digest(hash).positions(&self.shape)) {
-            *row = position;
-            let start = position as usize * self.stride;
-            (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
+        for (noted, row) in noted.iter_mut().zip(self.digest(hash).positions(&self.shape)) {
+            *noted = row;
+            self.prefetch_row(row);
         }
+    }
+
+    #[inline]
+    fn prefetch_row(&self, row: u64) {
+        let (words, start) = (words(&self.rows), row as usize * self.stride);
+        (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
     }
 
     /// The columns that claim a key, as a bitmap of `stride` words.

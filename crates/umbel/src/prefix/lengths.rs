@@ -13,6 +13,9 @@ use super::front::SHORT;
 use super::kind::Query;
 use super::marks::Marks;
 
+/// Where a prefix stands: the number of its group, if that is there, and its seat in it.
+pub(super) type Standing = Option<(usize, Seat)>;
+
 /// Prefixes longer than the marks are at most one in so many.
 const RARE: usize = 64;
 
@@ -76,7 +79,7 @@ impl Filters {
 
     /// Where a prefix stands, if its group is there.
     #[inline(always)]
-    pub(super) fn seat<P: Prefix>(&self, query: &impl Query, length: u8) -> Option<(usize, Seat)> {
+    pub(super) fn seat<P: Prefix>(&self, query: &impl Query, length: u8) -> Standing {
         let base = Group::base_of(length);
         let group = self.groups.iter().position(|group| group.base == base)?;
         let span = usize::from(length - base - 1) * P::SPANS / 8;
@@ -85,12 +88,7 @@ impl Filters {
 
     /// Adds a prefix; true if its filter should be made anew, for more.
     #[inline(always)]
-    pub(super) fn add(
-        &mut self,
-        seat: Option<(usize, Seat)>,
-        query: &impl Query,
-        length: u8,
-    ) -> bool {
+    pub(super) fn add(&mut self, seat: Standing, query: &impl Query, length: u8) -> bool {
         let Some((group, seat)) = seat else { return true };
         let renew = self.groups[group].blocks.add(seat);
         renew | (length > self.mark_length && self.marks.add(query.mark(self.mark_length)))
@@ -99,12 +97,7 @@ impl Filters {
     /// Removes a prefix that was added; true if its filter should be made anew, without what
     /// is left of those that are gone.
     #[inline(always)]
-    pub(super) fn remove(
-        &mut self,
-        seat: Option<(usize, Seat)>,
-        query: &impl Query,
-        length: u8,
-    ) -> bool {
+    pub(super) fn remove(&mut self, seat: Standing, query: &impl Query, length: u8) -> bool {
         let Some((group, seat)) = seat else { return true };
         if length > self.mark_length {
             self.marks.remove(query.mark(self.mark_length));
@@ -114,13 +107,13 @@ impl Filters {
 
     /// Whether a prefix may be there: certainly if it is.
     #[inline(always)]
-    pub(super) fn claims(&self, seat: Option<(usize, Seat)>) -> bool {
+    pub(super) fn claims(&self, seat: Standing) -> bool {
         seat.is_some_and(|(group, seat)| self.groups[group].blocks.claims(seat))
     }
 
     /// Asks for the memory of a change of a prefix.
     #[inline(always)]
-    pub(super) fn prefetch(&self, seat: Option<(usize, Seat)>) {
+    pub(super) fn prefetch(&self, seat: Standing) {
         if let Some((group, seat)) = seat {
             self.groups[group].blocks.prefetch_change(seat);
         }

@@ -7,10 +7,10 @@
 use std::fmt;
 
 use super::Prefix;
-use super::filters::{Group, Seat};
+use super::filters::Group;
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
-use super::lengths::{Filters, first_filtered};
+use super::lengths::{Filters, Standing, first_filtered};
 use super::simd::{self, Asker, Avx2};
 
 /// Changes whose memory is asked for together.
@@ -45,7 +45,7 @@ impl<V> Clone for Match<'_, V> {
 }
 
 /// Where a prefix belongs in the store, and where it stands in the filters.
-type Change<P, V> = (<<P as Kind>::Store<V> as Store<P, V>>::Place, Option<(usize, Seat)>);
+type Change<P, V> = (<<P as Kind>::Store<V> as Store<P, V>>::Place, Standing);
 
 /// One lookup.
 struct Single<'t, 'a, P: Prefix, V: Default> {
