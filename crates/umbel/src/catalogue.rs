@@ -6,9 +6,10 @@
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
+use std::hint::black_box;
 
 use indexmap::IndexMap;
-use indexmap::map::Entry;
+use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use siphasher::sip::SipHasher13;
 
 use crate::filter::ComponentId;
@@ -33,6 +34,13 @@ pub trait Catalogue {
             self.insert(key, component);
         }
         new
+    }
+
+    /// Holds keys in this component, each unless it is held already; `told` hears of each in
+    /// turn whether it is new. A catalogue that can look for several at once need not look
+    /// for one after the other as this does.
+    fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
+        keys.iter().for_each(|key| told(self.insert_new(key, component)));
     }
 
     /// Lets go of the key; returns the component that held it, or `None` if it was absent.
@@ -77,6 +85,9 @@ pub trait Catalogue {
     }
 }
 
+/// Keys that are looked for at once.
+const BATCH: usize = 8;
+
 /// A catalogue in memory. Shows its keys in an order that follows from its history alone.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryCatalogue {
@@ -108,6 +119,20 @@ impl MemoryCatalogue {
         Self { keys: IndexMap::with_hasher(Seeded(seed)) }
     }
 
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.keys.hasher().hash_one(key)
+    }
+
+    fn insert_hashed(&mut self, hash: u64, key: &[u8], component: ComponentId) -> bool {
+        match self.keys.raw_entry_mut_v1().from_key_hashed_nocheck(hash, key) {
+            RawEntryMut::Occupied(_) => false,
+            RawEntryMut::Vacant(place) => {
+                place.insert_hashed_nocheck(hash, key.into(), component);
+                true
+            }
+        }
+    }
+
     /// Keys by place, up to `count` of them from the place `start` on.
     pub fn range(&self, start: usize, count: usize) -> impl Iterator<Item = &[u8]> {
         self.keys.keys().skip(start).take(count).map(|key| &**key)
@@ -136,12 +161,20 @@ impl Catalogue for MemoryCatalogue {
     }
 
     fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
-        // Most keys are new: the copy that the table will own is made before it is asked.
-        match self.keys.entry(key.into()) {
-            Entry::Occupied(_) => false,
-            Entry::Vacant(place) => {
-                place.insert(component);
-                true
+        self.insert_hashed(self.hash(key), key, component)
+    }
+
+    fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
+        for keys in keys.chunks(BATCH) {
+            let mut hashes = [0; BATCH];
+            hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = self.hash(key));
+            // A look at all places first: the processor waits for their memory once, not in
+            // turn. What is seen there does not matter.
+            for hash in &hashes[..keys.len()] {
+                black_box(self.keys.raw_entry_v1().index_from_hash(*hash, |_| true));
+            }
+            for (key, hash) in keys.iter().zip(hashes) {
+                told(self.insert_hashed(hash, key, component));
             }
         }
     }

@@ -92,6 +92,16 @@ impl Catalogue for HostCatalogue {
         }
     }
 
+    fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
+        match self {
+            Self::Memory(held) => held.write().insert_many(keys, component, told),
+            Self::Folder(folder) => {
+                keys.iter().for_each(|key| told(folder.insert_new(key, component)));
+            }
+            Self::Own(held) => held.write().insert_many(keys, component, told),
+        }
+    }
+
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
         match self {
             Self::Memory(keys) => keys.write().remove(key),

@@ -208,29 +208,68 @@ impl<C: Catalogue> Home<C> {
         mut told: impl FnMut(bool),
     ) {
         for keys in keys.chunks(BATCH) {
-            let mut hashes = [KeyHash::from_raw(0); BATCH];
-            for (hash, key) in hashes.iter_mut().zip(keys) {
-                *hash = self.hasher.hash(key.as_ref());
+            let mut batch: [(&[u8], KeyHash); BATCH] = [(&[], KeyHash::from_raw(0)); BATCH];
+            for ((place, hash), key) in batch.iter_mut().zip(keys) {
+                *place = key.as_ref();
+                *hash = self.hasher.hash(place);
                 self.filter.prefetch_insert(self.filter.scheme().cut(*hash));
                 self.publisher.prefetch(*hash);
             }
-            for (key, hash) in keys.iter().zip(hashes) {
-                told(self.add_hashed(now, key.as_ref(), hash));
-            }
+            self.add_batch(now, &batch[..keys.len()], &mut told);
         }
+    }
+
+    /// Adds a batch of keys whose memory was asked for.
+    fn add_batch(
+        &mut self,
+        now: Duration,
+        batch: &[(&[u8], KeyHash)],
+        told: &mut impl FnMut(bool),
+    ) {
+        if (batch.len() as u64) > self.filter.room_in_next() {
+            // Some may start a component, or have the filter built again from the catalogue,
+            // which must not hold those that follow by then.
+            batch.iter().for_each(|(key, hash)| told(self.add_hashed(now, key, *hash)));
+            return;
+        }
+        let (mut keys, mut new): ([&[u8]; BATCH], _) = ([&[]; BATCH], [false; BATCH]);
+        keys.iter_mut().zip(batch).for_each(|(place, (key, _))| *place = key);
+        let before = self.catalogue.len();
+        let mut places = new.iter_mut();
+        let mut tell = |is_new| {
+            told(is_new);
+            places.next().into_iter().for_each(|place| *place = is_new);
+        };
+        self.catalogue.insert_many(&keys[..batch.len()], self.filter.next_component(), &mut tell);
+        let new = batch.iter().zip(new).filter_map(|((_, hash), is_new)| is_new.then_some(*hash));
+        for (hash, items) in new.zip(before + 1..) {
+            self.insert(now, hash, items);
+        }
+        self.grow(now);
     }
 
     fn add_hashed(&mut self, now: Duration, key: &[u8], hash: KeyHash) -> bool {
         if !self.catalogue.insert_new(key, self.filter.next_component()) {
             return false;
         }
+        self.insert(now, hash, self.catalogue.len());
+        self.grow(now);
+        true
+    }
+
+    /// A key is new in the catalogue, which holds this many now: the filter and the publisher
+    /// hear of it.
+    fn insert(&mut self, now: Duration, hash: KeyHash, items: u64) {
         let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
         self.sample.added(hash);
-        self.publisher.added(now, hash, Held { component, flips }, self.catalogue.len());
+        self.publisher.added(now, hash, Held { component, flips }, items);
+    }
+
+    /// Builds a filter again that has outgrown its plan.
+    fn grow(&mut self, now: Duration) {
         if self.filter.is_past_plan() && self.shape.is_none() {
             self.reshape(now);
         }
-        true
     }
 
     /// Removes a key; returns whether it was held.

@@ -92,6 +92,12 @@ impl<C: Component> DynamicFilter<C> {
         self.components.get(self.room).map_or(ComponentId(self.next_id), |(id, _)| *id)
     }
 
+    /// Keys that the component of [`Self::next_component`] still takes; none before it is made.
+    pub(crate) fn room_in_next(&self) -> u64 {
+        let next = self.components.get(self.room);
+        next.map_or(0, |(_, component)| self.capacity - component.items())
+    }
+
     /// Algorithm 1's `GetActiveStandardBF`, which adds a component if none has room.
     fn index_with_room(&mut self) -> usize {
         if self.room == self.components.len() {
