@@ -87,11 +87,13 @@ impl Image {
         components.iter().any(|c| claims(&c.bits, Walk::new(digest, shape), shape.hashes()))
     }
 
-    /// Asks for the memory at which [`Self::claims`] looks first, which is the last as a rule.
+    /// Asks for the three bits at which [`Self::claims`] looks first, and mostly last.
     #[inline]
     pub(crate) fn prefetch_claims(&self, digest: Digest) {
-        let first = Walk::new(digest, self.scheme.shape()).next();
-        self.components.iter().for_each(|component| component.bits.prefetch(first));
+        let mut walk = Walk::new(digest, self.scheme.shape());
+        for first in [walk.next(), walk.next(), walk.next()] {
+            self.components.iter().for_each(|component| component.bits.prefetch(first));
+        }
     }
 
     /// The fills of all components.
