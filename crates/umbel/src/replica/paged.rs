@@ -27,6 +27,7 @@ use crate::codec::{
 };
 use crate::filter::ComponentId;
 use crate::key_hash::Digest;
+use crate::model::limits;
 use crate::params::{Bits, Shape};
 
 /// Bits a page: 128 KiB as they are, less when coded.
@@ -123,19 +124,12 @@ const WHOLE: u8 = 3;
 
 /// The shortest of: flipped bits, digests and cleared bits, the whole component.
 fn shortest(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
-    let mut best = vec![BY_BITS];
-    encode_pages(&mut best, shape, |page| {
-        let (base, new) = (page_of(base, shape, page), page_of(&target.bits, shape, page));
-        let mut block = Vec::new();
-        if base != new {
-            encode_differing(&mut block, &base, &new, Among::Zeros);
-            encode_differing(&mut block, &base, &new, Among::Ones);
-        }
-        block
-    });
-    if let Some(digests) = by_digests(shape, base, target) {
-        best = shorter(best, digests);
-    }
+    let mut best = match by_digests(shape, base, target) {
+        // No coding of the bits comes so far below their entropy: it need not be tried.
+        Some(digests) if (digests.len() as f64) < 0.95 * least_bytes(base, &target.bits) => digests,
+        Some(digests) => shorter(by_bits(shape, base, target), digests),
+        None => by_bits(shape, base, target),
+    };
     // Half as long as the bits themselves: perhaps most of the filter is new.
     if best.len() as u64 > shape.bits() / 16 {
         let mut whole = Vec::new();
@@ -145,8 +139,33 @@ fn shortest(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
     best
 }
 
+/// Bytes that naming the flipped bits takes at least, if any bit is as likely as another.
+fn least_bytes(base: &BitVector, new: &BitVector) -> f64 {
+    limits::delta_bytes(limits::Flips {
+        zeros: (base.len() - base.ones()) as f64,
+        set: new.count_beyond(base) as f64,
+        ones: base.ones() as f64,
+        cleared: base.count_beyond(new) as f64,
+    })
+}
+
 fn shorter(a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
     if b.len() < a.len() { b } else { a }
+}
+
+/// Flipped bits.
+fn by_bits(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
+    let mut out = vec![BY_BITS];
+    encode_pages(&mut out, shape, |page| {
+        let (base, new) = (page_of(base, shape, page), page_of(&target.bits, shape, page));
+        let mut block = Vec::new();
+        if base != new {
+            encode_differing(&mut block, &base, &new, Among::Zeros);
+            encode_differing(&mut block, &base, &new, Among::Ones);
+        }
+        block
+    });
+    out
 }
 
 /// Named digests and cleared bits, if the digests are known.
