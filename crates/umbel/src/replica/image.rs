@@ -1,7 +1,7 @@
 //! One home's set as it was last published: bits, component by component.
 //!
 //! The home keeps one (its *kept copy*, to know what receivers have), every receiver keeps
-//! one (to take deltas against); the same bytes turn both into the same next image.
+//! one (to take deltas against); the same bytes lead both to the same next image.
 //!
 //! Always true: components stand in the order of their ids, and each one's checksum is that
 //! of its bits. The image's checksum is a weighted sum of theirs, so that it follows a
@@ -69,8 +69,7 @@ impl Image {
     }
 
     pub(crate) fn component(&self, id: ComponentId) -> Option<&ImageComponent> {
-        let index = self.components.binary_search_by_key(&id, |component| component.id).ok()?;
-        Some(&self.components[index])
+        Some(&self.components[self.place(id).ok()?])
     }
 
     /// Names the bits of all components.
@@ -123,26 +122,40 @@ impl Image {
     /// against this image never yields them.
     pub(crate) fn apply(&mut self, changes: &Changes) {
         for (id, change) in changes {
-            let place = self.components.binary_search_by_key(id, |component| component.id);
-            match (change, place) {
-                (Change::Whole(bits), Ok(index)) => {
-                    self.components[index] = ImageComponent::new(*id, bits.clone());
-                }
-                (Change::Whole(bits), Err(index)) => {
-                    self.components.insert(index, ImageComponent::new(*id, bits.clone()));
-                }
-                (Change::Dropped, Ok(index)) => {
-                    self.components.remove(index);
-                }
-                (Change::Flips(flips), Ok(index)) => self.flip(index, flips),
-                (Change::Dropped | Change::Flips(_), Err(_)) => {}
+            match change {
+                Change::Whole(bits) => self.put(*id, bits.clone()),
+                Change::Dropped => self.drop(*id),
+                Change::Flips(flips) => self.flip(*id, flips),
             }
         }
     }
 
-    fn flip(&mut self, index: usize, flips: &Flips) {
-        let component = &mut self.components[index];
-        component.checksum = flips.checksum_after(&component.bits, component.checksum);
-        flips.apply(&mut component.bits);
+    /// Gives a component, which may be new, these bits.
+    pub(crate) fn put(&mut self, id: ComponentId, bits: BitVector) {
+        let component = ImageComponent::new(id, bits);
+        match self.place(id) {
+            Ok(index) => self.components[index] = component,
+            Err(index) => self.components.insert(index, component),
+        }
+    }
+
+    /// Lets go of a component, if there is such a one.
+    pub(crate) fn drop(&mut self, id: ComponentId) {
+        if let Ok(index) = self.place(id) {
+            self.components.remove(index);
+        }
+    }
+
+    fn flip(&mut self, id: ComponentId, flips: &Flips) {
+        if let Ok(index) = self.place(id) {
+            let component = &mut self.components[index];
+            component.checksum = flips.checksum_after(&component.bits, component.checksum);
+            flips.apply(&mut component.bits);
+        }
+    }
+
+    /// Where a component stands, or would stand.
+    fn place(&self, id: ComponentId) -> Result<usize, usize> {
+        self.components.binary_search_by_key(&id, |component| component.id)
     }
 }

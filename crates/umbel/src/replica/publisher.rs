@@ -8,9 +8,10 @@
 //! ghost target, for the promised false positive rate, or for the longest interval, and
 //! never travel without all pending adds.
 //!
-//! Always true: the kept copy is what receivers have, made by running the encoded update
-//! through their decoder; right after an update it claims every member, so that `misses` is
-//! zero; and a fresh copy that would itself break a target never leads to a loop of updates.
+//! Always true: the kept copy is what receivers have once all updates have arrived (debug
+//! builds run their decoder, and every update carries the checksum of what it leads to);
+//! right after an update it claims every member, so that `misses` is zero; and a fresh copy
+//! that would itself break a target never leads to a loop of updates.
 //!
 //! Not here: timers and peers (`engine`); growing into a larger shape (`home`).
 //! Papers 1 and 3, section 4; formulas, sections 2 and 7.
@@ -445,12 +446,13 @@ impl Publisher {
         };
         let mut bytes = Vec::new();
         encode_changes(&mut bytes, &self.kept, &targets, &dropped);
-        // The receivers' own decoder makes the kept copy: whatever it makes of the bytes is
-        // what they have.
-        let mut reader = Reader::new(&bytes);
-        let changes =
-            decode_changes(&mut reader, &self.kept, usize::MAX).expect("own updates decode");
-        self.kept.apply(&changes);
+        let decoded = cfg!(debug_assertions).then(|| decoded(&bytes, &self.kept));
+        dropped.iter().for_each(|id| self.kept.drop(*id));
+        targets.into_iter().for_each(|target| self.kept.put(target.id, target.bits));
+        debug_assert!(
+            decoded.is_none_or(|decoded| decoded == self.kept),
+            "receivers make of an update what the home believes that they do"
+        );
         let k = filter.scheme().shape().hashes();
         self.kept_false_positive = stale::several_components(k, &self.kept.fills());
         (bytes, cleared)
@@ -565,4 +567,13 @@ impl Publisher {
 /// Bits of all components together.
 fn total_bits(filter: &DynamicFilter) -> f64 {
     (filter.scheme().shape().bits() * filter.components().len() as u64) as f64
+}
+
+/// What receivers of this copy make of an update.
+fn decoded(bytes: &[u8], kept: &Image) -> Image {
+    let mut image = kept.clone();
+    let changes =
+        decode_changes(&mut Reader::new(bytes), kept, usize::MAX).expect("own updates decode");
+    image.apply(&changes);
+    image
 }
