@@ -182,6 +182,26 @@ fn no_acknowledged_key_is_lost_and_no_answer_wrong_after_kill_and_restart() {
 }
 
 #[test]
+fn a_host_that_is_ended_in_good_order_is_named_no_longer() {
+    let mut cluster = Cluster::new(3);
+    // So long that only the farewell can take it out of the answers.
+    let patient = ["--timing-grace", "600", "--timing-silence", "600"];
+    (0..3).for_each(|host| cluster.start(host, &patient));
+    add(&cluster, 0, "images", "key", 100);
+    let named_by_all = |cluster: &Cluster, keys| {
+        [1, 2].iter().all(|host| named(cluster, *host, "images", "key", 100, 0) == keys)
+    };
+    eventually("all know", || named_by_all(&cluster, 100));
+    cluster.terminate(0);
+    eventually("the others name it no longer", || named_by_all(&cluster, 0));
+    cluster.start(0, &patient);
+    eventually("the others find its keys again", || named_by_all(&cluster, 100));
+    cluster.kill(0);
+    cluster.start(0, &patient);
+    eventually("killed and back, it is found", || named_by_all(&cluster, 100));
+}
+
+#[test]
 fn a_host_that_hangs_harms_nobody_and_catches_up() {
     let cluster = Cluster::running(4);
     let _: () =

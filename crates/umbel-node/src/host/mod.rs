@@ -33,7 +33,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use parking_lot::{Mutex, RwLock};
 use umbel::KeyHasher;
-use umbel::replica::{Incarnation, Name};
+use umbel::replica::{Destination, Incarnation, Name, Transmit};
 
 use crate::access::Access;
 use crate::catalogue::{Journal, SetNumber, Ticket};
@@ -220,6 +220,7 @@ impl Host {
             return;
         }
         let deadline = self.inner.settings.timing.stop;
+        self.inner.say_farewell();
         let closing = async {
             self.inner.network.close().await;
             self.inner.stopped.send_replace(true);
@@ -240,6 +241,20 @@ impl Host {
 }
 
 impl Inner {
+    /// Tells the others that this host goes, so that they name it no longer. In an overlay the
+    /// neighbours see the link go, and what was learnt over it with it.
+    fn say_farewell(&self) {
+        let mut state = self.state.lock();
+        let Some(engine) = state.engine.mesh_mut() else { return };
+        engine.leave();
+        let said = std::iter::from_fn(|| engine.poll_transmit());
+        for Transmit { to, bytes } in said {
+            if to == Destination::All {
+                self.network.say(bytes);
+            }
+        }
+    }
+
     /// Time since the host started: what the engine calls now.
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()

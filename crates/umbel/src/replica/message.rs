@@ -8,6 +8,7 @@
 //! request  (3) home, set, incarnation, component + 1 or 0 for any, page
 //! page     (4) home, set, incarnation, epoch, scheme, checksum, component ids,
 //!              component, page, the page's ones
+//! leave    (5) home, incarnation
 //! names    = varint length, bytes; scheme = hash, digest bits, hashes, varint bits,
 //!            8 bytes of the seed's fingerprint; numbers are varints, checksums 8 bytes
 //! ```
@@ -30,6 +31,7 @@ pub(crate) enum Message {
     Announce(Announce),
     Request(Request),
     Page(Page),
+    Leave(Leave),
 }
 
 /// A home's new image of a set, as a change.
@@ -97,11 +99,19 @@ pub(crate) struct Page {
     pub(crate) bytes: Vec<u8>,
 }
 
+/// A home says that it is about to go: nobody need wait for it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Leave {
+    pub(crate) home: Name,
+    pub(crate) incarnation: Incarnation,
+}
+
 const VERSION: u8 = 1;
 const UPDATE: u8 = 1;
 const ANNOUNCE: u8 = 2;
 const REQUEST: u8 = 3;
 const PAGE: u8 = 4;
+const LEAVE: u8 = 5;
 
 /// Most sets in one announcement, samples of one set, components of one image.
 const MOST_SETS: u64 = 4096;
@@ -116,6 +126,7 @@ impl Message {
             Self::Announce(announce) => announce.write(&mut out),
             Self::Request(request) => request.write(&mut out),
             Self::Page(page) => page.write(&mut out),
+            Self::Leave(leave) => leave.write(&mut out),
         }
         let checksum = crc32c::crc32c(&out);
         out.extend_from_slice(&checksum.to_le_bytes());
@@ -138,10 +149,22 @@ impl Message {
             ANNOUNCE => Self::Announce(Announce::read(&mut reader)?),
             REQUEST => Self::Request(Request::read(&mut reader)?),
             PAGE => Self::Page(Page::read(&mut reader)?),
+            LEAVE => Self::Leave(Leave::read(&mut reader)?),
             _ => return Err(DecodeError::Malformed("unknown kind of message")),
         };
         reader.end()?;
         Ok(message)
+    }
+
+    /// Who says it, in which life of it; a request names another's.
+    pub(crate) const fn speaker(&self) -> Option<(&Name, Incarnation)> {
+        match self {
+            Self::Update(update) => Some((&update.home, update.incarnation)),
+            Self::Announce(announce) => Some((&announce.home, announce.incarnation)),
+            Self::Page(page) => Some((&page.home, page.incarnation)),
+            Self::Leave(leave) => Some((&leave.home, leave.incarnation)),
+            Self::Request(_) => None,
+        }
     }
 }
 
@@ -234,6 +257,18 @@ impl Request {
             component: component_or_none(reader)?,
             page: reader.varint()?,
         })
+    }
+}
+
+impl Leave {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(LEAVE);
+        put_name(out, &self.home);
+        put_varint(out, self.incarnation.0);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Self { home: name(reader)?, incarnation: Incarnation(reader.varint()?) })
     }
 }
 

@@ -52,6 +52,7 @@ fn denied(home: &Home<MemoryCatalogue>) -> u64 {
 #[derive(Debug, Clone)]
 enum Step {
     Add(u64),
+    AddMany(u64, u64),
     Remove(u64),
     Publish,
     Wait(u64),
@@ -60,6 +61,7 @@ enum Step {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         12 => (0u64..400).prop_map(Step::Add),
+        1 => (0u64..400, 0u64..60).prop_map(|(from, count)| Step::AddMany(from, count)),
         8 => (0u64..400).prop_map(Step::Remove),
         1 => Just(Step::Publish),
         1 => (1u64..400).prop_map(Step::Wait),
@@ -86,6 +88,14 @@ proptest! {
             now += Duration::from_millis(100);
             match step {
                 Step::Add(number) => prop_assert_eq!(home.add(now, &key(number)), twin.insert(number)),
+                Step::AddMany(from, count) => {
+                    // Some of them twice.
+                    let numbers = || (from..from + count).chain(from..from + count / 2);
+                    let keys: Vec<[u8; 8]> = numbers().map(key).collect();
+                    let mut new = Vec::new();
+                    home.add_many(now, &keys, |is_new| new.push(is_new));
+                    prop_assert!(numbers().map(|number| twin.insert(number)).eq(new));
+                }
                 Step::Remove(number) => {
                     prop_assert_eq!(home.remove(now, &key(number)), twin.remove(&number));
                 }
@@ -114,6 +124,10 @@ proptest! {
             now += Duration::from_millis(100);
             match step {
                 Step::Add(number) => drop(home.add(now, &key(number))),
+                Step::AddMany(from, count) => {
+                    let keys: Vec<[u8; 8]> = (from..from + count).map(key).collect();
+                    home.add_many(now, &keys, |_| ());
+                }
                 Step::Remove(number) => drop(home.remove(now, &key(number))),
                 Step::Publish | Step::Wait(_) => {}
             }
@@ -391,6 +405,37 @@ fn updates_bring_the_pages_of_a_joiner_up_to_date() {
     assert_eq!(cluster.who(1, next - 1), ["a"]);
     let requests = cluster.engines[1].counters().requests_sent;
     assert!(requests < 4 * pages, "{requests} requests for {pages} pages");
+}
+
+#[test]
+fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, plan("miss:0", 100));
+    cluster.add(0, 0..10);
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    // An announcement of the same life that the farewell overtakes.
+    let now = cluster.now + Duration::from_secs(10);
+    cluster.engines[0].handle_timeout(now);
+    let late = cluster.engines[0].poll_transmit().unwrap().bytes;
+    cluster.engines[0].leave();
+    let farewell = cluster.engines[0].poll_transmit().unwrap().bytes;
+    let b = &mut cluster.engines[1];
+    b.handle_message(now, &name("b"), &farewell);
+    b.handle_message(now, &name("c"), &farewell);
+    assert_eq!(b.peers(now).count(), 1, "nobody leaves in another's name");
+    b.handle_message(now, &name("a"), &farewell);
+    b.handle_message(now, &name("a"), &late);
+    let life = cluster.engines[0].config().incarnation;
+    cluster.engines[1].handle_alive(now, &name("a"), life);
+    assert!(cluster.who(1, 1).is_empty());
+    assert_eq!(cluster.engines[1].peers(now).count(), 0);
+    cluster.engines[1].validate();
+    cluster.engines[1].handle_alive(now, &name("a"), Incarnation(life.0 + 1));
+    assert_eq!(cluster.engines[1].peers(now).count(), 1);
+    // A farewell of a life that is over does not end the next one.
+    cluster.engines[1].handle_message(now, &name("a"), &farewell);
+    assert_eq!(cluster.engines[1].peers(now).count(), 1);
 }
 
 #[test]

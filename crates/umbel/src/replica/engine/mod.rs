@@ -116,6 +116,8 @@ pub struct Engine<C, R: Rows = HeapRows> {
     config: Config,
     sets: BTreeMap<Name, Set<C, R>>,
     peers: BTreeMap<Name, Peer>,
+    /// Hosts that said that they leave: which life of theirs, and when.
+    left: BTreeMap<Name, (Incarnation, Duration)>,
     next_announce: Duration,
     random: u64,
     transmits: VecDeque<Transmit>,
@@ -140,6 +142,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             config,
             sets: BTreeMap::new(),
             peers: BTreeMap::new(),
+            left: BTreeMap::new(),
             next_announce: Duration::ZERO,
             random,
             transmits: VecDeque::new(),
@@ -336,17 +339,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             Ok(message) => message,
             Err(error) => return self.refuse(from, error.to_string()),
         };
-        let speaks_for = match &message {
-            Message::Update(update) => &update.home,
-            Message::Announce(announce) => &announce.home,
-            Message::Page(page) => &page.home,
-            Message::Request(_) => from,
+        let life = match message.speaker() {
+            Some((home, _)) if home != from => {
+                return self.refuse(from, format!("it speaks for {home}"));
+            }
+            speaker => speaker.map(|(_, life)| life),
         };
-        if speaks_for != from {
-            return self.refuse(from, format!("it speaks for {speaks_for}"));
-        }
         if from == &self.config.name {
             return self.event(Event::NameTaken);
+        }
+        if self.has_left(from, life) {
+            // Said before it left, and overtaken.
+            return;
         }
         self.heard(now, from);
         match message {
@@ -354,6 +358,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             Message::Announce(announce) => self.handle_announce(now, &announce),
             Message::Page(page) => self.handle_page(now, &page),
             Message::Request(request) => self.handle_request(from, &request),
+            Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
         }
         self.ask_for_pages(now, from);
     }
@@ -364,6 +369,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             if incarnation != self.config.incarnation {
                 self.event(Event::NameTaken);
             }
+            return;
+        }
+        if self.has_left(host, Some(incarnation)) {
             return;
         }
         self.heard(now, host);

@@ -1,4 +1,8 @@
 //! Which other hosts there are: heard of, suspected, gone.
+//!
+//! A host that disappears may come back, so that its replicas answer for a grace time; one
+//! that says that it leaves is gone at once, and what it said before in that life is not
+//! listened to any more, should it arrive late.
 
 use std::time::Duration;
 
@@ -83,6 +87,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         for host in expired {
             self.forget(host);
         }
+        self.left.retain(|_, (_, since)| now < *since + self.config.silence);
         self.sets.retain(|_, set| {
             set.own.is_some() || set.deleted.is_some() || !set.receivers.is_empty()
         });
@@ -95,6 +100,24 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             self.forget(host.clone());
             self.expire(now);
         }
+    }
+
+    /// A host says that it leaves: its replicas answer no more from now on.
+    pub(super) fn handle_leave(&mut self, now: Duration, host: &Name, life: Incarnation) {
+        if self.peers.get(host).is_some_and(|peer| peer.incarnation <= life) {
+            self.left.insert(host.clone(), (life, now));
+            self.handle_excluded(now, host);
+        }
+    }
+
+    /// Whether a host has left in this life of it, or in whichever one if that is not known.
+    pub(super) fn has_left(&mut self, host: &Name, life: Option<Incarnation>) -> bool {
+        let Some((left, _)) = self.left.get(host) else { return false };
+        let still_gone = life.is_none_or(|life| life <= *left);
+        if !still_gone {
+            self.left.remove(host);
+        }
+        still_gone
     }
 
     fn forget(&mut self, host: Name) {
