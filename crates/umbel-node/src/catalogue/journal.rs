@@ -158,13 +158,8 @@ impl Journal {
         }
     }
 
-    /// Shows the records that start with `prefix`, in order, as written last, until `show`
-    /// returns false. Waits for what is being written.
-    pub(crate) fn scan(&self, prefix: &[u8], show: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
-        self.scan_from(prefix, &[], show);
-    }
-
-    /// As [`Self::scan`], from the record whose name goes on with `from`.
+    /// Shows the records that start with `prefix`, from the one whose name goes on with `from`,
+    /// in order, as written last, until `show` returns false. Waits for what is being written.
     pub(crate) fn scan_from(
         &self,
         prefix: &[u8],
@@ -296,14 +291,14 @@ impl Journal {
     /// The own sets, by name.
     pub(crate) fn sets(&self) -> Result<Vec<(String, SetRecord)>, HostError> {
         let (mut sets, mut damaged) = (Vec::new(), None);
-        self.scan(layout::SETS, &mut |name, value| {
+        self.visit(layout::SETS, &mut |name, value| {
             let name = String::from_utf8_lossy(&name[layout::SETS.len()..]).into_owned();
             match serde_json::from_slice(value) {
                 Ok(record) => sets.push((name, record)),
                 Err(error) => damaged = Some(format!("the record of set '{name}': {error}")),
             }
-            true
         });
+        sets.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         self.check()?;
         damaged.map_or(Ok(sets), |reason| Err(HostError::Catalogue(reason)))
     }
@@ -319,21 +314,17 @@ impl Journal {
         self.delete(layout::floor(number));
         for prefix in [layout::keys(number), layout::lifetimes(number)] {
             let mut names: Vec<Box<[u8]>> = Vec::new();
-            self.scan(&prefix, &mut |name, _| {
-                names.push(name.into());
-                true
-            });
+            self.visit(&prefix, &mut |name, _| names.push(name.into()));
             names.into_iter().for_each(|name| self.delete(name));
         }
     }
 
     pub(crate) fn lifetimes(&self, set: SetNumber) -> Vec<(Box<[u8]>, u64)> {
         let (prefix, mut all) = (layout::lifetimes(set), Vec::new());
-        self.scan(&prefix, &mut |name, value| {
+        self.visit(&prefix, &mut |name, value| {
             if let Ok(at) = value.try_into() {
                 all.push((name[prefix.len()..].into(), u64::from_le_bytes(at)));
             }
-            true
         });
         all
     }

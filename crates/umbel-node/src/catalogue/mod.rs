@@ -259,14 +259,13 @@ impl FolderCatalogue {
     fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
         let (journal, prefix) = (Arc::clone(&self.journal), layout::keys(self.set));
         let (mut moved, mut held) = (Vec::new(), BTreeMap::new());
-        journal.scan(&prefix, &mut |key, _| {
+        journal.visit(&prefix, &mut |key, _| {
             let component = assign(&key[prefix.len()..]);
             *held.entry(component).or_default() += 1;
             moved.push((Box::<[u8]>::from(key), component.0.to_le_bytes()));
             if moved.len() == 16 * PART {
                 journal.write_now(&mut moved);
             }
-            true
         });
         journal.write_now(&mut moved);
         self.held = held;
