@@ -45,8 +45,11 @@ impl Cluster {
 
     fn of(names: Vec<String>) -> Self {
         let hosts = names.len();
-        let ports: Vec<TcpListener> =
-            (0..hosts).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        // A network of their own: between a host's end and its next start nobody else's
+        // connection happens to take its port.
+        let network = network();
+        let bind = |host| TcpListener::bind(format!("{network}{}:0", host + 1)).expect("a port");
+        let ports: Vec<TcpListener> = (0..hosts).map(bind).collect();
         let listen = ports.iter().map(|port| port.local_addr().expect("bound").to_string());
         Self {
             folder: tempfile::tempdir().expect("a folder"),
