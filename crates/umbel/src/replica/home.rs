@@ -207,15 +207,16 @@ impl<C: Catalogue> Home<C> {
         keys: &[K],
         mut told: impl FnMut(bool),
     ) {
-        for keys in keys.chunks(BATCH) {
-            let mut batch: [(&[u8], KeyHash); BATCH] = [(&[], KeyHash::from_raw(0)); BATCH];
-            for ((place, hash), key) in batch.iter_mut().zip(keys) {
+        for chunk in keys.chunks(BATCH) {
+            let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+            let mut hashes = [KeyHash::from_raw(0); BATCH];
+            for ((place, hash), key) in keys.iter_mut().zip(&mut hashes).zip(chunk) {
                 *place = key.as_ref();
                 *hash = self.hasher.hash(place);
                 self.filter.prefetch_insert(self.filter.scheme().cut(*hash));
                 self.publisher.prefetch(*hash);
             }
-            self.add_batch(now, &batch[..keys.len()], &mut told);
+            self.add_batch(now, &keys[..chunk.len()], &hashes, &mut told);
         }
     }
 
@@ -223,27 +224,28 @@ impl<C: Catalogue> Home<C> {
     fn add_batch(
         &mut self,
         now: Duration,
-        batch: &[(&[u8], KeyHash)],
+        keys: &[&[u8]],
+        hashes: &[KeyHash; BATCH],
         told: &mut impl FnMut(bool),
     ) {
-        if (batch.len() as u64) > self.filter.room_in_next() {
+        if (keys.len() as u64) > self.filter.room_in_next() {
             // Some may start a component, or have the filter built again from the catalogue,
             // which must not hold those that follow by then.
-            batch.iter().for_each(|(key, hash)| told(self.add_hashed(now, key, *hash)));
-            return;
+            let keys = keys.iter().zip(hashes);
+            return keys.for_each(|(key, hash)| told(self.add_hashed(now, key, *hash)));
         }
-        let (mut keys, mut new): ([&[u8]; BATCH], _) = ([&[]; BATCH], [false; BATCH]);
-        keys.iter_mut().zip(batch).for_each(|(place, (key, _))| *place = key);
-        let before = self.catalogue.len();
-        let mut places = new.iter_mut();
-        let mut tell = |is_new| {
+        let (mut items, component) = (self.catalogue.len(), self.filter.next_component());
+        let mut answers = [false; BATCH];
+        let mut answer = answers.iter_mut();
+        self.catalogue.insert_many(keys, component, &mut |is_new| {
+            answer.next().into_iter().for_each(|answer| *answer = is_new);
+        });
+        for (hash, is_new) in hashes.iter().zip(answers).take(keys.len()) {
+            if is_new {
+                items += 1;
+                self.insert(now, *hash, items);
+            }
             told(is_new);
-            places.next().into_iter().for_each(|place| *place = is_new);
-        };
-        self.catalogue.insert_many(&keys[..batch.len()], self.filter.next_component(), &mut tell);
-        let new = batch.iter().zip(new).filter_map(|((_, hash), is_new)| is_new.then_some(*hash));
-        for (hash, items) in new.zip(before + 1..) {
-            self.insert(now, hash, items);
         }
         self.grow(now);
     }
