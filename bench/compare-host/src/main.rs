@@ -110,7 +110,7 @@ fn main() -> anyhow::Result<()> {
     );
     let mut missed = 0;
     for (connections, pipeline) in [(1, 32), (50, 32), (1, 1), (50, 1)] {
-        let requests = if pipeline == 1 { requests / 4 } else { requests };
+        let requests = if pipeline == 1 { requests / 8 } else { requests };
         for (row, compared) in
             ROWS.iter().zip(measure_rows(rounds, connections, pipeline, requests, port)?)
         {
