@@ -1,0 +1,83 @@
+//! How the kept copy differs from the home's filter: exact counts, each a pass over all bits.
+
+use super::super::tally::FlipBound;
+use super::{Freshness, Publisher};
+use crate::bits::BitVector;
+use crate::filter::{ComponentId, CountingFilter, DynamicFilter};
+
+/// How the kept copy differs from the home's filter: exact counts.
+#[derive(Debug)]
+pub(super) struct Gap {
+    pub(super) flips: FlipBound,
+    /// Chance that the filter claims a random key and the copy denies it.
+    pub(super) disagreement: f64,
+}
+
+impl Publisher {
+    /// Counts exactly how copy and filter differ: a pass over all bits.
+    pub(super) fn recount(&mut self, filter: &DynamicFilter) -> Gap {
+        let gap = self.gap(filter);
+        self.tally.flips = gap.flips.clone();
+        gap
+    }
+
+    /// How copy and filter differ: a pass over all bits.
+    fn gap(&self, filter: &DynamicFilter) -> Gap {
+        if self.kept.scheme() != filter.scheme() {
+            return self.gap_between_shapes(filter);
+        }
+        let (m, k) = (filter.scheme().shape().bits(), filter.scheme().shape().hashes());
+        let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);
+        let mut flips = FlipBound::default();
+        // A random key is denied by the copy, and by copy and filter both, if it is by every
+        // component.
+        let (mut copy_denies, mut both_deny) = (1.0, 1.0);
+        for (id, component) in filter.components() {
+            let here = component.bits();
+            let there = self.kept.component(*id).map(|kept| &kept.bits);
+            let dirty_ones = there.map_or(here.ones(), |there| here.count_beyond(there));
+            let (common, kept) = (here.ones() - dirty_ones, there.map_or(0, BitVector::ones));
+            flips.add_ones(*id, dirty_ones);
+            flips.zeros += kept - common;
+            copy_denies *= 1.0 - rate(kept);
+            both_deny *= 1.0 - (rate(kept) + rate(here.ones()) - rate(common));
+        }
+        let live = |id| filter.components().iter().any(|(other, _)| *other == id);
+        for gone in self.kept.components().iter().filter(|component| !live(component.id)) {
+            flips.zeros += gone.bits.ones();
+            copy_denies *= 1.0 - rate(gone.bits.ones());
+            both_deny *= 1.0 - rate(gone.bits.ones());
+        }
+        Gap { flips, disagreement: f64::max(copy_denies - both_deny, 0.0) }
+    }
+
+    /// Bits of different shapes have nothing to do with each other: all ones are dirty.
+    fn gap_between_shapes(&self, filter: &DynamicFilter) -> Gap {
+        let mut flips = FlipBound::default();
+        let ones = |(id, component): &(ComponentId, CountingFilter)| (*id, component.bits().ones());
+        filter.components().iter().map(ones).for_each(|(id, ones)| flips.add_ones(id, ones));
+        flips.zeros = self.kept.components().iter().map(|kept| kept.bits.ones()).sum();
+        let disagreement = filter.false_positive() * (1.0 - self.kept_false_positive);
+        Gap { flips, disagreement }
+    }
+
+    /// How stale the published copy is: exact counts, a pass over all bits.
+    pub(crate) fn freshness(&self, filter: &DynamicFilter) -> Freshness {
+        let items = filter.items().max(1) as f64;
+        let Gap { flips, disagreement } = self.gap(filter);
+        let bits = total_bits(filter);
+        Freshness {
+            miss: self.tally.misses() as f64 / items,
+            ghost: self.tally.ghosts() as f64 / items,
+            false_positive: self.kept_false_positive,
+            disagreement,
+            dirty_ones: (flips.total() - flips.zeros) as f64 / bits,
+            dirty_zeros: flips.zeros as f64 / bits,
+        }
+    }
+}
+
+/// Bits of all components together.
+pub(super) fn total_bits(filter: &DynamicFilter) -> f64 {
+    (filter.scheme().shape().bits() * filter.components().len() as u64) as f64
+}

@@ -1,0 +1,182 @@
+//! What an update carries: the target bits, and the bytes that lead to them.
+
+use std::time::Duration;
+
+use super::super::image::Image;
+use super::super::paged::{Target, decode_changes, encode_changes};
+use super::super::policy::Rule;
+use super::{Extent, Publication, Publisher, WORTHWHILE};
+use crate::bits::BitVector;
+use crate::codec::Reader;
+use crate::filter::{ComponentId, DynamicFilter};
+use crate::key_hash::{Digest, KeyHash};
+use crate::model::stale;
+
+/// The longest update that is sent to everybody at once; longer ones are fetched in pages.
+const LONGEST_MESSAGE: usize = 192 << 10;
+
+impl Publisher {
+    /// Makes the next image and what leads to it.
+    pub(crate) fn publish(
+        &mut self,
+        now: Duration,
+        filter: &DynamicFilter,
+        extent: Extent,
+    ) -> Publication {
+        if self.kept.scheme() != filter.scheme() {
+            self.kept = Image::new(*filter.scheme(), Vec::new());
+        }
+        let from_nothing = self.kept.components().is_empty();
+        let (bytes, cleared) = self.publish_changes(filter, extent);
+        self.tally.published(cleared);
+        self.last_update = Some(now);
+        self.broken_since = None;
+        if cleared {
+            self.clears_since = None;
+        }
+        self.dirty_since = self.clears_since;
+        self.account(now, filter, bytes.len() as u64);
+        Publication { from_nothing, changes: (bytes.len() <= LONGEST_MESSAGE).then_some(bytes) }
+    }
+
+    /// Turns the kept copy into the next one; returns the bytes that do so, and whether
+    /// everything was carried.
+    fn publish_changes(&mut self, filter: &DynamicFilter, extent: Extent) -> (Vec<u8>, bool) {
+        let adds = match extent {
+            Extent::Adds => Some(self.targets_of_adds(filter))
+                .filter(|targets| self.keeps_promise(targets, filter)),
+            Extent::Everything => None,
+        };
+        let cleared = adds.is_none();
+        let (targets, dropped) = match adds {
+            Some(targets) => (targets, Vec::new()),
+            None => self.targets_of_everything(filter),
+        };
+        let mut bytes = Vec::new();
+        encode_changes(&mut bytes, &self.kept, &targets, &dropped);
+        let decoded = cfg!(debug_assertions).then(|| decoded(&bytes, &self.kept));
+        dropped.iter().for_each(|id| self.kept.drop(*id));
+        targets.into_iter().for_each(|target| self.kept.put(target.id, target.bits));
+        debug_assert!(
+            decoded.is_none_or(|decoded| decoded == self.kept),
+            "receivers make of an update what the home believes that they do"
+        );
+        let k = filter.scheme().shape().hashes();
+        self.kept_false_positive = stale::several_components(k, &self.kept.fills());
+        (bytes, cleared)
+    }
+
+    /// Every component as it is, and the copy's components that are no more.
+    fn targets_of_everything(&self, filter: &DynamicFilter) -> (Vec<Target>, Vec<ComponentId>) {
+        let pending = self.pending(filter);
+        let targets = filter.components().iter().filter_map(|(id, component)| {
+            let same = self.kept.component(*id).is_some_and(|kept| kept.bits == *component.bits());
+            (!same).then(|| {
+                let bits = component.bits().clone();
+                let added = self.explaining(filter, *id, &bits, &pending);
+                Target { id: *id, bits, added }
+            })
+        });
+        let live = |id| filter.components().iter().any(|(other, _)| *other == id);
+        let gone = self.kept.components().iter().filter(|component| !live(component.id));
+        (targets.collect(), gone.map(|component| component.id).collect())
+    }
+
+    /// The copy's components with the bits of added keys on top.
+    fn targets_of_adds(&self, filter: &DynamicFilter) -> Vec<Target> {
+        let pending = self.pending(filter);
+        let targets = filter.components().iter().filter_map(|(id, component)| {
+            let mut added: Vec<Digest> = match &pending {
+                Some(pending) => {
+                    pending.iter().filter(|(_, owner)| owner == id).map(|(d, _)| *d).collect()
+                }
+                None => Vec::new(),
+            };
+            let kept = self.kept.component(*id);
+            let mut bits = match kept {
+                Some(kept) => kept.bits.clone(),
+                None => component.bits().clone(),
+            };
+            if pending.is_none() {
+                bits.union_with(component.bits());
+            }
+            for position in added.iter().flat_map(|d| d.positions(filter.scheme().shape())) {
+                bits.set(position);
+            }
+            if !self.by_digests {
+                added.clear();
+            }
+            let same = kept.is_some_and(|kept| kept.bits == bits);
+            (!same).then_some(Target { id: *id, bits, added })
+        });
+        targets.collect()
+    }
+
+    /// Pending digests with the components that hold them now.
+    fn pending(&self, filter: &DynamicFilter) -> Option<Vec<(Digest, ComponentId)>> {
+        let pending = self.tally.pending()?;
+        let now = |(hash, component): (KeyHash, ComponentId)| {
+            (filter.scheme().cut(hash), filter.living(component))
+        };
+        Some(pending.into_iter().map(now).collect())
+    }
+
+    /// The pending digests of a component, if they explain every bit that it has beyond the
+    /// kept copy.
+    fn explaining(
+        &self,
+        filter: &DynamicFilter,
+        id: ComponentId,
+        bits: &BitVector,
+        pending: &Option<Vec<(Digest, ComponentId)>>,
+    ) -> Vec<Digest> {
+        let (Some(pending), Some(kept), true) = (pending, self.kept.component(id), self.by_digests)
+        else {
+            return Vec::new();
+        };
+        let shape = filter.scheme().shape();
+        let digests: Vec<Digest> =
+            pending.iter().filter(|(_, owner)| *owner == id).map(|(digest, _)| *digest).collect();
+        let mut reached = kept.bits.clone();
+        let fits = digests.iter().flat_map(|digest| digest.positions(shape)).all(|position| {
+            reached.set(position);
+            bits.get(position) == 1
+        });
+        if fits && bits.is_subset_of(&reached) { digests } else { Vec::new() }
+    }
+
+    /// Whether the copy would keep the promised rate with these targets and no clears, or
+    /// clears would not help.
+    fn keeps_promise(&self, targets: &[Target], filter: &DynamicFilter) -> bool {
+        let k = filter.scheme().shape().hashes();
+        let mut fills = Vec::new();
+        for component in self.kept.components() {
+            if !targets.iter().any(|target| target.id == component.id) {
+                fills.push(component.bits.fill());
+            }
+        }
+        fills.extend(targets.iter().map(|target| target.bits.fill()));
+        let rate = stale::several_components(k, &fills);
+        rate <= self.promised || filter.false_positive() > WORTHWHILE * rate
+    }
+
+    fn account(&mut self, now: Duration, filter: &DynamicFilter, bytes: u64) {
+        let plain = filter.scheme().shape().bits().div_ceil(8) * filter.components().len() as u64;
+        self.sent.updates += 1;
+        self.sent.bytes += bytes;
+        self.sent.full_broadcast_bytes += plain;
+        if let Rule::Budget { bytes_per_second } = self.policy.rule {
+            let start = self.paid_until.max(now);
+            self.paid_until = start + Duration::from_secs_f64(bytes as f64 / bytes_per_second);
+        }
+    }
+}
+
+/// What receivers of this copy make of an update.
+fn decoded(bytes: &[u8], kept: &Image) -> Image {
+    let mut image = kept.clone();
+    let changes =
+        decode_changes(&mut Reader::new(bytes), kept, usize::MAX).expect("own updates decode");
+    image.apply(&changes);
+    image
+}
