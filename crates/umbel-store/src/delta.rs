@@ -5,10 +5,13 @@
 //! sequence, so that a snapshot simply passes over those that are younger than itself.
 //!
 //! ```text
-//! table: hash → entry        entry: hash, newest version
-//! version, in a chunk:       0 8 sequence | 8 4 older version | 12 4 value length
-//!                            16 2 key length | 18 1 kind | 19 key | value
+//! table: hash → entry        entry: half of the hash, newest version
+//! version, in a chunk:       4 sequence, from the file's first | 1 kind, LONG, OLDER
+//!                            1 key length | 1 value length; if LONG 2 and 4
+//!                            4 older version, if OLDER | key | value
 //! ```
+//!
+//! A record of 24 + 16 bytes so takes 64 bytes of memory with all that leads to it.
 //!
 //! Always true: a chain goes from younger to older versions of one key; every entry's key
 //! is in the filter before its first version can be seen.
@@ -22,7 +25,7 @@ use hashbrown::HashTable;
 use umbel::{KeyHash, Shape};
 
 use crate::format::record::Kind;
-use crate::format::{u16_at, u32_at, u64_at};
+use crate::format::{u16_at, u32_at};
 use crate::guard::LiveFilter;
 use crate::order;
 
@@ -53,16 +56,32 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     table: HashTable<u32>,
+    /// Entries to expect: a table that grows far is given its full size at once.
+    planned: usize,
     entries: Vec<Entry>,
     chunks: Vec<Vec<u8>>,
+    /// Sequence before the first version.
+    base: u64,
     /// The first entries by key; the ones after them came later and are in no order.
     ordered: Arc<Vec<u32>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    hash: u64,
+    hash: u32,
     newest: u32,
+}
+
+impl Entry {
+    /// Half of the hash is enough to tell keys apart, and takes half the memory.
+    fn short(hash: KeyHash) -> u32 {
+        hash.get() as u32
+    }
+
+    /// The table takes its place from the low bits and its tag from the highest ones.
+    fn spread(short: u32) -> u64 {
+        u64::from(short) << 32 | u64::from(short)
+    }
 }
 
 /// One version of a key.
@@ -83,11 +102,13 @@ impl Version<'_> {
 }
 
 impl Delta {
-    pub(crate) fn new(number: u64, shape: Shape, published: Published) -> Self {
+    /// An empty index that is to have `planned` entries at most, about.
+    pub(crate) fn new(number: u64, shape: Shape, planned: u64, published: Published) -> Self {
+        let (base, planned) = (published.sequence, planned as usize);
         Self {
             number,
             filter: LiveFilter::new(shape),
-            changes: RwLock::default(),
+            changes: RwLock::new(Changes { planned, base, ..Changes::default() }),
             visible: AtomicU64::new(published.sequence),
             published: Mutex::new(published),
             updates: AtomicU64::new(0),
@@ -115,14 +136,36 @@ impl Delta {
         self.changes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a version. Nobody sees it before it is published. Holding the lock makes this
-    /// the only thread that adds.
-    pub(crate) fn add(&self, changes: &mut Changes, hash: KeyHash, change: &NewVersion<'_>) {
+    /// Starts loading the memory that adding these keys will need, all of it at once.
+    pub(crate) fn touch(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.filter.touch(*hash));
+        let changes = self.read();
+        for &hash in hashes {
+            let short = Entry::spread(Entry::short(hash));
+            std::hint::black_box(changes.table.find(short, |_| false).is_some());
+        }
+    }
+
+    /// Puts a key into the filter, before a version of it is added. Only one thread at a time
+    /// may do so.
+    #[inline]
+    pub(crate) fn announce(&self, hash: KeyHash) {
         self.filter.insert(hash);
-        let grown = changes.add(hash.get(), change);
         // A load and a store, not a locked instruction: nobody else adds.
-        self.memory.store(self.memory() + grown, Ordering::Relaxed);
         self.updates.store(self.updates() + 1, Ordering::Relaxed);
+    }
+
+    /// Adds a version of a key that was announced; `is_new` if the key has none here. Nobody sees it before it is published.
+    /// Holding the lock makes this the only thread that adds.
+    pub(crate) fn add(
+        &self,
+        changes: &mut Changes,
+        hash: KeyHash,
+        is_new: bool,
+        change: &NewVersion<'_>,
+    ) {
+        let grown = changes.add(hash, is_new, change);
+        self.memory.store(self.memory() + grown, Ordering::Relaxed);
         self.net.store(self.net() + change.kind.net(), Ordering::Relaxed);
     }
 
@@ -195,8 +238,15 @@ impl Changes {
     /// The version of a key that a reader at `sequence` sees.
     #[inline]
     pub(crate) fn find(&self, hash: KeyHash, key: &[u8], sequence: u64) -> Option<Version<'_>> {
-        let found = self.table.find(hash.get(), |&entry| self.is(entry, hash.get(), key))?;
-        self.seen_by(*found, sequence)
+        self.seen_by(self.entry(hash, key)?, sequence)
+    }
+
+    #[inline]
+    fn entry(&self, hash: KeyHash, key: &[u8]) -> Option<u32> {
+        let short = Entry::short(hash);
+        let is_it =
+            |&entry: &u32| self.entries[entry as usize].hash == short && self.key(entry) == key;
+        self.table.find(Entry::spread(short), is_it).copied()
     }
 
     /// The version of an entry that a reader at `sequence` sees.
@@ -209,11 +259,6 @@ impl Changes {
             version = self.version(version.older);
         }
         Some(version)
-    }
-
-    /// The hash of an entry's key.
-    pub(crate) fn hash(&self, entry: u32) -> KeyHash {
-        KeyHash::from_raw(self.entries[entry as usize].hash)
     }
 
     /// Number of keys that were changed.
@@ -230,55 +275,85 @@ impl Changes {
         std::hint::black_box(entries.iter().map(first_byte).fold(0, |all, byte| all ^ byte));
     }
 
-    fn is(&self, entry: u32, hash: u64, key: &[u8]) -> bool {
-        self.entries[entry as usize].hash == hash && self.key(entry) == key
-    }
-
     fn key(&self, entry: u32) -> &[u8] {
         self.version(self.entries[entry as usize].newest).key
     }
 
     fn version(&self, at: u32) -> Version<'_> {
         let bytes = &self.chunks[(at >> PLACE_BITS) as usize][(at as usize & PLACES) * ALIGN..];
-        let (key_len, value_len) = (u16_at(bytes, 16) as usize, u32_at(bytes, 12) as usize);
-        let (key, value) = bytes[VERSION..VERSION + key_len + value_len].split_at(key_len);
-        let kind = Kind::from_code(bytes[18]).expect("versions are written with a kind");
-        Version { kind, key, value, sequence: u64_at(bytes, 0), older: u32_at(bytes, 8) }
+        let (form, mut rest) = (bytes[4], &bytes[5..]);
+        let (key_len, value_len) = if form & LONG == 0 {
+            (rest[0] as usize, rest[1] as usize)
+        } else {
+            (u16_at(rest, 0) as usize, u32_at(rest, 2) as usize)
+        };
+        rest = &rest[if form & LONG == 0 { 2 } else { 6 }..];
+        let mut older = NONE;
+        if form & OLDER != 0 {
+            older = u32_at(rest, 0);
+            rest = &rest[4..];
+        }
+        let (key, value) = rest[..key_len + value_len].split_at(key_len);
+        let kind = Kind::from_code(form & !(LONG | OLDER)).expect("versions have a kind");
+        Version { kind, key, value, sequence: self.base + u64::from(u32_at(bytes, 0)), older }
     }
 
     /// Adds a version and says how many bytes more that takes.
-    fn add(&mut self, hash: u64, change: &NewVersion<'_>) -> usize {
-        let found = self.table.find(hash, |&entry| self.is(entry, hash, change.key)).copied();
+    fn add(&mut self, hash: KeyHash, is_new: bool, change: &NewVersion<'_>) -> usize {
+        let found = if is_new { None } else { self.entry(hash, change.key) };
         let older = found.map_or(NONE, |entry| self.entries[entry as usize].newest);
         let (newest, bytes) = self.store(change, older);
         if let Some(entry) = found {
             self.entries[entry as usize].newest = newest;
             return bytes;
         }
-        let entry = self.entries.len() as u32;
+        let (entry, hash) = (self.entries.len() as u32, Entry::short(hash));
         self.entries.push(Entry { hash, newest });
+        self.make_room();
         let entries = &self.entries;
-        self.table.insert_unique(hash, entry, |&entry| entries[entry as usize].hash);
+        let hash_of = |&entry: &u32| Entry::spread(entries[entry as usize].hash);
+        self.table.insert_unique(Entry::spread(hash), entry, hash_of);
         bytes + size_of::<Entry>() + TABLE_SHARE
     }
 
+    /// A table that grows is filled anew, which reads all entries in no order: past some size
+    /// that is done once.
+    fn make_room(&mut self) {
+        let len = self.table.len();
+        if len == self.table.capacity() && len > self.planned / 16 {
+            let entries = &self.entries;
+            let hash_of = |&entry: &u32| Entry::spread(entries[entry as usize].hash);
+            self.table.reserve(self.planned.saturating_sub(len).max(1), hash_of);
+        }
+    }
+
     fn store(&mut self, change: &NewVersion<'_>, older: u32) -> (u32, usize) {
-        let len = (VERSION + change.key.len() + change.value.len()).next_multiple_of(ALIGN);
-        if self.chunks.last().is_none_or(|chunk| chunk.len() + len > CHUNK) {
+        let (key, value) = (change.key, change.value);
+        let most = (LONGEST_VERSION + key.len() + value.len()).next_multiple_of(ALIGN);
+        if self.chunks.last().is_none_or(|chunk| chunk.len() + most > CHUNK) {
             self.chunks.push(Vec::with_capacity(CHUNK));
         }
         let number = self.chunks.len() - 1;
         let chunk = &mut self.chunks[number];
         let start = chunk.len();
-        chunk.extend_from_slice(&change.sequence.to_le_bytes());
-        chunk.extend_from_slice(&older.to_le_bytes());
-        chunk.extend_from_slice(&(change.value.len() as u32).to_le_bytes());
-        chunk.extend_from_slice(&(change.key.len() as u16).to_le_bytes());
-        chunk.push(change.kind as u8);
-        chunk.extend_from_slice(change.key);
-        chunk.extend_from_slice(change.value);
-        chunk.resize(start + len, 0);
-        ((number as u32) << PLACE_BITS | (start / ALIGN) as u32, len)
+        // So many versions that 32 bits are too few would not fit into memory.
+        chunk.extend_from_slice(&((change.sequence - self.base) as u32).to_le_bytes());
+        let is_long = key.len().max(value.len()) > u8::MAX as usize;
+        let form = if is_long { LONG } else { 0 } | if older == NONE { 0 } else { OLDER };
+        chunk.push(change.kind as u8 | form);
+        if is_long {
+            chunk.extend_from_slice(&(key.len() as u16).to_le_bytes());
+            chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
+        } else {
+            chunk.extend_from_slice(&[key.len() as u8, value.len() as u8]);
+        }
+        if older != NONE {
+            chunk.extend_from_slice(&older.to_le_bytes());
+        }
+        chunk.extend_from_slice(key);
+        chunk.extend_from_slice(value);
+        chunk.resize(chunk.len().next_multiple_of(ALIGN), 0);
+        ((number as u32) << PLACE_BITS | (start / ALIGN) as u32, chunk.len() - start)
     }
 
     fn unordered(&self) -> usize {
@@ -310,8 +385,11 @@ impl Changes {
     }
 }
 
-/// Bytes of a version before its key.
-const VERSION: usize = 19;
+/// Most bytes of a version before its key.
+const LONGEST_VERSION: usize = 15;
+// Beside the kind: lengths take two and four bytes; an older version is named.
+const LONG: u8 = 0x10;
+const OLDER: u8 = 0x20;
 const NONE: u32 = u32::MAX;
 /// Versions start at multiples of this, so that 32 bits reach 32 GiB.
 const ALIGN: usize = 8;
@@ -319,7 +397,7 @@ const PLACE_BITS: u32 = 19;
 const PLACES: usize = (1 << PLACE_BITS) - 1;
 /// Chunks never move or grow: nobody waits while memory is copied.
 const CHUNK: usize = ALIGN << PLACE_BITS;
-const _: () = assert!(VERSION + crate::MAX_KEY + crate::MAX_VALUE + ALIGN < CHUNK);
+const _: () = assert!(LONGEST_VERSION + crate::MAX_KEY + crate::MAX_VALUE + ALIGN < CHUNK);
 /// What an entry takes in the table, about.
 const TABLE_SHARE: usize = 8;
 /// This many entries out of order are sorted for each scan; beyond, once for all.
@@ -331,13 +409,16 @@ mod tests {
     use umbel::KeyHasher;
 
     fn delta() -> Delta {
-        Delta::new(1, Shape::new(1 << 16, 4).unwrap(), Published { sequence: 0, records: 0 })
+        let published = Published { sequence: 0, records: 0 };
+        Delta::new(1, Shape::new(1 << 16, 4).unwrap(), 1000, published)
     }
 
     fn add(delta: &Delta, sequence: u64, kind: Kind, key: &str, value: &str) {
         let hash = KeyHasher::default().hash(key.as_bytes());
         let (key, value) = (key.as_bytes(), value.as_bytes());
-        delta.add(&mut delta.write(), hash, &NewVersion { kind, sequence, key, value });
+        let is_new = !delta.may_contain(hash);
+        delta.announce(hash);
+        delta.add(&mut delta.write(), hash, is_new, &NewVersion { kind, sequence, key, value });
     }
 
     fn value_at(delta: &Delta, key: &str, sequence: u64) -> Option<Option<String>> {
@@ -358,6 +439,21 @@ mod tests {
         assert_eq!(value_at(&delta, "a", 4), Some(Some("three".into())));
         assert_eq!(value_at(&delta, "a", 9), Some(None));
         assert_eq!(value_at(&delta, "b", 9), None);
+    }
+
+    #[test]
+    fn long_and_short_versions_are_read_back() {
+        let delta = delta();
+        let mut sequence = 0;
+        for (key_len, value_len) in [(0, 0), (255, 255), (256, 0), (1, 256), (300, 70_000)] {
+            let key = "k".repeat(key_len);
+            for value in ["v".repeat(value_len), "w".repeat(value_len)] {
+                sequence += 1;
+                add(&delta, sequence, Kind::Insert, &key, &value);
+            }
+            assert_eq!(value_at(&delta, &key, sequence - 1), Some(Some("v".repeat(value_len))));
+            assert_eq!(value_at(&delta, &key, sequence), Some(Some("w".repeat(value_len))));
+        }
     }
 
     #[test]
