@@ -72,7 +72,7 @@ impl SortedWriter {
             plan,
             name,
             file,
-            out: Vec::with_capacity(BUFFER + 2 * UNIT),
+            out: Vec::with_capacity(PIECE + 2 * UNIT),
             page: PageBuilder::default(),
             index: IndexBuilder::default(),
             unit: 1,
@@ -157,7 +157,17 @@ impl SortedWriter {
             .unit
             .checked_add(units as u32)
             .ok_or_else(|| Error::corrupt(&self.name, 0, "the file would be longer than 16 TiB"))?;
-        if self.out.len() >= BUFFER { self.flush() } else { Ok(()) }
+        if self.out.len() >= PIECE { self.write_pieces() } else { Ok(()) }
+    }
+
+    /// Writes what fills whole pieces of the file, so that the system can keep and map each
+    /// as one huge page: lookups then wait less for addresses.
+    fn write_pieces(&mut self) -> Result<()> {
+        let end = self.unit as usize * UNIT;
+        let whole = (end / PIECE * PIECE).saturating_sub(end - self.out.len());
+        self.file.append(&self.out[..whole]).map_err(Error::io("write", &self.name))?;
+        self.out.drain(..whole);
+        Ok(())
     }
 
     /// Hands the whole pages so far to the system, so that a stopped merge finds them.
@@ -204,5 +214,5 @@ impl SortedWriter {
     }
 }
 
-/// How much is written at once.
-const BUFFER: usize = 1 << 20;
+/// How much is written at once: what a huge page of memory holds, on most processors.
+const PIECE: usize = 2 << 20;
