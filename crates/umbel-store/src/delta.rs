@@ -139,11 +139,7 @@ impl Delta {
     /// Starts loading the memory that adding these keys will need, all of it at once.
     pub(crate) fn touch(&self, hashes: &[KeyHash]) {
         hashes.iter().for_each(|hash| self.filter.touch(*hash));
-        let changes = self.read();
-        for &hash in hashes {
-            let short = Entry::spread(Entry::short(hash));
-            std::hint::black_box(changes.table.find(short, |_| false).is_some());
-        }
+        self.read().touch_table(hashes);
     }
 
     /// Puts a key into the filter, before a version of it is added. Only one thread at a time
@@ -264,6 +260,18 @@ impl Changes {
     /// Number of keys that were changed.
     pub(crate) fn keys(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Starts loading the places in the table where these keys go. That the low bits of a hash
+    /// name the first place to try is the table's own affair: were it otherwise, only time
+    /// would be lost.
+    fn touch_table(&self, hashes: &[KeyHash]) {
+        let last = self.table.num_buckets().wrapping_sub(1);
+        for &hash in hashes {
+            let at = Entry::short(hash) as usize;
+            let near = (at..at + 8).find_map(|at| self.table.get_bucket(at & last));
+            std::hint::black_box(near.copied());
+        }
     }
 
     /// Starts loading the versions of these entries, all at once: they lie anywhere.
