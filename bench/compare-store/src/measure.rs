@@ -142,7 +142,7 @@ fn goals(table: &mut Table) {
 }
 
 /// Rounds of loading.
-const LOADS: usize = 3;
+const LOADS: usize = 2;
 const LOAD: &str = "bulk load, CPU s";
 const HIT: &str = "random hit, CPU ns";
 const MISS: &str = "miss, CPU ns";

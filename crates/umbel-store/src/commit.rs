@@ -14,12 +14,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use umbel::KeyHash;
 
 use crate::batch::{Applied, Batch, Wish};
-use crate::delta::{NewVersion, Published};
+use crate::delta::Published;
 use crate::error::{Error, Result};
 use crate::format::record::{Kind, RECORD, Record};
 use crate::log::Log;
 use crate::options::Durability;
 use crate::shared::Shared;
+use crate::versions::NewVersion;
 use crate::view::View;
 
 /// Writes that wait for their turn, and answers that wait for their writers.

@@ -5,18 +5,14 @@
 //! sequence, so that a snapshot simply passes over those that are younger than itself.
 //!
 //! ```text
-//! table: hash → entry        entry: half of the hash, newest version
-//! version, in a chunk:       4 sequence, from the file's first | 1 kind, LONG, OLDER
-//!                            1 key length | 1 value length; if LONG 2 and 4
-//!                            4 older version, if OLDER | key | value
+//! table: hash → entry        entry: half of the hash, newest version (`versions`)
 //! ```
-//!
-//! A record of 24 + 16 bytes so takes 64 bytes of memory with all that leads to it.
 //!
 //! Always true: a chain goes from younger to older versions of one key; every entry's key
 //! is in the filter before its first version can be seen.
 //!
-//! Not here: the file (`log`), and who may see what (`view`).
+//! Not here: the file (`log`), how a version lies in memory (`versions`), and who may see what
+//! (`view`).
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -24,10 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use hashbrown::HashTable;
 use umbel::{KeyHash, Shape};
 
-use crate::format::record::Kind;
-use crate::format::{u16_at, u32_at};
 use crate::guard::LiveFilter;
 use crate::order;
+use crate::versions::{NONE, NewVersion, Version, Versions};
 
 /// The index of one differential file.
 #[derive(Debug)]
@@ -59,9 +54,7 @@ pub(crate) struct Changes {
     /// Entries to expect: a table that grows far is given its full size at once.
     planned: usize,
     entries: Vec<Entry>,
-    chunks: Vec<Vec<u8>>,
-    /// Sequence before the first version.
-    base: u64,
+    versions: Versions,
     /// The first entries by key; the ones after them came later and are in no order.
     ordered: Arc<Vec<u32>>,
 }
@@ -84,31 +77,14 @@ impl Entry {
     }
 }
 
-/// One version of a key.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Version<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-    sequence: u64,
-    older: u32,
-}
-
-impl Version<'_> {
-    /// Whether the key is there after it.
-    pub(crate) fn is_present(&self) -> bool {
-        self.kind != Kind::Delete
-    }
-}
-
 impl Delta {
     /// An empty index that is to have `planned` entries at most, about.
     pub(crate) fn new(number: u64, shape: Shape, planned: u64, published: Published) -> Self {
-        let (base, planned) = (published.sequence, planned as usize);
+        let (versions, planned) = (Versions::after(published.sequence), planned as usize);
         Self {
             number,
             filter: LiveFilter::new(shape),
-            changes: RwLock::new(Changes { planned, base, ..Changes::default() }),
+            changes: RwLock::new(Changes { planned, versions, ..Changes::default() }),
             visible: AtomicU64::new(published.sequence),
             published: Mutex::new(published),
             updates: AtomicU64::new(0),
@@ -221,15 +197,6 @@ impl Delta {
     }
 }
 
-/// A version to be added.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NewVersion<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) sequence: u64,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-}
-
 impl Changes {
     /// The version of a key that a reader at `sequence` sees.
     #[inline]
@@ -247,12 +214,12 @@ impl Changes {
 
     /// The version of an entry that a reader at `sequence` sees.
     pub(crate) fn seen_by(&self, entry: u32, sequence: u64) -> Option<Version<'_>> {
-        let mut version = self.version(self.entries[entry as usize].newest);
+        let mut version = self.versions.at(self.entries[entry as usize].newest);
         while version.sequence > sequence {
             if version.older == NONE {
                 return None;
             }
-            version = self.version(version.older);
+            version = self.versions.at(version.older);
         }
         Some(version)
     }
@@ -276,41 +243,19 @@ impl Changes {
 
     /// Starts loading the versions of these entries, all at once: they lie anywhere.
     pub(crate) fn touch(&self, entries: &[u32]) {
-        let first_byte = |&entry: &u32| {
-            let at = self.entries[entry as usize].newest;
-            self.chunks[(at >> PLACE_BITS) as usize][(at as usize & PLACES) * ALIGN]
-        };
-        std::hint::black_box(entries.iter().map(first_byte).fold(0, |all, byte| all ^ byte));
+        let newest = entries.iter().map(|&entry| self.entries[entry as usize].newest);
+        self.versions.touch(newest);
     }
 
     fn key(&self, entry: u32) -> &[u8] {
-        self.version(self.entries[entry as usize].newest).key
-    }
-
-    fn version(&self, at: u32) -> Version<'_> {
-        let bytes = &self.chunks[(at >> PLACE_BITS) as usize][(at as usize & PLACES) * ALIGN..];
-        let (form, mut rest) = (bytes[4], &bytes[5..]);
-        let (key_len, value_len) = if form & LONG == 0 {
-            (rest[0] as usize, rest[1] as usize)
-        } else {
-            (u16_at(rest, 0) as usize, u32_at(rest, 2) as usize)
-        };
-        rest = &rest[if form & LONG == 0 { 2 } else { 6 }..];
-        let mut older = NONE;
-        if form & OLDER != 0 {
-            older = u32_at(rest, 0);
-            rest = &rest[4..];
-        }
-        let (key, value) = rest[..key_len + value_len].split_at(key_len);
-        let kind = Kind::from_code(form & !(LONG | OLDER)).expect("versions have a kind");
-        Version { kind, key, value, sequence: self.base + u64::from(u32_at(bytes, 0)), older }
+        self.versions.at(self.entries[entry as usize].newest).key
     }
 
     /// Adds a version and says how many bytes more that takes.
     fn add(&mut self, hash: KeyHash, is_new: bool, change: &NewVersion<'_>) -> usize {
         let found = if is_new { None } else { self.entry(hash, change.key) };
         let older = found.map_or(NONE, |entry| self.entries[entry as usize].newest);
-        let (newest, bytes) = self.store(change, older);
+        let (newest, bytes) = self.versions.push(change, older);
         if let Some(entry) = found {
             self.entries[entry as usize].newest = newest;
             return bytes;
@@ -333,35 +278,6 @@ impl Changes {
             let hash_of = |&entry: &u32| Entry::spread(entries[entry as usize].hash);
             self.table.reserve(self.planned.saturating_sub(len).max(1), hash_of);
         }
-    }
-
-    fn store(&mut self, change: &NewVersion<'_>, older: u32) -> (u32, usize) {
-        let (key, value) = (change.key, change.value);
-        let most = (LONGEST_VERSION + key.len() + value.len()).next_multiple_of(ALIGN);
-        if self.chunks.last().is_none_or(|chunk| chunk.len() + most > CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
-        }
-        let number = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[number];
-        let start = chunk.len();
-        // So many versions that 32 bits are too few would not fit into memory.
-        chunk.extend_from_slice(&((change.sequence - self.base) as u32).to_le_bytes());
-        let is_long = key.len().max(value.len()) > u8::MAX as usize;
-        let form = if is_long { LONG } else { 0 } | if older == NONE { 0 } else { OLDER };
-        chunk.push(change.kind as u8 | form);
-        if is_long {
-            chunk.extend_from_slice(&(key.len() as u16).to_le_bytes());
-            chunk.extend_from_slice(&(value.len() as u32).to_le_bytes());
-        } else {
-            chunk.extend_from_slice(&[key.len() as u8, value.len() as u8]);
-        }
-        if older != NONE {
-            chunk.extend_from_slice(&older.to_le_bytes());
-        }
-        chunk.extend_from_slice(key);
-        chunk.extend_from_slice(value);
-        chunk.resize(chunk.len().next_multiple_of(ALIGN), 0);
-        ((number as u32) << PLACE_BITS | (start / ALIGN) as u32, chunk.len() - start)
     }
 
     fn unordered(&self) -> usize {
@@ -393,19 +309,6 @@ impl Changes {
     }
 }
 
-/// Most bytes of a version before its key.
-const LONGEST_VERSION: usize = 15;
-// Beside the kind: lengths take two and four bytes; an older version is named.
-const LONG: u8 = 0x10;
-const OLDER: u8 = 0x20;
-const NONE: u32 = u32::MAX;
-/// Versions start at multiples of this, so that 32 bits reach 32 GiB.
-const ALIGN: usize = 8;
-const PLACE_BITS: u32 = 19;
-const PLACES: usize = (1 << PLACE_BITS) - 1;
-/// Chunks never move or grow: nobody waits while memory is copied.
-const CHUNK: usize = ALIGN << PLACE_BITS;
-const _: () = assert!(LONGEST_VERSION + crate::MAX_KEY + crate::MAX_VALUE + ALIGN < CHUNK);
 /// What an entry takes in the table, about.
 const TABLE_SHARE: usize = 8;
 /// This many entries out of order are sorted for each scan; beyond, once for all.
@@ -414,6 +317,7 @@ const RESORT: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::record::Kind;
     use umbel::KeyHasher;
 
     fn delta() -> Delta {
@@ -447,21 +351,6 @@ mod tests {
         assert_eq!(value_at(&delta, "a", 4), Some(Some("three".into())));
         assert_eq!(value_at(&delta, "a", 9), Some(None));
         assert_eq!(value_at(&delta, "b", 9), None);
-    }
-
-    #[test]
-    fn long_and_short_versions_are_read_back() {
-        let delta = delta();
-        let mut sequence = 0;
-        for (key_len, value_len) in [(0, 0), (255, 255), (256, 0), (1, 256), (300, 70_000)] {
-            let key = "k".repeat(key_len);
-            for value in ["v".repeat(value_len), "w".repeat(value_len)] {
-                sequence += 1;
-                add(&delta, sequence, Kind::Insert, &key, &value);
-            }
-            assert_eq!(value_at(&delta, &key, sequence - 1), Some(Some("v".repeat(value_len))));
-            assert_eq!(value_at(&delta, &key, sequence), Some(Some("w".repeat(value_len))));
-        }
     }
 
     #[test]

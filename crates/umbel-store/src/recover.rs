@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use umbel::Shape;
 
-use crate::delta::{Delta, NewVersion, Published};
+use crate::delta::{Delta, Published};
 use crate::error::{Error, Result};
 use crate::format::manifest::{self, Form, Manifest, Part};
 use crate::format::record::HEADER;
@@ -24,6 +24,7 @@ use crate::options::Options;
 use crate::shared::hasher_of;
 use crate::sorted::{Role, Sorted};
 use crate::storage::Storage;
+use crate::versions::NewVersion;
 use crate::view::{Counts, Layer, Rules, View};
 
 /// An opened store.

@@ -203,43 +203,6 @@ pub(crate) const fn first_row(prefix: usize) -> usize {
     FIXED + prefix
 }
 
-/// The value of the key `rest` among rows of `len` bytes, each a key without its prefix, then a
-/// value; `None` if that takes a closer look. They are compared by their first eight
-/// bytes, all of them and without a branch: a search that takes wrong turns waits for memory
-/// at each of them, and keeps the processor from what it could do meanwhile, such as the
-/// next lookup.
-#[inline(always)]
-pub(crate) fn find_in_rows<'a>(
-    rows: &'a [u8],
-    len: usize,
-    rest: &[u8],
-) -> Option<Option<&'a [u8]>> {
-    let wanted = u64::from_ne_bytes(*rest.first_chunk()?);
-    let (mut at, mut found) = (0, usize::MAX);
-    while let Some(start) = rows.get(at..).and_then(|rows| rows.first_chunk()) {
-        let is_it = u64::from_ne_bytes(*start) == wanted;
-        found = std::hint::select_unpredictable(is_it, at, found);
-        at += len;
-    }
-    if found == usize::MAX {
-        return Some(None);
-    }
-    let (key, value) = rows.get(found..found + len)?.split_at_checked(rest.len())?;
-    // Two keys may well share eight bytes.
-    is_same(key, rest).then_some(Some(value))
-}
-
-/// Whether two keys of one length, at least eight, are the same: inline, eight bytes at a time.
-#[inline]
-fn is_same(a: &[u8], b: &[u8]) -> bool {
-    let (Some(last_a), Some(last_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) else {
-        return a == b;
-    };
-    let pairs = a.as_chunks::<8>().0.iter().zip(b.as_chunks::<8>().0);
-    let differ = |a: &[u8; 8], b: &[u8; 8]| u64::from_ne_bytes(*a) ^ u64::from_ne_bytes(*b);
-    pairs.fold(differ(last_a, last_b), |all, (a, b)| all | differ(a, b)) == 0
-}
-
 /// Fills pages with records that come in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct PageBuilder {
@@ -363,29 +326,10 @@ mod tests {
             }
             assert_eq!(page.find(key, i + 1..records.len()).unwrap(), None);
             assert_eq!(page.lower_bound(key).unwrap(), i);
-            check_rows(&page, &bytes, key);
             let mut absent = key.clone();
             absent.push(0);
             let found = page.find(&absent, 0..records.len()).unwrap();
             assert_eq!(found, records.get(&absent).map(|v| &v[..]));
-        }
-    }
-
-    /// Pages of records of one length are searched as rows too.
-    fn check_rows(page: &Page<'_>, bytes: &[u8], key: &[u8]) {
-        let Some((key_len, value_len)) = page.alike() else { return };
-        let (prefix, count) = (page.prefix().len(), page.len());
-        let len = key_len - prefix + value_len;
-        if key_len - prefix < 8 {
-            return;
-        }
-        let rows = &bytes[first_row(prefix)..][..count * len];
-        let mut other = key.to_vec();
-        other[key_len - 1] ^= 128;
-        for asked in [key, &other] {
-            let expected = page.find(asked, 0..count).expect("the page is sound");
-            let found = find_in_rows(rows, len, &asked[prefix..]);
-            assert!(found.is_none_or(|found| found == expected));
         }
     }
 

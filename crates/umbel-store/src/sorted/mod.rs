@@ -15,6 +15,7 @@
 mod cursor;
 mod index;
 mod places;
+mod rows;
 mod writer;
 
 pub(crate) use cursor::SortedCursor;
@@ -26,7 +27,7 @@ use umbel::{KeyHash, KeyHasher};
 
 use crate::error::{Error, Result};
 use crate::format::Malformed;
-use crate::format::page::{self, Page, UNIT, find_in_rows, first_row};
+use crate::format::page::{self, Page, UNIT, first_row};
 use crate::format::trailer::{FileFilter, Head, TRAILER, Trailer};
 use crate::storage::{Contents, Storage};
 use index::Index;
@@ -134,7 +135,7 @@ impl Sorted {
         let file = &self.contents[..];
         let page = self.index.units(file, number).0 as usize * UNIT + first_row(prefix);
         let rows = file.get(page + among.start * len..page + among.end * len)?;
-        find_in_rows(rows, len, key.get(prefix..)?)
+        rows::find(rows, len, key.get(prefix..)?)
     }
 
     #[inline(never)]
