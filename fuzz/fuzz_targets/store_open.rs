@@ -9,7 +9,7 @@ use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::{Options, Store};
 
 fn options() -> Options {
-    Options::new().background(false).memory_budget(3000).integrate_bytes(1 << 30).filter_bits(1024)
+    Options::new().background(false).memory_budget(2200).integrate_bytes(1 << 30).filter_bits(1024)
 }
 
 /// Long enough for what is left of it behind a page's prefix to be searched by heads.

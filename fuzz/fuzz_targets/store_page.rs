@@ -10,8 +10,8 @@ fuzz_target!(|input: (&[u8], &[u8])| {
     let mut whole = bytes.to_vec();
     whole.resize(UNIT, 0);
     for page in [Page::new(bytes), Page::new(&whole)].into_iter().flatten() {
-        for guess in [0, UNIT / 2, UNIT, usize::MAX] {
-            let _ = page.find(key, guess);
+        for among in [0..page.len(), 0..usize::MAX, 1..2, 5..3] {
+            let _ = page.find(key, among);
         }
         let _ = page.lower_bound(key);
         for i in 0..page.len() {

@@ -43,6 +43,10 @@ fn main() -> ExitCode {
         }
     }
     println!("stores: {}; {} records of 24 + 16 bytes", rivals::NAMES.join(", "), settings.records);
+    println!(
+        "loads: batches of 1000 in no order, not synced, then one synced write and coming to rest"
+    );
+    println!("lookups: one by one in one snapshot or transaction, values not copied");
     let table = measure::run(&settings);
     let _ = std::fs::remove_dir_all(&settings.folder);
     table.print();

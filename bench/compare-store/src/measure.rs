@@ -92,18 +92,18 @@ pub(crate) fn run(settings: &Settings) -> Table {
     let mut table = Table::default();
     let folders: Vec<PathBuf> = NAMES.iter().map(|name| settings.folder.join(name)).collect();
     let mut stores = Vec::new();
-    let mut loads = Vec::new();
-    for (name, folder) in NAMES.iter().zip(&folders) {
-        eprintln!("loading {name}");
-        let mut store = rivals::open(name, folder);
-        let start = ProcessTime::now();
-        fill(&mut *store, 0, settings.records);
-        store.write(&[record(0)], true);
-        store.settle();
-        loads.push(Some(start.elapsed().as_secs_f64()));
-        stores.push(store);
+    let mut loads = vec![f64::MAX; NAMES.len()];
+    for _ in 0..LOADS {
+        stores.clear();
+        for (i, (name, folder)) in NAMES.iter().zip(&folders).enumerate() {
+            eprintln!("loading {name}");
+            let _ = std::fs::remove_dir_all(folder);
+            let (store, seconds) = load(name, folder, settings.records);
+            loads[i] = loads[i].min(seconds);
+            stores.push(store);
+        }
     }
-    table.row("bulk load, CPU s", loads);
+    table.row(LOAD, loads.into_iter().map(Some).collect());
     table.row("bytes a record on disk", sizes(&folders, settings.records));
     lookups(&mut table, &stores, settings.records);
     durable(&mut table, &mut stores, settings);
@@ -114,6 +114,16 @@ pub(crate) fn run(settings: &Settings) -> Table {
     table
 }
 
+/// A new store with so many records, and the CPU seconds that took.
+fn load(name: &str, folder: &Path, records: u64) -> (Box<dyn Rival>, f64) {
+    let mut store = rivals::open(name, folder);
+    let start = ProcessTime::now();
+    fill(&mut *store, 0, records);
+    store.write(&[record(0)], true);
+    store.settle();
+    (store, start.elapsed().as_secs_f64())
+}
+
 fn goals(table: &mut Table) {
     let ratio = |table: &Table, row: &str, other: &str| {
         Some(table.value(row, "umbel")? / table.value(row, other)?)
@@ -121,7 +131,7 @@ fn goals(table: &mut Table) {
     let best = NAMES[1..].iter().filter_map(|name| table.value(MISS, name)).reduce(f64::min);
     let miss = best.and_then(|best| Some(table.value(MISS, "umbel")? / best));
     let hit = ratio(table, HIT, "lmdb");
-    let load = ratio(table, "bulk load, CPU s", "lmdb");
+    let load = ratio(table, LOAD, "lmdb");
     let bytes = ratio(table, "bytes a record on disk", "rocksdb");
     let group = ratio(table, GROUP, "fjall");
     table.goal("random hit, over LMDB (4 times faster)", hit, 1.0 / 4.0);
@@ -131,6 +141,9 @@ fn goals(table: &mut Table) {
     table.goal("group commit of 100, over fjall", group, 0.6);
 }
 
+/// Rounds of loading.
+const LOADS: usize = 2;
+const LOAD: &str = "bulk load, CPU s";
 const HIT: &str = "random hit, CPU ns";
 const MISS: &str = "miss, CPU ns";
 const GROUP: &str = "durable group of 100, us a put";

@@ -11,13 +11,16 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use umbel::KeyHash;
+
 use crate::batch::{Applied, Batch, Wish};
-use crate::delta::{NewVersion, Published};
+use crate::delta::Published;
 use crate::error::{Error, Result};
 use crate::format::record::{Kind, RECORD, Record};
 use crate::log::Log;
 use crate::options::Durability;
 use crate::shared::Shared;
+use crate::versions::NewVersion;
 use crate::view::View;
 
 /// Writes that wait for their turn, and answers that wait for their writers.
@@ -145,34 +148,95 @@ impl Shared {
 
     /// Puts a batch's changes into the index, unseen, and their bytes into the buffer.
     fn apply(&self, view: &View, waiting: &Waiting, writing: &mut Writing) -> Result<Done> {
-        let mut done = Done::default();
+        let batch = &waiting.batch;
+        writing.bytes.reserve(batch.bytes() + batch.len() * RECORD);
         let first = writing.records;
-        writing.bytes.reserve(waiting.batch.bytes() + waiting.batch.len() * RECORD);
-        for (wish, key, value) in waiting.batch.iter() {
-            let hash = self.hasher.hash(key);
-            let copy = |value: &[u8]| waiting.wants_before.then(|| value.to_vec());
-            let before = view.get(hash, key, u64::MAX, copy)?;
-            let kind = match (wish, before.is_some()) {
-                (Wish::Put | Wish::Insert, false) => Some(Kind::Insert),
-                (Wish::Put, true) => Some(Kind::Change),
-                (Wish::Delete, true) => Some(Kind::Delete),
-                (Wish::Insert, true) | (Wish::Delete, false) => None,
-            };
-            if waiting.wants_before {
-                done.before.push(before.flatten());
+        let done = Done::default();
+        let versions = Vec::with_capacity(TOGETHER);
+        let wants_before = waiting.wants_before;
+        let mut applying = Applying { view, wants_before, writing, done, versions };
+        let (mut changes, mut hashes) = (batch.iter(), Vec::with_capacity(TOGETHER));
+        let mut some = Vec::with_capacity(TOGETHER);
+        loop {
+            some.clear();
+            some.extend(changes.by_ref().take(TOGETHER));
+            if some.is_empty() {
+                break;
             }
-            let Some(kind) = kind else { continue };
-            done.applied.count(kind);
-            let sequence = writing.encode(kind, key, value);
-            let version = NewVersion { kind, sequence, key, value };
-            view.active.add(&mut view.active.write(), hash, &version);
+            hashes.clear();
+            hashes.extend(some.iter().map(|(_, key, _)| self.hasher.hash(key)));
+            view.active.touch(&hashes);
+            for (change, &hash) in some.iter().zip(&hashes) {
+                applying.change(*change, hash)?;
+            }
+            applying.add_versions();
         }
+        let Applying { writing, done, .. } = applying;
         if writing.records > first {
             writing.end_batch();
         }
         Ok(done)
     }
 }
+
+/// A batch on its way into the index.
+struct Applying<'a, 'g> {
+    view: &'g View,
+    /// Whether the writer asked what each change found.
+    wants_before: bool,
+    writing: &'g mut Writing,
+    done: Done,
+    /// What is not in the index yet: one lock for many, because a lock waits for all that was
+    /// stored before it.
+    versions: Vec<(KeyHash, bool, NewVersion<'a>)>,
+}
+
+impl<'a> Applying<'a, '_> {
+    fn change(
+        &mut self,
+        (wish, key, value): (Wish, &'a [u8], &'a [u8]),
+        hash: KeyHash,
+    ) -> Result<()> {
+        let (view, wants_before) = (self.view, self.wants_before);
+        let is_new = !view.active.may_contain(hash);
+        if !is_new {
+            // It may be one of those.
+            self.add_versions();
+        }
+        let layers = &view.layers[usize::from(is_new)..];
+        let copy = |value: &[u8]| wants_before.then(|| value.to_vec());
+        let before = view.get_from(layers, hash, key, u64::MAX, copy)?;
+        let kind = match (wish, before.is_some()) {
+            (Wish::Put | Wish::Insert, false) => Some(Kind::Insert),
+            (Wish::Put, true) => Some(Kind::Change),
+            (Wish::Delete, true) => Some(Kind::Delete),
+            (Wish::Insert, true) | (Wish::Delete, false) => None,
+        };
+        if wants_before {
+            self.done.before.push(before.flatten());
+        }
+        let Some(kind) = kind else { return Ok(()) };
+        self.done.applied.count(kind);
+        let sequence = self.writing.encode(kind, key, value);
+        view.active.announce(hash);
+        self.versions.push((hash, is_new, NewVersion { kind, sequence, key, value }));
+        Ok(())
+    }
+
+    fn add_versions(&mut self) {
+        if self.versions.is_empty() {
+            return;
+        }
+        let active = &self.view.active;
+        let mut changes = active.write();
+        for (hash, is_new, version) in self.versions.drain(..) {
+            active.add(&mut changes, hash, is_new, &version);
+        }
+    }
+}
+
+/// Changes whose memory is loaded at once, and which are added under one lock.
+const TOGETHER: usize = 32;
 
 /// A group on its way to the file.
 #[derive(Debug)]

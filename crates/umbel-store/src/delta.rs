@@ -5,15 +5,14 @@
 //! sequence, so that a snapshot simply passes over those that are younger than itself.
 //!
 //! ```text
-//! table: hash → entry        entry: hash, newest version
-//! version, in a chunk:       0 8 sequence | 8 4 older version | 12 4 value length
-//!                            16 2 key length | 18 1 kind | 19 key | value
+//! table: hash → entry        entry: half of the hash, newest version (`versions`)
 //! ```
 //!
 //! Always true: a chain goes from younger to older versions of one key; every entry's key
 //! is in the filter before its first version can be seen.
 //!
-//! Not here: the file (`log`), and who may see what (`view`).
+//! Not here: the file (`log`), how a version lies in memory (`versions`), and who may see what
+//! (`view`).
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -21,10 +20,9 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use hashbrown::HashTable;
 use umbel::{KeyHash, Shape};
 
-use crate::format::record::Kind;
-use crate::format::{u16_at, u32_at, u64_at};
 use crate::guard::LiveFilter;
 use crate::order;
+use crate::versions::{NONE, NewVersion, Version, Versions};
 
 /// The index of one differential file.
 #[derive(Debug)]
@@ -53,41 +51,40 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     table: HashTable<u32>,
+    /// Entries to expect: a table that grows far is given its full size at once.
+    planned: usize,
     entries: Vec<Entry>,
-    chunks: Vec<Vec<u8>>,
+    versions: Versions,
     /// The first entries by key; the ones after them came later and are in no order.
     ordered: Arc<Vec<u32>>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Entry {
-    hash: u64,
+    hash: u32,
     newest: u32,
 }
 
-/// One version of a key.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Version<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-    sequence: u64,
-    older: u32,
-}
+impl Entry {
+    /// Half of the hash is enough to tell keys apart, and takes half the memory.
+    fn short(hash: KeyHash) -> u32 {
+        hash.get() as u32
+    }
 
-impl Version<'_> {
-    /// Whether the key is there after it.
-    pub(crate) fn is_present(&self) -> bool {
-        self.kind != Kind::Delete
+    /// The table takes its place from the low bits and its tag from the highest ones.
+    fn spread(short: u32) -> u64 {
+        u64::from(short) << 32 | u64::from(short)
     }
 }
 
 impl Delta {
-    pub(crate) fn new(number: u64, shape: Shape, published: Published) -> Self {
+    /// An empty index that is to have `planned` entries at most, about.
+    pub(crate) fn new(number: u64, shape: Shape, planned: u64, published: Published) -> Self {
+        let (versions, planned) = (Versions::after(published.sequence), planned as usize);
         Self {
             number,
             filter: LiveFilter::new(shape),
-            changes: RwLock::default(),
+            changes: RwLock::new(Changes { planned, versions, ..Changes::default() }),
             visible: AtomicU64::new(published.sequence),
             published: Mutex::new(published),
             updates: AtomicU64::new(0),
@@ -115,14 +112,32 @@ impl Delta {
         self.changes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a version. Nobody sees it before it is published. Holding the lock makes this
-    /// the only thread that adds.
-    pub(crate) fn add(&self, changes: &mut Changes, hash: KeyHash, change: &NewVersion<'_>) {
+    /// Starts loading the memory that adding these keys will need, all of it at once.
+    pub(crate) fn touch(&self, hashes: &[KeyHash]) {
+        hashes.iter().for_each(|hash| self.filter.touch(*hash));
+        self.read().touch_table(hashes);
+    }
+
+    /// Puts a key into the filter, before a version of it is added. Only one thread at a time
+    /// may do so.
+    #[inline]
+    pub(crate) fn announce(&self, hash: KeyHash) {
         self.filter.insert(hash);
-        let grown = changes.add(hash.get(), change);
         // A load and a store, not a locked instruction: nobody else adds.
-        self.memory.store(self.memory() + grown, Ordering::Relaxed);
         self.updates.store(self.updates() + 1, Ordering::Relaxed);
+    }
+
+    /// Adds a version of a key that was announced; `is_new` if the key has none here. Nobody sees it before it is published.
+    /// Holding the lock makes this the only thread that adds.
+    pub(crate) fn add(
+        &self,
+        changes: &mut Changes,
+        hash: KeyHash,
+        is_new: bool,
+        change: &NewVersion<'_>,
+    ) {
+        let grown = changes.add(hash, is_new, change);
+        self.memory.store(self.memory() + grown, Ordering::Relaxed);
         self.net.store(self.net() + change.kind.net(), Ordering::Relaxed);
     }
 
@@ -182,38 +197,31 @@ impl Delta {
     }
 }
 
-/// A version to be added.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct NewVersion<'a> {
-    pub(crate) kind: Kind,
-    pub(crate) sequence: u64,
-    pub(crate) key: &'a [u8],
-    pub(crate) value: &'a [u8],
-}
-
 impl Changes {
     /// The version of a key that a reader at `sequence` sees.
     #[inline]
     pub(crate) fn find(&self, hash: KeyHash, key: &[u8], sequence: u64) -> Option<Version<'_>> {
-        let found = self.table.find(hash.get(), |&entry| self.is(entry, hash.get(), key))?;
-        self.seen_by(*found, sequence)
+        self.seen_by(self.entry(hash, key)?, sequence)
+    }
+
+    #[inline]
+    fn entry(&self, hash: KeyHash, key: &[u8]) -> Option<u32> {
+        let short = Entry::short(hash);
+        let is_it =
+            |&entry: &u32| self.entries[entry as usize].hash == short && self.key(entry) == key;
+        self.table.find(Entry::spread(short), is_it).copied()
     }
 
     /// The version of an entry that a reader at `sequence` sees.
     pub(crate) fn seen_by(&self, entry: u32, sequence: u64) -> Option<Version<'_>> {
-        let mut version = self.version(self.entries[entry as usize].newest);
+        let mut version = self.versions.at(self.entries[entry as usize].newest);
         while version.sequence > sequence {
             if version.older == NONE {
                 return None;
             }
-            version = self.version(version.older);
+            version = self.versions.at(version.older);
         }
         Some(version)
-    }
-
-    /// The hash of an entry's key.
-    pub(crate) fn hash(&self, entry: u32) -> KeyHash {
-        KeyHash::from_raw(self.entries[entry as usize].hash)
     }
 
     /// Number of keys that were changed.
@@ -221,64 +229,55 @@ impl Changes {
         self.entries.len()
     }
 
-    /// Starts loading the versions of these entries, all at once: they lie anywhere.
-    pub(crate) fn touch(&self, entries: &[u32]) {
-        let first_byte = |&entry: &u32| {
-            let at = self.entries[entry as usize].newest;
-            self.chunks[(at >> PLACE_BITS) as usize][(at as usize & PLACES) * ALIGN]
-        };
-        std::hint::black_box(entries.iter().map(first_byte).fold(0, |all, byte| all ^ byte));
+    /// Starts loading the places in the table where these keys go. That the low bits of a hash
+    /// name the first place to try is the table's own affair: were it otherwise, only time
+    /// would be lost.
+    fn touch_table(&self, hashes: &[KeyHash]) {
+        let last = self.table.num_buckets().wrapping_sub(1);
+        for &hash in hashes {
+            let at = Entry::short(hash) as usize;
+            let near = (at..at + 8).find_map(|at| self.table.get_bucket(at & last));
+            std::hint::black_box(near.copied());
+        }
     }
 
-    fn is(&self, entry: u32, hash: u64, key: &[u8]) -> bool {
-        self.entries[entry as usize].hash == hash && self.key(entry) == key
+    /// Starts loading the versions of these entries, all at once: they lie anywhere.
+    pub(crate) fn touch(&self, entries: &[u32]) {
+        let newest = entries.iter().map(|&entry| self.entries[entry as usize].newest);
+        self.versions.touch(newest);
     }
 
     fn key(&self, entry: u32) -> &[u8] {
-        self.version(self.entries[entry as usize].newest).key
-    }
-
-    fn version(&self, at: u32) -> Version<'_> {
-        let bytes = &self.chunks[(at >> PLACE_BITS) as usize][(at as usize & PLACES) * ALIGN..];
-        let (key_len, value_len) = (u16_at(bytes, 16) as usize, u32_at(bytes, 12) as usize);
-        let (key, value) = bytes[VERSION..VERSION + key_len + value_len].split_at(key_len);
-        let kind = Kind::from_code(bytes[18]).expect("versions are written with a kind");
-        Version { kind, key, value, sequence: u64_at(bytes, 0), older: u32_at(bytes, 8) }
+        self.versions.at(self.entries[entry as usize].newest).key
     }
 
     /// Adds a version and says how many bytes more that takes.
-    fn add(&mut self, hash: u64, change: &NewVersion<'_>) -> usize {
-        let found = self.table.find(hash, |&entry| self.is(entry, hash, change.key)).copied();
+    fn add(&mut self, hash: KeyHash, is_new: bool, change: &NewVersion<'_>) -> usize {
+        let found = if is_new { None } else { self.entry(hash, change.key) };
         let older = found.map_or(NONE, |entry| self.entries[entry as usize].newest);
-        let (newest, bytes) = self.store(change, older);
+        let (newest, bytes) = self.versions.push(change, older);
         if let Some(entry) = found {
             self.entries[entry as usize].newest = newest;
             return bytes;
         }
-        let entry = self.entries.len() as u32;
+        let (entry, hash) = (self.entries.len() as u32, Entry::short(hash));
         self.entries.push(Entry { hash, newest });
+        self.make_room();
         let entries = &self.entries;
-        self.table.insert_unique(hash, entry, |&entry| entries[entry as usize].hash);
+        let hash_of = |&entry: &u32| Entry::spread(entries[entry as usize].hash);
+        self.table.insert_unique(Entry::spread(hash), entry, hash_of);
         bytes + size_of::<Entry>() + TABLE_SHARE
     }
 
-    fn store(&mut self, change: &NewVersion<'_>, older: u32) -> (u32, usize) {
-        let len = (VERSION + change.key.len() + change.value.len()).next_multiple_of(ALIGN);
-        if self.chunks.last().is_none_or(|chunk| chunk.len() + len > CHUNK) {
-            self.chunks.push(Vec::with_capacity(CHUNK));
+    /// A table that grows is filled anew, which reads all entries in no order: past some size
+    /// that is done once.
+    fn make_room(&mut self) {
+        let len = self.table.len();
+        if len == self.table.capacity() && len > self.planned / 16 {
+            let entries = &self.entries;
+            let hash_of = |&entry: &u32| Entry::spread(entries[entry as usize].hash);
+            self.table.reserve(self.planned.saturating_sub(len).max(1), hash_of);
         }
-        let number = self.chunks.len() - 1;
-        let chunk = &mut self.chunks[number];
-        let start = chunk.len();
-        chunk.extend_from_slice(&change.sequence.to_le_bytes());
-        chunk.extend_from_slice(&older.to_le_bytes());
-        chunk.extend_from_slice(&(change.value.len() as u32).to_le_bytes());
-        chunk.extend_from_slice(&(change.key.len() as u16).to_le_bytes());
-        chunk.push(change.kind as u8);
-        chunk.extend_from_slice(change.key);
-        chunk.extend_from_slice(change.value);
-        chunk.resize(start + len, 0);
-        ((number as u32) << PLACE_BITS | (start / ALIGN) as u32, len)
     }
 
     fn unordered(&self) -> usize {
@@ -310,16 +309,6 @@ impl Changes {
     }
 }
 
-/// Bytes of a version before its key.
-const VERSION: usize = 19;
-const NONE: u32 = u32::MAX;
-/// Versions start at multiples of this, so that 32 bits reach 32 GiB.
-const ALIGN: usize = 8;
-const PLACE_BITS: u32 = 19;
-const PLACES: usize = (1 << PLACE_BITS) - 1;
-/// Chunks never move or grow: nobody waits while memory is copied.
-const CHUNK: usize = ALIGN << PLACE_BITS;
-const _: () = assert!(VERSION + crate::MAX_KEY + crate::MAX_VALUE + ALIGN < CHUNK);
 /// What an entry takes in the table, about.
 const TABLE_SHARE: usize = 8;
 /// This many entries out of order are sorted for each scan; beyond, once for all.
@@ -328,16 +317,20 @@ const RESORT: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::record::Kind;
     use umbel::KeyHasher;
 
     fn delta() -> Delta {
-        Delta::new(1, Shape::new(1 << 16, 4).unwrap(), Published { sequence: 0, records: 0 })
+        let published = Published { sequence: 0, records: 0 };
+        Delta::new(1, Shape::new(1 << 16, 4).unwrap(), 1000, published)
     }
 
     fn add(delta: &Delta, sequence: u64, kind: Kind, key: &str, value: &str) {
         let hash = KeyHasher::default().hash(key.as_bytes());
         let (key, value) = (key.as_bytes(), value.as_bytes());
-        delta.add(&mut delta.write(), hash, &NewVersion { kind, sequence, key, value });
+        let is_new = !delta.may_contain(hash);
+        delta.announce(hash);
+        delta.add(&mut delta.write(), hash, is_new, &NewVersion { kind, sequence, key, value });
     }
 
     fn value_at(delta: &Delta, key: &str, sequence: u64) -> Option<Option<String>> {

@@ -123,6 +123,14 @@ impl LiveFilter {
         }
     }
 
+    /// Starts loading all words of a key.
+    #[inline]
+    pub(crate) fn touch(&self, hash: KeyHash) {
+        let words = hash.digest(self.shape.digest_bits()).positions(&self.shape);
+        let load = |at: u64| self.words[(at / 64) as usize].load(Ordering::Relaxed);
+        std::hint::black_box(words.map(load).fold(0, |all, word| all ^ word));
+    }
+
     #[inline(never)]
     pub(crate) fn contains(&self, hash: KeyHash) -> bool {
         may_contain(&self.shape, hash, |word| self.words[word].load(Ordering::Relaxed))
@@ -135,15 +143,37 @@ impl LiveFilter {
 pub(crate) struct FilterBuilder {
     bytes: Vec<u8>,
     filter: FileFilter,
+    /// Keys that are not in it yet: so that the memory of all of them is loaded at once.
+    waiting: Vec<KeyHash>,
 }
 
 impl FilterBuilder {
     pub(crate) fn new(filter: FileFilter) -> Self {
-        Self { bytes: vec![0; filter.bytes() as usize], filter }
+        let waiting = Vec::with_capacity(WAITING);
+        Self { bytes: vec![0; filter.bytes() as usize], filter, waiting }
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, hash: KeyHash) {
+        self.waiting.push(hash);
+        if self.waiting.len() == WAITING {
+            self.insert_waiting();
+        }
+    }
+
+    fn insert_waiting(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if let FileFilter::Blocked(blocks) = self.filter {
+            let first = |hash: &KeyHash| self.bytes[block_of(blocks, *hash).0];
+            std::hint::black_box(waiting.iter().map(first).fold(0, |all, byte| all ^ byte));
+        }
+        waiting.iter().for_each(|hash| self.insert_now(*hash));
+        self.waiting = waiting;
+        self.waiting.clear();
+    }
+
+    #[inline]
+    fn insert_now(&mut self, hash: KeyHash) {
         match &self.filter {
             FileFilter::Standard(shape) => {
                 for at in hash.digest(shape.digest_bits()).positions(shape) {
@@ -152,9 +182,10 @@ impl FilterBuilder {
             }
             FileFilter::Blocked(blocks) => {
                 let (at, mut inside) = block_of(*blocks, hash);
+                let block = &mut self.bytes[at..at + BLOCK_BYTES];
                 for _ in 0..BLOCK_HASHES {
                     // The top nine bits: which byte of the block, and which bit of it.
-                    self.bytes[at + (inside >> 58) as usize] |= 1 << (inside >> 55 & 7);
+                    block[(inside >> 58) as usize] |= 1 << (inside >> 55 & 7);
                     inside <<= 9;
                 }
             }
@@ -165,10 +196,14 @@ impl FilterBuilder {
         self.filter
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    pub(crate) fn into_bytes(mut self) -> Vec<u8> {
+        self.insert_waiting();
         self.bytes
     }
 }
+
+/// Keys that are put into a filter together.
+const WAITING: usize = 64;
 
 /// Paper 2's filter of `bits` bits for `updates` changes: the better neighbour of
 /// `ln 2 · m/u`, at least one hash.

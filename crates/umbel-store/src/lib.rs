@@ -52,6 +52,7 @@ pub mod storage;
 mod store;
 mod upkeep;
 mod verify;
+mod versions;
 mod view;
 mod visit;
 

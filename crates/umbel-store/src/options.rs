@@ -146,6 +146,6 @@ impl Options {
 }
 
 /// What a change of a short key and value takes in memory.
-const BYTES_A_CHANGE: usize = 96;
+const BYTES_A_CHANGE: usize = 64;
 /// Far below where 32 bits no longer tell versions apart.
 const MAX_BUDGET: usize = 8 << 30;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use umbel::Shape;
 
-use crate::delta::{Delta, NewVersion, Published};
+use crate::delta::{Delta, Published};
 use crate::error::{Error, Result};
 use crate::format::manifest::{self, Form, Manifest, Part};
 use crate::format::record::HEADER;
@@ -24,6 +24,7 @@ use crate::options::Options;
 use crate::shared::hasher_of;
 use crate::sorted::{Role, Sorted};
 use crate::storage::Storage;
+use crate::versions::NewVersion;
 use crate::view::{Counts, Layer, Rules, View};
 
 /// An opened store.
@@ -111,6 +112,7 @@ pub(crate) fn read_parts(
     let mut reading = Reading {
         storage,
         shape: options.filter_shape(),
+        planned: options.planned_updates(),
         state: Published { sequence: manifest.integrated, records },
         store,
         layers: Vec::new(),
@@ -136,6 +138,7 @@ pub(crate) fn read_parts(
 struct Reading<'a> {
     storage: &'a dyn Storage,
     shape: Shape,
+    planned: u64,
     state: Published,
     store: u64,
     layers: Vec<Layer>,
@@ -159,7 +162,7 @@ impl Reading<'_> {
         let name = part.name();
         let bytes = self.storage.read(&name).map_err(Error::io("read", &name))?;
         let hasher = hasher_of(self.store);
-        let delta = Delta::new(part.number, self.shape, self.state);
+        let delta = Delta::new(part.number, self.shape, self.planned, self.state);
         let mut state = self.state;
         let found = {
             let mut changes = delta.write();
@@ -167,7 +170,10 @@ impl Reading<'_> {
                 let (kind, sequence) = (record.kind, record.sequence);
                 let (key, value) = (record.key, record.value);
                 let version = NewVersion { kind, sequence, key, value };
-                delta.add(&mut changes, hasher.hash(key), &version);
+                let hash = hasher.hash(key);
+                let is_new = !delta.may_contain(hash);
+                delta.announce(hash);
+                delta.add(&mut changes, hash, is_new, &version);
                 state.records = state.records.wrapping_add_signed(kind.net());
             })?
         };

@@ -121,7 +121,8 @@ impl Shared {
         log.settle()?;
         let view = self.view.load_full();
         let state = view.active.published();
-        let active = Arc::new(Delta::new(number, self.options.filter_shape(), state));
+        let (shape, planned) = (self.options.filter_shape(), self.options.planned_updates());
+        let active = Arc::new(Delta::new(number, shape, planned, state));
         active.set_file_bytes(new_log.len());
         let mut layers = vec![Layer::Delta(Arc::clone(&active))];
         layers.extend_from_slice(&view.layers);

@@ -96,7 +96,20 @@ impl View {
         sequence: u64,
         take: impl Fn(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        match self.changed(&self.layers, hash, key, sequence, &take)? {
+        self.get_from(&self.layers, hash, key, sequence, take)
+    }
+
+    /// As [`Self::get`], with only some of the layers.
+    #[inline]
+    pub(crate) fn get_from<R>(
+        &self,
+        layers: &[Layer],
+        hash: KeyHash,
+        key: &[u8],
+        sequence: u64,
+        take: impl Fn(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        match self.changed(layers, hash, key, sequence, &take)? {
             Some(change) => Ok(change),
             None => Ok(self.in_master(hash, key)?.map(take)),
         }

@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-use umbel::KeyHash;
-
 use crate::delta::Delta;
 use crate::error::Result;
 use crate::format::record::Kind;
@@ -68,13 +66,12 @@ impl Visit<'_> {
                 copied.extend_from_slice(version.key);
                 let value = copied.len();
                 copied.extend_from_slice(version.value);
-                let hash = changes.hash(entry);
-                block.push((version.is_present(), hash, start..value, value..copied.len()));
+                block.push((version.is_present(), start..value, value..copied.len()));
             }
             drop(changes);
-            for (is_present, hash, key, value) in block.drain(..) {
+            for (is_present, key, value) in block.drain(..) {
                 let key = &copied[key];
-                if is_present && !self.is_changed(newer, hash, key)? {
+                if is_present && !self.is_changed(newer, key)? {
                     show(key, &copied[value]);
                 }
             }
@@ -90,7 +87,7 @@ impl Visit<'_> {
     ) -> Result<()> {
         let mut cursor = SortedCursor::new(Arc::clone(sorted), self.prefix)?;
         while let Some(key) = cursor.key().filter(|key| key.starts_with(self.prefix)) {
-            if !self.is_changed(newer, self.snapshot.hasher.hash(key), key)? {
+            if !self.is_changed(newer, key)? {
                 show(key, cursor.value())?;
             }
             cursor.advance()?;
@@ -98,8 +95,12 @@ impl Visit<'_> {
         Ok(())
     }
 
-    fn is_changed(&self, newer: &[Layer], hash: KeyHash, key: &[u8]) -> Result<bool> {
+    fn is_changed(&self, newer: &[Layer], key: &[u8]) -> Result<bool> {
+        if newer.is_empty() {
+            return Ok(false);
+        }
         let snapshot = self.snapshot;
+        let hash = snapshot.hasher.hash(key);
         let said = snapshot.view.changed(newer, hash, key, snapshot.state.sequence, |_| ())?;
         Ok(said.is_some())
     }

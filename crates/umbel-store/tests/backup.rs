@@ -16,7 +16,7 @@ fn quiet() -> Options {
 #[test]
 fn a_backup_is_a_store_and_can_be_brought_up_to_date() {
     let (disk, to) = (TestDisk::new(), TestDisk::new());
-    let options = quiet().memory_budget(100_000).integrate_bytes(1 << 30);
+    let options = quiet().memory_budget(75_000).integrate_bytes(1 << 30);
     let store = Store::open_on(Arc::new(disk), options).unwrap();
     fill(&store, 3_000);
     store.integrate().unwrap();

@@ -16,7 +16,7 @@ use umbel_store::{Batch, Error, Options, Store};
 
 fn options() -> Options {
     // So little memory that sorting to disk is part of the script.
-    Options::new().background(false).memory_budget(1_500).integrate_bytes(1 << 30).filter_bits(1024)
+    Options::new().background(false).memory_budget(1_100).integrate_bytes(1 << 30).filter_bits(1024)
 }
 
 fn open(disk: &TestDisk) -> Result<Store, Error> {

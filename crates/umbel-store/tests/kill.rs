@@ -18,7 +18,7 @@ use umbel_store::{Batch, Options, Store};
 
 /// So little memory that the child sorts and integrates all the time.
 fn options() -> Options {
-    Options::new().memory_budget(60_000).integrate_bytes(60_000).filter_bits(1 << 14)
+    Options::new().memory_budget(45_000).integrate_bytes(60_000).filter_bits(1 << 14)
 }
 
 /// Write number `n`: one to eight puts and deletes.

@@ -13,7 +13,7 @@ use umbel_store::{Batch, Options, Snapshot, Store};
 
 fn options() -> Options {
     // A budget of a few dozen changes, so that sorting to disk happens all the time.
-    Options::new().background(false).memory_budget(6_000).integrate_bytes(40_000).filter_bits(4096)
+    Options::new().background(false).memory_budget(4_500).integrate_bytes(40_000).filter_bits(4096)
 }
 
 fn run(seed: u64, steps: usize) {

@@ -76,23 +76,6 @@ pub(crate) fn head(key: &[u8]) -> u64 {
     }
 }
 
-/// How many of [`NEAR`] rising numbers are below `wanted`. Found without a branch: a search
-/// that takes wrong turns waits at each of them, and keeps the processor from what it could
-/// do meanwhile, such as the next lookup.
-#[inline]
-pub(crate) fn below(wanted: u64, number: impl Fn(usize) -> u64) -> usize {
-    let mut below = 0;
-    for half in [8, 4, 2, 1] {
-        let is_below = number(below + half - 1) < wanted;
-        below = std::hint::select_unpredictable(is_below, below + half, below);
-    }
-    below
-}
-
-/// Numbers around a guess that are searched together. A key among a hundred others spread
-/// evenly is seldom more than half as many places from where it should be.
-pub(crate) const NEAR: usize = 15;
-
 /// How many bytes two keys share at their start.
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
@@ -101,15 +84,6 @@ pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn below_counts_what_a_loop_counts() {
-        for wanted in 0..50 {
-            let numbers: [u64; NEAR] = std::array::from_fn(|i| (i * i) as u64 / 5);
-            let expected = numbers.iter().filter(|&&number| number < wanted).count();
-            assert_eq!(below(wanted, |i| numbers[i]), expected, "{wanted}");
-        }
-    }
 
     #[test]
     fn heads_sort_like_keys() {

@@ -22,8 +22,9 @@
 //! inside it. Records of any length are checked one by one as they are read.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
-use super::{Malformed, NEAR, below, head, shared_prefix, u16_at, u32_at};
+use super::{Malformed, head, shared_prefix, u16_at, u32_at};
 
 /// What a page's length is a multiple of.
 pub const UNIT: usize = 4096;
@@ -145,47 +146,26 @@ impl<'a> Page<'a> {
         found.ok_or(Malformed::new(place, "a record lies outside its page"))
     }
 
-    /// The value of `key`, if the page has it. `guess` is at which byte of the page it
-    /// may be: a good one saves steps, any one is right.
+    /// Length of a key and of a value, if all are alike.
+    #[must_use]
+    pub fn alike(&self) -> Option<(usize, usize)> {
+        match self.layout {
+            Layout::Alike { key_len, row } => Some((self.prefix.len() + key_len, row - key_len)),
+            Layout::AnyLength => None,
+        }
+    }
+
+    /// The value of `key`, if one of the records in `among` has it.
     ///
     /// # Errors
     /// If a record does not lie inside the page.
     #[inline]
-    pub fn find(&self, key: &[u8], guess: usize) -> Result<Option<&'a [u8]>, Malformed> {
+    pub fn find(&self, key: &[u8], among: Range<usize>) -> Result<Option<&'a [u8]>, Malformed> {
         let Some(rest) = key.strip_prefix(self.prefix) else { return Ok(None) };
-        if let Layout::Alike { key_len, row } = self.layout {
-            if rest.len() != key_len {
-                return Ok(None);
-            }
-            if let Some(found) = self.find_near(rest, guess, row) {
-                return Ok(Some(found));
-            }
-        }
-        match self.search(rest, guess)? {
+        match self.search(rest, among)? {
             Ok(i) => self.record(i).map(|(_, value)| Some(value)),
             Err(_) => Ok(None),
         }
-    }
-
-    /// The record that starts about at a byte of the page, if all are alike.
-    #[inline]
-    fn place(&self, byte: usize) -> usize {
-        byte.min(UNIT) * self.count / UNIT
-    }
-
-    /// The value of the key `rest` if it is one of the few records around the guess.
-    #[inline]
-    fn find_near(&self, rest: &[u8], guess: usize, row: usize) -> Option<&'a [u8]> {
-        let wanted = u64::from_be_bytes(*rest.first_chunk()?);
-        let middle = self.place(guess);
-        let from = middle.saturating_sub(NEAR / 2).min(self.count.checked_sub(NEAR + 1)?);
-        let start = self.base + from * row;
-        let rows = self.bytes.get(start..start + (NEAR + 1) * row)?;
-        let head_of =
-            |i: usize| u64::from_be_bytes(*rows[i * row..].first_chunk().unwrap_or(&[0; 8]));
-        let found = &rows[below(wanted, head_of) * row..];
-        let (key, after) = found.split_at_checked(rest.len())?;
-        (key == rest).then(|| &after[..row - rest.len()])
     }
 
     /// The first record whose key is not below `key`.
@@ -194,41 +174,33 @@ impl<'a> Page<'a> {
     /// If a record does not lie inside the page.
     pub fn lower_bound(&self, key: &[u8]) -> Result<usize, Malformed> {
         match key.strip_prefix(self.prefix) {
-            Some(rest) => Ok(self.search(rest, UNIT / 2)?.unwrap_or_else(|place| place)),
+            Some(rest) => Ok(self.search(rest, 0..self.count)?.unwrap_or_else(|place| place)),
             None if key < self.prefix => Ok(0),
             None => Ok(self.count),
         }
     }
 
-    /// Gallops from the guess until the place is enclosed, then halves: a few neighbouring
-    /// steps where keys are spread evenly, never more than twice a binary search elsewhere.
+    /// Where among these records a key is, or else would be.
     #[inline]
-    fn search(&self, rest: &[u8], guess: usize) -> Result<Result<usize, usize>, Malformed> {
+    fn search(&self, rest: &[u8], among: Range<usize>) -> Result<Result<usize, usize>, Malformed> {
         let wanted = head(rest);
-        let order = |i: usize| -> Result<Ordering, Malformed> {
-            let (key, _) = self.record(i)?;
-            Ok(head(key).cmp(&wanted).then_with(|| key.cmp(rest)))
-        };
-        let (mut low, mut high) = (0, self.count);
-        let mut at = self.place(guess).min(self.count.saturating_sub(1));
-        let mut stride = 1;
+        let (mut low, mut high) = (among.start, among.end.min(self.count));
         while low < high {
-            match order(at)? {
+            let at = low + (high - low) / 2;
+            let (key, _) = self.record(at)?;
+            match head(key).cmp(&wanted).then_with(|| key.cmp(rest)) {
                 Ordering::Equal => return Ok(Ok(at)),
-                Ordering::Less => {
-                    low = at + 1;
-                    at = if high < self.count { low + (high - low) / 2 } else { at + stride };
-                }
-                Ordering::Greater => {
-                    high = at;
-                    at = if low > 0 { low + (high - low) / 2 } else { at.saturating_sub(stride) };
-                }
+                Ordering::Less => low = at + 1,
+                Ordering::Greater => high = at,
             }
-            stride *= 2;
-            at = at.clamp(low, high.saturating_sub(1).max(low));
         }
         Ok(Err(low))
     }
+}
+
+/// Where the records of a page start that are all alike and share a prefix of this length.
+pub(crate) const fn first_row(prefix: usize) -> usize {
+    FIXED + prefix
 }
 
 /// Fills pages with records that come in ascending order.
@@ -250,6 +222,12 @@ impl PageBuilder {
     /// The first key, from which the prefix is taken.
     pub(crate) fn first_key(&self) -> &[u8] {
         self.lengths.first().map_or(&[], |&(key, _)| &self.bytes[..key])
+    }
+
+    /// The last key.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        let Some(&(key, value)) = self.lengths.last() else { return &[] };
+        &self.bytes[self.bytes.len() - value - key..][..key]
     }
 
     /// Whether one more record still leaves the page one unit long.
@@ -343,13 +321,15 @@ mod tests {
         assert!(is_sound(&bytes, 3, 9) && !is_sound(&bytes, 3, 8) && !is_sound(&bytes, 4, 9));
         let page = Page::new(&bytes).unwrap();
         for (i, (key, value)) in records.iter().enumerate() {
-            for guess in [0, 1000, UNIT, usize::MAX] {
-                assert_eq!(page.find(key, guess).unwrap(), Some(&value[..]));
+            for among in [0..records.len(), 0..usize::MAX, i..i + 1] {
+                assert_eq!(page.find(key, among).unwrap(), Some(&value[..]));
             }
+            assert_eq!(page.find(key, i + 1..records.len()).unwrap(), None);
             assert_eq!(page.lower_bound(key).unwrap(), i);
             let mut absent = key.clone();
             absent.push(0);
-            assert_eq!(page.find(&absent, UNIT / 2).unwrap(), records.get(&absent).map(|v| &v[..]));
+            let found = page.find(&absent, 0..records.len()).unwrap();
+            assert_eq!(found, records.get(&absent).map(|v| &v[..]));
         }
     }
 
@@ -396,7 +376,7 @@ mod tests {
         #[test]
         fn records_of_one_length_are_found(
             records in prop::collection::btree_map(
-                prop::collection::vec(any::<u8>(), 9), prop::collection::vec(any::<u8>(), 3), 1..60),
+                prop::collection::vec(0u8..3, 12), prop::collection::vec(any::<u8>(), 3), 1..60),
         ) {
             check(&records);
         }
@@ -413,7 +393,7 @@ mod tests {
             bytes[10..12].copy_from_slice(&2u16.to_le_bytes());
             bytes[12..16].copy_from_slice(&4000u32.to_le_bytes());
             if let Ok(page) = Page::new(&bytes) {
-                let _ = page.find(&key, UNIT / 2);
+                let _ = page.find(&key, 0..9);
                 let _ = page.lower_bound(&key);
                 for i in 0..page.len() {
                     let _ = page.record(i);

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Sorted;
 use crate::error::Result;
-use crate::format::page::UNIT;
 
 /// Stands on one record of a sorted file, or past its end.
 #[derive(Debug)]
@@ -24,7 +23,7 @@ impl SortedCursor {
         let page = sorted.page_of(from).unwrap_or(0);
         let mut record = 0;
         if page < sorted.pages() {
-            let first = sorted.page(page, UNIT / 2)?;
+            let first = sorted.page(page)?;
             record = first
                 .lower_bound(from)
                 .map_err(|error| error.in_file(sorted.name(), sorted.page_offset(page)))?;
@@ -55,7 +54,7 @@ impl SortedCursor {
     /// Goes on to the next page while this one has no such record, then reads it.
     fn settle(&mut self) -> Result<()> {
         while self.page < self.sorted.pages() {
-            let page = self.sorted.page(self.page, 0)?;
+            let page = self.sorted.page(self.page)?;
             if self.record < page.len() {
                 let (rest, value) = page.record(self.record).map_err(|error| {
                     error.in_file(self.sorted.name(), self.sorted.page_offset(self.page))

@@ -6,9 +6,9 @@
 //! separators only where heads are equal: so keys with a long common start are found as
 //! quickly as random ones.
 //!
-//! The search guesses from the ends and searches the heads around the guess without a branch:
-//! keys that are spread evenly, such as hashes, are found there. For any others it gallops
-//! from the guess and then halves, which is at most twice a binary search.
+//! Heads are numbers, so a table says for each stretch of them which page comes first: one
+//! entry a page, made when the file is opened. Where keys are spread evenly that leaves a page
+//! or two to choose from; anywhere else what is left is halved.
 //!
 //! Always true: any bytes give some answer without a panic; bytes whose checksum is right
 //! give the right one.
@@ -18,13 +18,12 @@ use std::ops::Range;
 
 use crate::format::page::UNIT;
 use crate::format::trailer::Trailer;
-use crate::format::{Malformed, NEAR, below, head, shared_prefix, u32_at, u64_at};
+use crate::format::{Malformed, head, shared_prefix, u32_at, u64_at};
 
 /// Where the parts of the index lie in the file.
 #[derive(Debug)]
 pub(super) struct Index {
     pages: usize,
-    heads: Range<usize>,
     units: Range<usize>,
     ends: Range<usize>,
     separators: Range<usize>,
@@ -32,33 +31,96 @@ pub(super) struct Index {
     common: Vec<u8>,
     /// Whether every page is one unit long: then its place needs no looking up.
     uniform: bool,
-    spread: Spread,
+    stretches: Stretches,
 }
 
-/// Where among the pages a head is if heads are spread evenly.
+/// The span of heads, cut into stretches of one length, as many as there are pages.
 #[derive(Debug, Default)]
-struct Spread {
+struct Stretches {
     first: u64,
     range: u64,
     /// By how much a distance is shifted to have 32 bits.
     shift: u32,
-    /// Pages for each such distance, times 2^32.
+    /// Stretches for each such distance, times 2^32.
     scale: u64,
+    /// For each stretch the first page whose head is in it or beyond; then the number of pages.
+    starts: Vec<u32>,
+    /// The heads of all pages, and a few that are above every other.
+    heads: Vec<u64>,
 }
 
-impl Spread {
-    fn new(first: u64, last: u64, count: u32) -> Self {
+impl Stretches {
+    fn new(mut heads: Vec<u64>) -> Self {
+        let pages = heads.len();
+        let (first, last) = match heads[..] {
+            [_, first, ..] => (first, heads[pages - 1]),
+            _ => (0, 0),
+        };
         let range = last.saturating_sub(first);
         let shift = 32u32.saturating_sub(range.leading_zeros());
-        let scale = (u64::from(count) << 32) / ((range >> shift) + 1);
-        Self { first, range, shift, scale }
+        let scale = ((pages as u64) << 32) / ((range >> shift) + 1);
+        let mut stretches = Self { first, range, shift, scale, ..Self::default() };
+        let mut starts = Vec::with_capacity(pages + 1);
+        for (page, head) in heads.iter().enumerate().skip(1) {
+            starts.resize(starts.len().max(stretches.of(*head) + 1), page as u32);
+        }
+        starts.resize(pages + 1, pages as u32);
+        heads.extend([u64::MAX; FEW + 1]);
+        (stretches.starts, stretches.heads) = (starts, heads);
+        stretches
     }
 
-    /// Below the number of pages that it was made for.
+    /// The stretch that a head is in: it rises with the head, and is below the number of pages.
     #[inline]
-    fn guess(&self, head: u64) -> usize {
+    fn of(&self, head: u64) -> usize {
         let distance = head.saturating_sub(self.first).min(self.range) >> self.shift;
         ((distance * self.scale) >> 32) as usize
+    }
+
+    /// The pages whose heads are in the same stretch.
+    fn pages_in(&self, wanted: u64) -> Range<usize> {
+        let stretch = self.of(wanted);
+        self.starts[stretch] as usize..self.starts[stretch + 1] as usize
+    }
+
+    /// The last page whose head is below `wanted`, and its bounds, if it is among the first
+    /// few of the stretch or the one before them, and the next one's head is not equal: for then
+    /// the separators decide. Counted without a branch that depends on the key.
+    #[inline(always)]
+    fn near(&self, wanted: u64) -> Option<(usize, Bounds)> {
+        let from = *self.starts.get(self.of(wanted))? as usize;
+        let around: &[u64; FEW + 1] = self.heads.get(from.checked_sub(1)?..)?.first_chunk()?;
+        let below = around[1..FEW].iter().filter(|&&head| head < wanted).count();
+        let (low, high) = (around[below], around[below + 1]);
+        (wanted < high).then_some((from - 1 + below, Bounds { low, high }))
+    }
+
+    fn bounds(&self, page: usize) -> Bounds {
+        Bounds { low: self.heads[page], high: self.heads[page + 1] }
+    }
+}
+
+/// The heads between which those of a page's keys lie.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    low: u64,
+    high: u64,
+}
+
+impl Bounds {
+    /// Which of `parts` equal parts between the bounds a head is in. Cut to 20 bits, so that
+    /// a short division is enough.
+    #[inline]
+    pub(super) fn part(&self, head: u64, parts: u32) -> usize {
+        let range = self.high.saturating_sub(self.low);
+        let shift = 44u32.saturating_sub(range.leading_zeros());
+        let distance = (head.saturating_sub(self.low).min(range) >> shift) as u32;
+        (distance * parts / ((range >> shift) as u32 + 1)) as usize
+    }
+
+    /// Bytes that all heads between the bounds start with.
+    pub(super) fn shared(&self) -> usize {
+        (self.low ^ self.high).leading_zeros() as usize / 8
     }
 }
 
@@ -69,12 +131,11 @@ impl Index {
         let units = heads.end..heads.end + (pages + 1) * 4;
         let ends = units.end..units.end + pages * 8;
         let separators = ends.end..trailer.filter_at as usize;
-        let (common, spread) = (Vec::new(), Spread::default());
-        let mut index =
-            Self { pages, heads, units, ends, separators, common, uniform: false, spread };
+        let all = file[heads.clone()].as_chunks().0.iter().copied().map(u64::from_le_bytes);
+        let stretches = Stretches::new(all.collect());
+        let (common, uniform) = (Vec::new(), false);
+        let mut index = Self { pages, units, ends, separators, common, uniform, stretches };
         if pages > 1 {
-            let head_of = |page: usize| u64_at(&file[index.heads.clone()], page * 8);
-            index.spread = Spread::new(head_of(1), head_of(pages - 1), trailer.pages - 1);
             let (first, last) = (index.separator(file, 1), index.separator(file, pages - 1));
             index.common = first[..shared_prefix(first, last)].to_vec();
         }
@@ -101,53 +162,75 @@ impl Index {
         (u32_at(units, page * 4), u32_at(units, next * 4))
     }
 
-    /// The page in which the key is, if anywhere, and a guess at which byte of it.
+    /// Length of what all separators start with.
+    pub(super) fn common(&self) -> usize {
+        self.common.len()
+    }
+
+    /// The head of a key: the eight bytes after what all separators share, as a number. It
+    /// never falls as keys rise, whatever they start with.
     #[inline]
-    pub(super) fn locate(&self, file: &[u8], key: &[u8]) -> Option<(usize, usize)> {
-        if self.pages <= 1 {
-            return (self.pages == 1).then_some((0, UNIT / 2));
+    pub(super) fn head(&self, key: &[u8]) -> u64 {
+        if self.common.is_empty() {
+            return head(key);
         }
         match key.strip_prefix(&self.common[..]) {
-            Some(rest) => Some(self.search(file, key, head(rest))),
-            None if key < &self.common[..] => Some((0, UNIT / 2)),
-            None => Some((self.pages - 1, UNIT / 2)),
+            Some(rest) => head(rest),
+            None if key < &self.common[..] => 0,
+            None => u64::MAX,
         }
     }
 
-    #[inline]
-    fn search(&self, file: &[u8], key: &[u8], wanted: u64) -> (usize, usize) {
-        let heads = file[self.heads.clone()].as_chunks().0;
-        let head_of = |page: usize| u64::from_le_bytes(heads[page]);
-        let count = self.pages - 1;
-        let guess = 1 + self.spread.guess(wanted);
-        let page = near(heads, wanted, guess).unwrap_or_else(|| {
-            self.gallop(guess, |page| match head_of(page).cmp(&wanted) {
+    /// The head of a key that lies between the bounds of a page: so it starts with what all
+    /// separators share.
+    pub(super) fn head_inside(&self, prefix: &[u8], rest: &[u8]) -> u64 {
+        match prefix.get(self.common.len()..) {
+            Some(more) if more.len() < 8 => head(more) | head(rest) >> (8 * more.len()),
+            Some(more) => head(more),
+            None => head(rest.get(self.common.len() - prefix.len()..).unwrap_or_default()),
+        }
+    }
+
+    /// The bounds of a page; none for the first and the last, which have one only.
+    pub(super) fn bounds(&self, page: usize) -> Option<Bounds> {
+        (0 < page && page + 1 < self.pages).then(|| self.stretches.bounds(page))
+    }
+
+    /// The page in which a key with this head is, if anywhere, and its bounds; `None` if that
+    /// takes a closer look.
+    #[inline(always)]
+    pub(super) fn near(&self, wanted: u64) -> Option<(usize, Bounds)> {
+        self.stretches.near(wanted)
+    }
+
+    /// The page in which a key is, if anywhere.
+    pub(super) fn page_of(&self, file: &[u8], key: &[u8]) -> Option<usize> {
+        let wanted = self.head(key);
+        if self.pages <= 1 {
+            return (self.pages == 1).then_some(0);
+        }
+        if let Some((page, _)) = self.near(wanted) {
+            return Some(page);
+        }
+        Some(self.halve(self.stretches.pages_in(wanted), |page| {
+            match self.stretches.heads[page].cmp(&wanted) {
                 Ordering::Less => false,
                 Ordering::Greater => true,
                 Ordering::Equal => self.separator(file, page) > key,
-            })
-        });
-        if page == 0 || page == count {
-            return (page, UNIT / 2);
-        }
-        (page, byte_between(head_of(page), wanted, head_of(page + 1)))
+            }
+        }))
     }
 
-    /// The last page that is not past the key: gallops from the guess until the place is
-    /// enclosed, then halves.
-    fn gallop(&self, guess: usize, is_past: impl Fn(usize) -> bool) -> usize {
-        let (mut low, mut high) = (1, self.pages);
-        let (mut at, mut stride) = (guess, 1);
+    /// The last page that is not past the key; those before the range are not, those after it are.
+    fn halve(&self, range: Range<usize>, is_past: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (range.start, range.end.min(self.pages));
         while low < high {
-            if is_past(at) {
-                high = at;
-                at = if low > 1 { low + (high - low) / 2 } else { at.saturating_sub(stride) };
+            let middle = low + (high - low) / 2;
+            if is_past(middle) {
+                high = middle;
             } else {
-                low = at + 1;
-                at = if high < self.pages { low + (high - low) / 2 } else { at + stride };
+                low = middle + 1;
             }
-            stride *= 2;
-            at = at.clamp(low, high.saturating_sub(1).max(low));
         }
         low - 1
     }
@@ -160,28 +243,8 @@ impl Index {
     }
 }
 
-/// The last page whose head is below `wanted`, if the next one's is above: where heads are
-/// equal the separators decide. Looks at the few around the guess only.
-#[inline]
-fn near(heads: &[[u8; 8]], wanted: u64, guess: usize) -> Option<usize> {
-    let head_of = |page: usize| u64::from_le_bytes(heads[page]);
-    let last_start = heads.len().checked_sub(NEAR + 1)?;
-    let from = guess.saturating_sub(NEAR / 2).clamp(1, last_start.max(1));
-    let window: &[[u8; 8]; NEAR] = heads.get(from..)?.first_chunk()?;
-    let next = from + below(wanted, |i| u64::from_le_bytes(window[i]));
-    let is_between = next < heads.len() && head_of(next - 1) < wanted && wanted < head_of(next);
-    is_between.then(|| next - 1)
-}
-
-/// The byte of a page at which a record with head `at` is, if the page goes from `low` to
-/// `high` evenly. Cut to 20 bits, so that a short division is enough.
-#[inline]
-fn byte_between(low: u64, at: u64, high: u64) -> usize {
-    let range = high.saturating_sub(low);
-    let shift = 44u32.saturating_sub(range.leading_zeros());
-    let distance = (at.saturating_sub(low).min(range) >> shift) as u32;
-    (distance * UNIT as u32 / ((range >> shift) as u32 + 1)) as usize
-}
+/// Heads that are looked at together.
+const FEW: usize = 4;
 
 /// Collects the index of a file that is being written.
 #[derive(Debug, Default)]
@@ -248,26 +311,43 @@ mod tests {
 
     proptest! {
         #[test]
-        fn guesses_are_in_bounds_and_rise(
-            ends in any::<[u64; 2]>(), count in 1u32.., heads in any::<[u64; 2]>(),
+        fn stretches_lead_to_the_page(
+            mut heads in prop::collection::vec(any::<u64>(), 2..200), even in any::<bool>(),
+            asked in prop::collection::vec(any::<u64>(), 20),
         ) {
-            let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            if !even {
+                heads.iter_mut().for_each(|head| *head >>= *head % 60);
+            }
+            heads.sort_unstable();
+            let stretches = Stretches::new(heads.clone());
+            for wanted in asked.iter().chain(&heads) {
+                let pages = stretches.pages_in(*wanted);
+                prop_assert!(pages.start >= 1 && pages.end <= heads.len());
+                let next = 1 + heads[1..].partition_point(|head| head < wanted);
+                prop_assert!((pages.start..=pages.end).contains(&next));
+                if let Some((page, bounds)) = stretches.near(*wanted) {
+                    prop_assert_eq!(page, next - 1);
+                    prop_assert!(page == 0 || bounds.low < *wanted);
+                    prop_assert!(*wanted < bounds.high);
+                }
+            }
+        }
+
+        #[test]
+        fn parts_are_in_bounds_and_rise(ends in any::<[u64; 2]>(), heads in any::<[u64; 2]>()) {
+            let bounds = Bounds { low: ends[0].min(ends[1]), high: ends[0].max(ends[1]) };
             let (a, b) = (heads[0].min(heads[1]), heads[0].max(heads[1]));
-            let spread = Spread::new(low, high, count);
-            prop_assert!(spread.guess(a) <= spread.guess(b));
-            prop_assert!(spread.guess(b) < count as usize);
-            prop_assert!(byte_between(low, a, high) <= byte_between(low, b, high));
-            prop_assert!(byte_between(low, b, high) < UNIT);
+            prop_assert!(bounds.part(a, 31) <= bounds.part(b, 31));
+            prop_assert!(bounds.part(b, 31) < 31);
         }
     }
 
     #[test]
-    fn heads_spread_evenly_are_guessed_right() {
-        let spread = Spread::new(0, u64::MAX, 1000);
-        for i in 0..1000 {
-            let guess = spread.guess(u64::MAX / 1000 * i + u64::MAX / 2000);
-            assert_eq!(guess, i as usize);
+    fn heads_spread_evenly_have_a_stretch_each() {
+        let stretches = Stretches::new((0..1000).map(|i| u64::MAX / 1000 * i).collect());
+        for page in 1..1000 {
+            let near = stretches.near(u64::MAX / 1000 * page + 5);
+            assert_eq!(near.map(|(found, _)| found), Some(page as usize));
         }
-        assert_eq!(byte_between(1000, 2000, 3000), 2046);
     }
 }

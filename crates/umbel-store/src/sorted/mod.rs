@@ -3,30 +3,35 @@
 //!
 //! Head, index, filter and trailer are checked when it is opened; each page when it is
 //! first read, and then not again while it is open. So a lookup gives the right answer or
-//! an error, and a warm one pays for no checksum.
+//! an error, and a warm one pays for no checksum: it goes from the index straight to the
+//! few records that can be the one.
 //!
 //! In a sorted differential file the first byte of a value says whether the record is an
 //! insert, a change or a delete; a master has only keys that are there.
 //!
-//! Not here: how such a file is written (`writer`), where in it a key must be (`index`).
+//! Not here: how such a file is written (`writer`), in which page a key must be (`index`), and
+//! where in that page (`places`).
 
 mod cursor;
 mod index;
+mod places;
+mod rows;
 mod writer;
 
 pub(crate) use cursor::SortedCursor;
 pub(crate) use writer::{Origin, Plan, SortedWriter};
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use umbel::{KeyHash, KeyHasher};
 
 use crate::error::{Error, Result};
-use crate::format::page::{self, Page, UNIT};
+use crate::format::Malformed;
+use crate::format::page::{self, Page, UNIT, first_row};
 use crate::format::trailer::{FileFilter, Head, TRAILER, Trailer};
 use crate::storage::{Contents, Storage};
 use index::Index;
+use places::Places;
 
 /// What a file of sorted pages is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +50,10 @@ pub(crate) struct Sorted {
     trailer: Trailer,
     filter: Range<usize>,
     index: Index,
-    /// A bit for each page whose checksum was found right.
-    sound: Vec<AtomicU64>,
+    /// What is remembered of each page.
+    places: Vec<Places>,
+    /// Length of a key and of a value, if all records of the first page are alike.
+    alike: Option<(usize, usize)>,
 }
 
 impl Sorted {
@@ -59,7 +66,7 @@ impl Sorted {
         role: Role,
     ) -> Result<Self> {
         let contents = storage.map(&name).map_err(Error::io("read", &name))?;
-        let in_file = |error: crate::format::Malformed| error.in_file(&name, 0);
+        let in_file = |error: Malformed| error.in_file(&name, 0);
         let trailer = Trailer::decode(&contents).map_err(in_file)?;
         let head = Head::decode(&contents).map_err(in_file)?;
         if (head.number, trailer.number, head.store) != (number, number, store) {
@@ -76,10 +83,12 @@ impl Sorted {
             return Err(Error::corrupt(&name, filter_at, "the filter's checksum is wrong"));
         }
         let index = Index::new(&contents, &trailer).map_err(in_file)?;
-        let words = (trailer.pages as usize).div_ceil(64);
-        let sound = std::iter::repeat_with(|| AtomicU64::new(0)).take(words).collect();
+        let places = std::iter::repeat_with(Places::default).take(trailer.pages as usize).collect();
         let filter = filter_at..contents.len() - TRAILER;
-        Ok(Self { name, contents, trailer, filter, index, sound })
+        // Not checked yet: a wrong answer makes lookups slower, not wrong.
+        let first = contents.get(UNIT..2 * UNIT).and_then(|bytes| Page::new(bytes).ok());
+        let alike = first.and_then(|page| page.alike());
+        Ok(Self { name, contents, trailer, filter, index, places, alike })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -104,46 +113,65 @@ impl Sorted {
         self.trailer.filter.may_contain(&self.contents[self.filter.clone()], hash)
     }
 
-    /// The stored value of a key, without asking the filter.
+    /// The stored value of a key, without asking the filter. Out of line, so that lookups which
+    /// the filter ends stay short.
     #[inline(never)]
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<&[u8]>> {
-        let Some((number, guess)) = self.index.locate(&self.contents, key) else {
-            return Ok(None);
-        };
-        let page = self.page(number, guess)?;
-        page.find(key, guess).map_err(|error| error.in_file(&self.name, self.page_offset(number)))
+        match self.find_in_rows(key) {
+            Some(found) => Ok(found),
+            None => self.find_anywhere(key),
+        }
+    }
+
+    /// In a page that was checked and whose records are as long as all others, without
+    /// looking at its start; `None` if it is another.
+    #[inline(always)]
+    fn find_in_rows(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        let (key_len, value_len) = self.alike.filter(|(key_len, _)| *key_len == key.len())?;
+        let head = self.index.head(key);
+        let (number, bounds) = self.index.near(head)?;
+        let (prefix, among) = self.places.get(number)?.rows(bounds, head)?;
+        let len = key_len - prefix + value_len;
+        let file = &self.contents[..];
+        let page = self.index.units(file, number).0 as usize * UNIT + first_row(prefix);
+        let rows = file.get(page + among.start * len..page + among.end * len)?;
+        rows::find(rows, len, key.get(prefix..)?)
+    }
+
+    #[inline(never)]
+    fn find_anywhere(&self, key: &[u8]) -> Result<Option<&[u8]>> {
+        let Some(number) = self.page_of(key) else { return Ok(None) };
+        let page = self.page(number)?;
+        let among = self.places[number].among(self.index.bounds(number), self.index.head(key));
+        let found = page.find(key, among);
+        found.map_err(|error| error.in_file(&self.name, self.page_offset(number)))
     }
 
     /// The page in which the key is, if anywhere.
     pub(crate) fn page_of(&self, key: &[u8]) -> Option<usize> {
-        self.index.locate(&self.contents, key).map(|(number, _)| number)
+        self.index.page_of(&self.contents, key)
     }
 
-    /// Page `number`, checked. `guess` is the byte at which the caller will look first.
+    /// Page `number`, checked.
     #[inline]
-    pub(crate) fn page(&self, number: usize, guess: usize) -> Result<Page<'_>> {
+    pub(crate) fn page(&self, number: usize) -> Result<Page<'_>> {
         let (from, to) = self.index.units(&self.contents, number);
-        let bytes = self.contents.get(from as usize * UNIT..to as usize * UNIT);
+        let offset = from as usize * UNIT;
+        let bytes = self.contents.get(offset..to as usize * UNIT);
         let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
-            return Err(Error::corrupt(&self.name, from as usize * UNIT, "a page is missing"));
+            return Err(Error::corrupt(&self.name, offset, "a page is missing"));
         };
-        touch(bytes, guess);
-        self.check(number, bytes, from)?;
-        Page::new(bytes).map_err(|error| error.in_file(&self.name, from as usize * UNIT))
-    }
-
-    #[inline]
-    fn check(&self, number: usize, bytes: &[u8], place: u32) -> Result<()> {
-        let (word, bit) = (&self.sound[number / 64], 1 << (number % 64));
-        if word.load(Ordering::Relaxed) & bit != 0 {
-            return Ok(());
+        let in_page = |error: Malformed| error.in_file(&self.name, offset);
+        if !self.places[number].is_sound() {
+            if !page::is_sound(bytes, self.trailer.number, from) {
+                return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
+            }
+            let bounds = self.index.bounds(number);
+            let page = Page::new(bytes).map_err(in_page)?;
+            let learnt = self.places[number].learn(&page, &self.index, bounds, self.alike);
+            learnt.map_err(in_page)?;
         }
-        if !page::is_sound(bytes, self.trailer.number, place) {
-            let offset = place as usize * UNIT;
-            return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
-        }
-        word.fetch_or(bit, Ordering::Relaxed);
-        Ok(())
+        Page::new(bytes).map_err(in_page)
     }
 
     fn page_offset(&self, number: usize) -> usize {
@@ -161,7 +189,7 @@ impl Sorted {
             if !page::is_sound(bytes, self.trailer.number, from) {
                 return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
             }
-            let in_page = |error: crate::format::Malformed| error.in_file(&self.name, offset);
+            let in_page = |error: Malformed| error.in_file(&self.name, offset);
             let page = Page::new(bytes).map_err(in_page)?;
             for i in 0..page.len() {
                 let (rest, _) = page.record(i).map_err(in_page)?;
@@ -186,23 +214,6 @@ impl Sorted {
     /// Reads every page once, so that what was written is known to be readable, and the
     /// first readers after a switch find it in memory and checked.
     pub(crate) fn warm(&self) -> Result<()> {
-        (0..self.pages()).try_for_each(|number| self.page(number, 0).map(drop))
+        (0..self.pages()).try_for_each(|number| self.page(number).map(drop))
     }
 }
-
-/// Starts loading the memory around a guess, all of it at once, while the page's head is
-/// still on its way: the record is seldom more than a few lines off.
-#[inline]
-fn touch(page: &[u8], guess: usize) {
-    let from = guess.saturating_sub(AROUND / 2).min(UNIT - AROUND);
-    let Some(around) = page.get(from..).and_then(|rest| rest.first_chunk::<AROUND>()) else {
-        return;
-    };
-    let lines = (0..AROUND).step_by(LINE).fold(0, |all, at| all ^ around[at]);
-    std::hint::black_box(lines);
-}
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
-/// Bytes that are loaded around a guess.
-const AROUND: usize = 9 * LINE;

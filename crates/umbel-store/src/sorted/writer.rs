@@ -45,7 +45,6 @@ pub(crate) struct SortedWriter {
     file: Box<dyn StorageFile>,
     out: Vec<u8>,
     page: PageBuilder,
-    page_last: Vec<u8>,
     index: IndexBuilder,
     filter: FilterBuilder,
     unit: u32,
@@ -73,9 +72,8 @@ impl SortedWriter {
             plan,
             name,
             file,
-            out: Vec::with_capacity(BUFFER + 2 * UNIT),
+            out: Vec::with_capacity(PIECE + 2 * UNIT),
             page: PageBuilder::default(),
-            page_last: Vec::new(),
             index: IndexBuilder::default(),
             unit: 1,
             totals: Totals::default(),
@@ -108,17 +106,16 @@ impl SortedWriter {
             return None;
         }
         let page = Page::new(page_bytes).ok()?;
-        let mut first = None;
+        let (mut first, mut last) = (None, Vec::new());
         for i in 0..page.len() {
             let (rest, value) = page.record(i).ok()?;
             let key = [page.prefix(), rest].concat();
             let kind =
                 if self.plan.kinds { Kind::from_code(*value.first()?)? } else { Kind::Insert };
             self.count(&key, kind);
-            self.page_last = key.clone();
+            last.clone_from(&key);
             first.get_or_insert(key);
         }
-        let last = std::mem::take(&mut self.page_last);
         self.index.page(self.unit, &first?, &last);
         self.unit += units as u32;
         Some(())
@@ -142,19 +139,17 @@ impl SortedWriter {
     /// Takes the next record: `key` is above all before it. In a sorted differential file
     /// `value` starts with the kind.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], kind: Kind) -> Result<()> {
-        debug_assert!(self.page.is_empty() || key > &self.page_last[..], "keys must rise");
+        debug_assert!(self.page.is_empty() || key > self.page.last_key(), "keys must rise");
         if !self.page.is_empty() && !self.page.has_room(key, value) {
             self.finish_page()?;
         }
         self.page.push(key, value);
-        self.page_last.clear();
-        self.page_last.extend_from_slice(key);
         self.count(key, kind);
         Ok(())
     }
 
     fn finish_page(&mut self) -> Result<()> {
-        self.index.page(self.unit, self.page.first_key(), &self.page_last);
+        self.index.page(self.unit, self.page.first_key(), self.page.last_key());
         let before = self.out.len();
         self.page.finish(self.plan.head.number, self.unit, &mut self.out);
         let units = (self.out.len() - before) / UNIT;
@@ -162,7 +157,17 @@ impl SortedWriter {
             .unit
             .checked_add(units as u32)
             .ok_or_else(|| Error::corrupt(&self.name, 0, "the file would be longer than 16 TiB"))?;
-        if self.out.len() >= BUFFER { self.flush() } else { Ok(()) }
+        if self.out.len() >= PIECE { self.write_pieces() } else { Ok(()) }
+    }
+
+    /// Writes what fills whole pieces of the file, so that the system can keep and map each
+    /// as one huge page: lookups then wait less for addresses.
+    fn write_pieces(&mut self) -> Result<()> {
+        let end = self.unit as usize * UNIT;
+        let whole = (end / PIECE * PIECE).saturating_sub(end - self.out.len());
+        self.file.append(&self.out[..whole]).map_err(Error::io("write", &self.name))?;
+        self.out.drain(..whole);
+        Ok(())
     }
 
     /// Hands the whole pages so far to the system, so that a stopped merge finds them.
@@ -209,5 +214,5 @@ impl SortedWriter {
     }
 }
 
-/// How much is written at once.
-const BUFFER: usize = 1 << 20;
+/// How much is written at once: what a huge page of memory holds, on most processors.
+const PIECE: usize = 2 << 20;
