@@ -1,12 +1,12 @@
 //! Each store behind the same few calls, set up the way its manual recommends for this work.
 //!
 //! What each does when it is asked for many keys: ours reads in one snapshot, LMDB, redb and
-//! SQLite in one read transaction, fjall and RocksDB as they are. Nobody copies a value:
-//! ours, LMDB, redb and RocksDB lend it where it lies, fjall shares it, SQLite stops at the row.
+//! `SQLite` in one read transaction, fjall and `RocksDB` as they are. Nobody copies a value:
+//! ours, LMDB, redb and `RocksDB` lend it where it lies, fjall shares it, `SQLite` stops at the row.
 //!
 //! What each does when it is loaded: a thousand records a batch, in no order of keys, each batch
 //! one transaction or atomic write that is not synced; then one synced write, and whatever it
-//! has to bring itself to rest (ours integrates, fjall and RocksDB compact). Nobody is told
+//! has to bring itself to rest (ours integrates, fjall and `RocksDB` compact). Nobody is told
 //! that a bulk load is under way, or given keys in order.
 
 use std::path::Path;

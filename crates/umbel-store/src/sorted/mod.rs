@@ -83,7 +83,7 @@ impl Sorted {
             return Err(Error::corrupt(&name, filter_at, "the filter's checksum is wrong"));
         }
         let index = Index::new(&contents, &trailer).map_err(in_file)?;
-        let places = std::iter::repeat_with(Places::default).take(trailer.pages as usize).collect();
+        let places = std::iter::repeat_with(Places::new).take(trailer.pages as usize).collect();
         let filter = filter_at..contents.len() - TRAILER;
         // Not checked yet: a wrong answer makes lookups slower, not wrong.
         let first = contents.get(UNIT..2 * UNIT).and_then(|bytes| Page::new(bytes).ok());

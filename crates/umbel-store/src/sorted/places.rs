@@ -15,8 +15,8 @@ use crate::format::Malformed;
 use crate::format::page::Page;
 
 /// What is remembered of one page.
-#[derive(Debug, Default)]
-#[repr(align(32))]
+#[derive(Debug)]
+#[repr(align(64))]
 pub(super) struct Places {
     /// Records before each part, and all of them.
     before: [AtomicU8; PARTS as usize + 1],
@@ -24,6 +24,12 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// Of a page that was not read yet.
+    pub(super) fn new() -> Self {
+        let before = std::array::from_fn(|_| AtomicU8::new(0));
+        Self { before, known: AtomicU8::new(NOTHING) }
+    }
+
     /// Whether the page was read and is sound.
     pub(super) fn is_sound(&self) -> bool {
         self.known.load(Ordering::Acquire) != NOTHING
@@ -90,7 +96,7 @@ impl Places {
 }
 
 /// Into how many parts a page's bounds are cut.
-const PARTS: u32 = 30;
+const PARTS: u32 = 62;
 // How much is known: nothing; that the page is sound; its places too; or also that its
 // records are as long as all others, without a prefix of so many bytes.
 const NOTHING: u8 = 0;
