@@ -410,12 +410,15 @@ fn the_filter_spares_reads_of_an_index_on_disk() {
     assert!(with < without / 5.0);
 }
 
+/// Gives each number a key.
+type Spread<'a> = &'a dyn Fn(u64) -> Vec<u8>;
+
 /// Keys of one length that are spread in different ways, in a master of many pages: a
 /// lookup goes straight to a few records, and must never miss one or take another for it.
 #[test]
 fn every_key_is_found_however_keys_are_spread() {
     let mixed = |i: u64| (i + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    let spreads: [(&str, &dyn Fn(u64) -> Vec<u8>); 6] = [
+    let spreads: [(&str, Spread<'_>); 6] = [
         ("even", &|i| [mixed(i).to_be_bytes(), mixed(i ^ 77).to_be_bytes()].concat()),
         ("in turn", &|i| [[3; 8], i.to_be_bytes()].concat()),
         ("in clusters", &|i| [[(mixed(i) >> 61) as u8; 8], mixed(i).to_be_bytes()].concat()),

@@ -2,7 +2,7 @@
 //!
 //! The heads between a page's bounds are cut into equal parts, and for each part is noted how
 //! many records come before it. So a lookup knows the few records that can be the one
-//! before it has seen anything of the page, and waits for memory once. It takes 32 bytes of
+//! before it has seen anything of the page, and waits for memory once. It takes 64 bytes of
 //! memory a page and nothing on disk.
 //!
 //! Always true: what is noted of a page whose checksum was right bounds every key's place.
