@@ -262,15 +262,18 @@ impl<R: Rows> Group<R> {
         let (rows, ahead) = (self.rows::<W>(), self.ahead());
         let mut bitmaps = [[0; W]; BATCH];
         for hash in hashes.iter().take(ahead) {
-            prefetch_rows(rows, self.positions(*hash));
+            self.positions(*hash).for_each(|row| prefetch_row(rows, row));
         }
         let mut later = hashes.iter().skip(ahead);
         for batch in hashes.chunks(BATCH) {
             for (hash, bitmap) in batch.iter().zip(&mut bitmaps) {
-                if let Some(later) = later.next() {
-                    prefetch_rows(rows, self.positions(*later));
-                }
-                *bitmap = and(rows, self.positions(*hash));
+                // One row asked for, one row read: in turns they keep the memory busiest.
+                let later = self.positions(*later.next().unwrap_or(hash));
+                let wanted = self.positions(*hash).zip(later).map(|(row, later)| {
+                    prefetch_row(rows, later);
+                    row
+                });
+                *bitmap = and(rows, wanted);
             }
             for bitmap in &bitmaps[..batch.len()] {
                 take.take(bitmap);
@@ -315,22 +318,20 @@ impl<R: Rows> Group<R> {
 /// What is in all of these rows. With their width known at compile time, the loop over words
 /// becomes vector code.
 #[inline(always)]
-fn and<const W: usize>(rows: &[[u64; W]], positions: Positions) -> [u64; W] {
+fn and<const W: usize>(rows: &[[u64; W]], wanted: impl Iterator<Item = u64>) -> [u64; W] {
     let mut claims = [u64::MAX; W];
-    for position in positions {
-        let row = &rows[position as usize];
+    for row in wanted {
+        let row = &rows[row as usize];
         claims.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
     }
     claims
 }
 
-/// Asks for rows ahead of their use.
+/// Asks for a row ahead of its use.
 #[inline(always)]
-fn prefetch_rows<const W: usize>(rows: &[[u64; W]], positions: Positions) {
-    for position in positions {
-        if let Some(row) = rows.get(position as usize) {
-            (0..W).step_by(8).for_each(|word| prefetch(row, word));
-        }
+fn prefetch_row<const W: usize>(rows: &[[u64; W]], row: u64) {
+    if let Some(row) = rows.get(row as usize) {
+        (0..W).step_by(8).for_each(|word| prefetch(row, word));
     }
 }
 
