@@ -44,6 +44,7 @@ pub mod model;
 pub mod params;
 mod prefetch;
 pub mod prefix;
+mod processor;
 pub mod replica;
 pub mod route;
 pub mod scheme;

@@ -1,5 +1,5 @@
-//! Asks the processor for memory ahead of its use: one of the crate's two pieces of `unsafe`
-//! (the other is `prefix::simd`).
+//! Asks the processor for memory ahead of its use: one of the crate's three pieces of `unsafe`
+//! (the others are `processor` and `prefix::simd`).
 //!
 //! A batch of lookups in a filter larger than the cache waits for memory most of the time;
 //! asking for the lines of the next keys while testing this one overlaps the waits

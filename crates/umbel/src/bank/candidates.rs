@@ -40,32 +40,38 @@ impl Candidates {
 
     /// Appends the ids of the columns that claim the key, ascending.
     pub fn extend_ids(&self, ids: &mut Vec<ColumnId>) {
-        let mut emitter = Emitter::new(ids);
-        let mut start = 0;
+        let end = self.emit(ids, ids.len());
+        ids.truncate(end);
+    }
+
+    /// Writes the ids to `ids[end..]`, ascending; returns where they end.
+    #[inline(always)]
+    pub(super) fn emit(&self, ids: &mut Vec<ColumnId>, mut end: usize) -> usize {
+        let mut words = self.words.as_slice();
         for (group, stride) in &self.groups {
-            emitter.emit(ColumnId::new(*group, 0), &self.words[start..start + stride]);
-            start += stride;
+            let (bitmap, rest) = words.split_at(*stride);
+            end = emit(ids, end, ColumnId::new(*group, 0), bitmap);
+            words = rest;
         }
-        emitter.finish();
+        end
     }
 }
 
 /// The columns that claim each key of a batch, as ids.
 #[derive(Debug, Clone, Default)]
 pub struct BatchCandidates {
+    /// What the keys asked for take, and beyond it what may have been written ahead or left
+    /// behind: to fill it anew for every batch would cost more than to ask.
     pub(super) ids: Vec<ColumnId>,
+    /// Where the ids of each key end.
     pub(super) ends: Vec<usize>,
-    /// Bitmaps of the keys under way.
-    pub(super) bitmaps: Vec<u64>,
-    /// Rows of the keys that come next.
-    pub(super) rows: Vec<u64>,
 }
 
 impl BatchCandidates {
     /// An empty buffer.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ids: Vec::new(), ends: Vec::new(), bitmaps: Vec::new(), rows: Vec::new() }
+        Self { ids: Vec::new(), ends: Vec::new() }
     }
 
     /// Number of keys asked for.
@@ -96,46 +102,31 @@ impl BatchCandidates {
     }
 }
 
-/// A list of ids that is written ahead of its end: room is made once for many.
-#[derive(Debug)]
-pub(super) struct Emitter<'a> {
-    ids: &'a mut Vec<ColumnId>,
-    end: usize,
-}
-
-impl<'a> Emitter<'a> {
-    /// Appends to `ids`, which [`Self::finish`] makes true again.
-    pub(super) const fn new(ids: &'a mut Vec<ColumnId>) -> Self {
-        let end = ids.len();
-        Self { ids, end }
+/// Writes the ids of the ones of a bitmap to `ids[end..]`, which is made long enough; returns
+/// where they end.
+///
+/// Of each word the first two ids are written whether they exist or not, and in long rows words
+/// without a candidate are passed over by a mask of the others: both trade a branch that is
+/// mispredicted half the time for a little work.
+#[inline(always)]
+pub(super) fn emit(
+    ids: &mut Vec<ColumnId>,
+    mut end: usize,
+    first: ColumnId,
+    bitmap: &[u64],
+) -> usize {
+    let room = end + bitmap.len() * 64 + 2;
+    if ids.len() < room {
+        ids.resize(room.next_power_of_two(), first);
     }
-
-    /// Appends the ids of the ones of a bitmap; returns the new length.
-    ///
-    /// Of each word the first two ids are written whether they exist or not, and in long
-    /// rows words without a candidate are passed over by a mask of the others: both trade a
-    /// branch that is mispredicted half the time for a little work.
-    #[inline]
-    pub(super) fn emit(&mut self, first: ColumnId, bitmap: &[u64]) -> usize {
-        let room = self.end + bitmap.len() * 64 + 2;
-        if self.ids.len() < room {
-            self.ids.resize(room.next_power_of_two(), first);
+    let ids = ids.as_mut_slice();
+    if bitmap.len() <= 4 {
+        for (index, word) in bitmap.iter().enumerate() {
+            end = emit_word(ids, end, first.plus(index * 64), *word);
         }
-        if bitmap.len() <= 4 {
-            for (index, word) in bitmap.iter().enumerate() {
-                self.emit_word(first.plus(index * 64), *word);
-            }
-        } else {
-            for (block, words) in bitmap.chunks(64).enumerate() {
-                self.emit_words(first.plus(block * 64 * 64), words);
-            }
-        }
-        self.end
+        return end;
     }
-
-    /// Up to 64 words.
-    #[inline]
-    fn emit_words(&mut self, first: ColumnId, words: &[u64]) {
+    for (block, words) in bitmap.chunks(64).enumerate() {
         let mut some = 0u64;
         for (index, word) in words.iter().enumerate() {
             some |= u64::from(*word != 0) << index;
@@ -143,36 +134,23 @@ impl<'a> Emitter<'a> {
         while some != 0 {
             let index = some.trailing_zeros() as usize;
             some &= some - 1;
-            self.emit_word(first.plus(index * 64), words[index]);
+            end = emit_word(ids, end, first.plus((block * 64 + index) * 64), words[index]);
         }
     }
+    end
+}
 
-    /// Counting ones is slow on the oldest processors that we run on: what is left after
-    /// taking one, and after taking two, says as much.
-    #[inline]
-    fn emit_word(&mut self, first: ColumnId, word: u64) {
-        let second = word & word.wrapping_sub(1);
-        let mut rest = second & second.wrapping_sub(1);
-        let [one, two] = self.room();
-        *one = first.plus(word.trailing_zeros() as usize);
-        *two = first.plus(second.trailing_zeros() as usize);
-        self.end += usize::from(word != 0) + usize::from(second != 0);
-        while rest != 0 {
-            let [next, _] = self.room();
-            *next = first.plus(rest.trailing_zeros() as usize);
-            self.end += 1;
-            rest &= rest - 1;
-        }
+#[inline(always)]
+fn emit_word(ids: &mut [ColumnId], end: usize, first: ColumnId, word: u64) -> usize {
+    let room: &mut [ColumnId; 2] = ids[end..].first_chunk_mut().expect("room was made for all");
+    let second = word & word.wrapping_sub(1);
+    room[0] = first.plus(word.trailing_zeros() as usize);
+    room[1] = first.plus(second.trailing_zeros() as usize);
+    let (mut rest, mut place) = (second & second.wrapping_sub(1), end + 2);
+    while rest != 0 {
+        ids[place] = first.plus(rest.trailing_zeros() as usize);
+        place += 1;
+        rest &= rest - 1;
     }
-
-    /// The next two places.
-    #[inline]
-    fn room(&mut self) -> &mut [ColumnId; 2] {
-        self.ids[self.end..].first_chunk_mut().expect("room was made for all")
-    }
-
-    /// Cuts off what was written ahead.
-    pub(super) fn finish(self) {
-        self.ids.truncate(self.end);
-    }
+    end + word.count_ones() as usize
 }

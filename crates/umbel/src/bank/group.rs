@@ -18,9 +18,20 @@ use super::BankError;
 use super::rows::{Line, Rows};
 use super::transpose::transpose;
 use crate::bits::BitVector;
-use crate::key_hash::{Digest, KeyHash};
+use crate::key_hash::{KeyHash, Positions};
 use crate::params::Shape;
 use crate::prefetch::prefetch;
+use crate::processor::Avx2;
+
+/// What is done with the bitmap of each of many keys; `inline(always)`, as all that is compiled
+/// for the processor at hand.
+pub(super) trait Take {
+    /// Takes the next one.
+    fn take(&mut self, bitmap: &[u64]);
+}
+
+/// Keys a batch: their bitmaps stay in the first-level cache until they are taken.
+const BATCH: usize = 32;
 
 #[derive(Debug, Clone)]
 pub(super) struct Group<R> {
@@ -30,6 +41,7 @@ pub(super) struct Group<R> {
     rows: R,
     /// Which slots hold a column.
     used: Vec<bool>,
+    avx2: Option<Avx2>,
 }
 
 impl<R: Rows> Group<R> {
@@ -37,7 +49,7 @@ impl<R: Rows> Group<R> {
     pub(super) fn new(shape: Shape, columns: usize) -> Result<Self, BankError> {
         let stride = stride_for(columns);
         let rows = allocate(&shape, stride)?;
-        Ok(Self { shape, stride, rows, used: vec![false; stride * 64] })
+        Ok(Self { shape, stride, rows, used: vec![false; stride * 64], avx2: Avx2::detect() })
     }
 
     pub(super) const fn shape(&self) -> &Shape {
@@ -187,74 +199,139 @@ impl<R: Rows> Group<R> {
         }
     }
 
+    /// What the processor can do.
+    pub(super) const fn avx2(&self) -> Option<Avx2> {
+        self.avx2
+    }
+
+    /// Makes this group its own oracle.
+    #[cfg(test)]
+    pub(super) fn forget_simd(&mut self) {
+        self.avx2 = None;
+    }
+
+    /// How many keys ahead rows are asked for, as many lines for short rows as for long ones:
+    /// more would not find them there any longer.
+    #[inline(always)]
+    pub(super) const fn ahead(&self) -> usize {
+        if self.stride > 8 { 4 } else { 16 }
+    }
+
     /// Asks for the rows of a key ahead of their use.
-    #[inline]
+    #[inline(always)]
     pub(super) fn prefetch(&self, hash: KeyHash) {
-        self.digest(hash).positions(&self.shape).for_each(|row| self.prefetch_row(row));
-    }
-
-    /// Asks for the rows of a key ahead of their use and notes which they are, as many as the
-    /// shape has hashes.
-    #[inline]
-    pub(super) fn fetch(&self, hash: KeyHash, noted: &mut [u64]) {
-        for (noted, row) in noted.iter_mut().zip(self.digest(hash).positions(&self.shape)) {
-            *noted = row;
-            self.prefetch_row(row);
+        let words = words(&self.rows);
+        for position in self.positions(hash) {
+            let start = position as usize * self.stride;
+            (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
         }
-    }
-
-    #[inline]
-    fn prefetch_row(&self, row: u64) {
-        let (words, start) = (words(&self.rows), row as usize * self.stride);
-        (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
     }
 
     /// The columns that claim a key, as a bitmap of `stride` words.
-    #[inline]
+    #[inline(always)]
     pub(super) fn who(&self, hash: KeyHash, bitmap: &mut [u64]) {
-        self.and(self.digest(hash).positions(&self.shape), bitmap);
-    }
-
-    /// What is in all of these rows, as a bitmap of `stride` words.
-    #[inline]
-    pub(super) fn and(&self, rows: impl Iterator<Item = u64>, bitmap: &mut [u64]) {
         match self.stride {
-            1 => self.and_rows::<1>(rows, bitmap),
-            2 => self.and_rows::<2>(rows, bitmap),
-            4 => self.and_rows::<4>(rows, bitmap),
-            8 => self.and_rows::<8>(rows, bitmap),
-            16 => self.and_rows::<16>(rows, bitmap),
-            24 => self.and_rows::<24>(rows, bitmap),
-            32 => self.and_rows::<32>(rows, bitmap),
-            _ => self.and_lines(rows, bitmap),
+            1 => bitmap.copy_from_slice(&and(self.rows::<1>(), self.positions(hash))),
+            2 => bitmap.copy_from_slice(&and(self.rows::<2>(), self.positions(hash))),
+            4 => bitmap.copy_from_slice(&and(self.rows::<4>(), self.positions(hash))),
+            8 => bitmap.copy_from_slice(&and(self.rows::<8>(), self.positions(hash))),
+            16 => bitmap.copy_from_slice(&and(self.rows::<16>(), self.positions(hash))),
+            24 => bitmap.copy_from_slice(&and(self.rows::<24>(), self.positions(hash))),
+            32 => bitmap.copy_from_slice(&and(self.rows::<32>(), self.positions(hash))),
+            _ => self.and_lines(hash, bitmap),
         }
     }
 
-    #[inline]
-    const fn digest(&self, hash: KeyHash) -> Digest {
-        hash.digest(self.shape.digest_bits())
+    /// Gives `take` the bitmaps of many keys, in their order, with rows asked for ahead.
+    #[inline(always)]
+    pub(super) fn who_many(&self, hashes: &[KeyHash], take: impl Take) {
+        match self.stride {
+            1 => self.and_many::<1>(hashes, take),
+            2 => self.and_many::<2>(hashes, take),
+            4 => self.and_many::<4>(hashes, take),
+            8 => self.and_many::<8>(hashes, take),
+            16 => self.and_many::<16>(hashes, take),
+            24 => self.and_many::<24>(hashes, take),
+            32 => self.and_many::<32>(hashes, take),
+            _ => self.and_many_lines(hashes, take),
+        }
     }
 
-    /// With the row width known at compile time, the loop over words becomes vector code.
-    #[inline]
-    fn and_rows<const W: usize>(&self, wanted: impl Iterator<Item = u64>, bitmap: &mut [u64]) {
-        let (rows, _) = words(&self.rows).as_chunks::<W>();
-        let mut claims = [u64::MAX; W];
-        for position in wanted {
-            let row = &rows[position as usize];
-            claims.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
+    #[inline(always)]
+    fn and_many<const W: usize>(&self, hashes: &[KeyHash], mut take: impl Take) {
+        let (rows, ahead) = (self.rows::<W>(), self.ahead());
+        let mut bitmaps = [[0; W]; BATCH];
+        for hash in hashes.iter().take(ahead) {
+            self.positions(*hash).for_each(|row| prefetch_row(rows, row));
         }
-        bitmap.copy_from_slice(&claims);
+        let mut later = hashes.iter().skip(ahead);
+        for batch in hashes.chunks(BATCH) {
+            for (hash, bitmap) in batch.iter().zip(&mut bitmaps) {
+                // One row asked for, one row read: in turns they keep the memory busiest.
+                let later = self.positions(*later.next().unwrap_or(hash));
+                let wanted = self.positions(*hash).zip(later).map(|(row, later)| {
+                    prefetch_row(rows, later);
+                    row
+                });
+                *bitmap = and(rows, wanted);
+            }
+            for bitmap in &bitmaps[..batch.len()] {
+                take.take(bitmap);
+            }
+        }
+    }
+
+    fn and_many_lines(&self, hashes: &[KeyHash], mut take: impl Take) {
+        let mut bitmap = vec![0; self.stride];
+        for (index, hash) in hashes.iter().enumerate() {
+            if let Some(later) = hashes.get(index + self.ahead()) {
+                self.prefetch(*later);
+            }
+            self.and_lines(*hash, &mut bitmap);
+            take.take(&bitmap);
+        }
+    }
+
+    /// The rows, if they are `W` words wide.
+    #[inline(always)]
+    fn rows<const W: usize>(&self) -> &[[u64; W]] {
+        words(&self.rows).as_chunks().0
+    }
+
+    #[inline(always)]
+    const fn positions(&self, hash: KeyHash) -> Positions {
+        hash.digest(self.shape.digest_bits()).positions(&self.shape)
     }
 
     /// Any number of whole lines.
-    fn and_lines(&self, wanted: impl Iterator<Item = u64>, bitmap: &mut [u64]) {
+    #[inline(always)]
+    fn and_lines(&self, hash: KeyHash, bitmap: &mut [u64]) {
         let words = words(&self.rows);
         bitmap.fill(u64::MAX);
-        for position in wanted {
+        for position in self.positions(hash) {
             let row = &words[position as usize * self.stride..][..self.stride];
             bitmap.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
         }
+    }
+}
+
+/// What is in all of these rows. With their width known at compile time, the loop over words
+/// becomes vector code.
+#[inline(always)]
+fn and<const W: usize>(rows: &[[u64; W]], wanted: impl Iterator<Item = u64>) -> [u64; W] {
+    let mut claims = [u64::MAX; W];
+    for row in wanted {
+        let row = &rows[row as usize];
+        claims.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
+    }
+    claims
+}
+
+/// Asks for a row ahead of its use.
+#[inline(always)]
+fn prefetch_row<const W: usize>(rows: &[[u64; W]], row: u64) {
+    if let Some(row) = rows.get(row as usize) {
+        (0..W).step_by(8).for_each(|word| prefetch(row, word));
     }
 }
 

@@ -16,6 +16,7 @@
 //! locks (the host: readers share the bank, a writer takes it for a chunk at a time).
 //! Prior art: Flat-Bloofi (Crainiceanu and Lemire), COBS and BIGSI, `BitFunnel`.
 
+mod ask;
 mod candidates;
 mod group;
 mod rows;
@@ -28,7 +29,6 @@ pub use rows::{HeapRows, Line, Rows};
 
 use std::ops::Range;
 
-use candidates::Emitter;
 use group::{Group, group_bytes};
 
 use crate::bits::BitVector;
@@ -328,84 +328,6 @@ impl<R: Rows> Bank<R> {
         Ok(bits)
     }
 
-    /// Which columns claim a key, as a bitmap in the caller's buffer.
-    #[inline]
-    pub fn who(&self, hash: KeyHash, candidates: &mut Candidates) {
-        self.lay_out(candidates);
-        let mut bitmap = candidates.words.as_mut_slice();
-        for group in self.groups.iter().flatten() {
-            let (here, rest) = bitmap.split_at_mut(group.stride());
-            group.who(hash, here);
-            bitmap = rest;
-        }
-    }
-
-    /// Which columns claim each of many keys, as bitmaps: `each` is given the place of the
-    /// key and its bitmap. Rows are asked for a few keys ahead.
-    pub fn who_each(
-        &self,
-        hashes: &[KeyHash],
-        candidates: &mut Candidates,
-        mut each: impl FnMut(usize, &Candidates),
-    ) {
-        for (index, hash) in hashes.iter().enumerate() {
-            if let Some(later) = hashes.get(index + AHEAD) {
-                self.groups.iter().flatten().for_each(|group| group.prefetch(*later));
-            }
-            self.who(*hash, candidates);
-            each(index, candidates);
-        }
-    }
-
-    /// Which columns claim each of many keys, as ids in the caller's buffer.
-    ///
-    /// Rows are asked for a few keys ahead, and ids are emitted in a second pass over a
-    /// batch of bitmaps: emitted at once they cost more than the AND itself.
-    pub fn who_batch(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
-        candidates.ids.clear();
-        candidates.ends.clear();
-        match self.groups.iter().flatten().count() {
-            0 => candidates.ends.resize(hashes.len(), 0),
-            1 => self.who_batch_of_one_group(hashes, candidates),
-            _ => self.who_batch_of_many_groups(hashes, candidates),
-        }
-    }
-
-    fn who_batch_of_one_group(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
-        let mut groups = self.groups.iter().zip(0..);
-        let found = groups.find_map(|(group, number)| Some((group.as_ref()?, number)));
-        let (group, number) = found.expect("there is one group");
-        let (stride, first) = (group.stride(), ColumnId::new(number, 0));
-        let BatchCandidates { ids, ends, bitmaps, rows } = candidates;
-        bitmaps.resize(BATCH * stride, 0);
-        let mut emitter = Emitter::new(ids);
-        let (ahead, each) = (ahead(stride), group.shape().hashes() as usize);
-        rows.resize(ahead * each, 0);
-        for (hash, rows) in hashes.iter().zip(rows.chunks_exact_mut(each)) {
-            group.fetch(*hash, rows);
-        }
-        for (batch, start) in hashes.chunks(BATCH).zip((0..).step_by(BATCH)) {
-            let places = (start..).take(batch.len());
-            for (index, bitmap) in places.zip(bitmaps.chunks_exact_mut(stride)) {
-                let rows = &mut rows[index % ahead * each..][..each];
-                group.and(rows.iter().copied(), bitmap);
-                if let Some(later) = hashes.get(index + ahead) {
-                    group.fetch(*later, rows);
-                }
-            }
-            let answered = bitmaps.chunks_exact(stride).take(batch.len());
-            ends.extend(answered.map(|bitmap| emitter.emit(first, bitmap)));
-        }
-        emitter.finish();
-    }
-
-    fn who_batch_of_many_groups(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
-        self.who_each(hashes, &mut Candidates::new(), |_, bitmap| {
-            bitmap.extend_ids(&mut candidates.ids);
-            candidates.ends.push(candidates.ids.len());
-        });
-    }
-
     /// Number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
@@ -416,20 +338,6 @@ impl<R: Rows> Bank<R> {
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.groups.iter().flatten().map(Group::memory_bytes).sum()
-    }
-
-    /// Fits a buffer to the groups as they are now; usually it fits already.
-    #[inline]
-    fn lay_out(&self, candidates: &mut Candidates) {
-        let groups = || {
-            let numbered = self.groups.iter().zip(0u32..);
-            numbered.filter_map(|(group, number)| Some((number, group.as_ref()?.stride())))
-        };
-        if !groups().eq(candidates.groups.iter().copied()) {
-            candidates.groups.clear();
-            candidates.groups.extend(groups());
-            candidates.words.resize(groups().map(|(_, stride)| stride).sum(), 0);
-        }
     }
 
     fn group(&self, column: ColumnId) -> Result<&Group<R>, BankError> {
@@ -477,17 +385,6 @@ impl<R: Rows> Bank<R> {
         }
         Ok(())
     }
-}
-
-/// Keys a batch: their bitmaps stay in the first-level cache until the second pass.
-const BATCH: usize = 32;
-
-/// How many keys ahead rows are asked for: more would not find them there any longer.
-const AHEAD: usize = 4;
-
-/// The same, by words a row: as many lines for short rows as for long ones.
-const fn ahead(stride: usize) -> usize {
-    if stride > 8 { AHEAD } else { 4 * AHEAD }
 }
 
 fn within(part: &Range<usize>, words: usize) -> Range<usize> {

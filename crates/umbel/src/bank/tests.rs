@@ -11,6 +11,15 @@ use crate::{HashId, Seed, StandardFilter};
 type Twin = BTreeMap<ColumnId, StandardFilter>;
 
 fn check(bank: &Bank, twin: &Twin) {
+    check_answers(bank, twin);
+    check_answers(&without_simd(bank), twin);
+    for (id, filter) in twin {
+        assert_eq!(bank.read(*id).unwrap(), *filter.bits());
+    }
+    assert_eq!(bank.columns(), twin.len());
+}
+
+fn check_answers(bank: &Bank, twin: &Twin) {
     let hashes: Vec<KeyHash> = (0..120u64).map(|key| bank.hash(&key.to_le_bytes())).collect();
     let mut batch = BatchCandidates::new();
     bank.who_batch(&hashes, &mut batch);
@@ -28,10 +37,22 @@ fn check(bank: &Bank, twin: &Twin) {
         assert_eq!(candidates.len(), expected.len());
         assert_eq!(candidates.is_empty(), expected.is_empty());
     }
-    for (id, filter) in twin {
-        assert_eq!(bank.read(*id).unwrap(), *filter.bits());
-    }
-    assert_eq!(bank.columns(), twin.len());
+    let mut asked = 0;
+    bank.who_each(&hashes, &mut candidates, |index, found| {
+        assert_eq!(index, asked);
+        let mut emitted = vec![ColumnId::new(9, 9)];
+        found.extend_ids(&mut emitted);
+        assert_eq!(emitted[1..], *batch.of(index), "ids are appended");
+        asked += 1;
+    });
+    assert_eq!(asked, hashes.len());
+}
+
+/// The same bank, asked without AVX2.
+fn without_simd(bank: &Bank) -> Bank {
+    let mut bank = bank.clone();
+    bank.groups.iter_mut().flatten().for_each(Group::forget_simd);
+    bank
 }
 
 fn filter(shape: Shape, keys: &[u64]) -> StandardFilter {

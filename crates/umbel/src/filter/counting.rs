@@ -16,7 +16,7 @@
 
 use std::fmt;
 
-use super::standard::{batch_claims, claims};
+use super::standard::{claims, claims_of};
 use super::{ASKED, BATCH, StandardFilter, in_batches};
 use crate::bits::{BitVector, checksum_of, zeroed};
 use crate::design;
@@ -206,16 +206,14 @@ impl CountingFilter {
         in_batches::<ASKED, _>(
             keys,
             |key| self.scheme.digest(key),
-            |digests| batch_claims(&self.bits, self.scheme.shape(), digests, answers),
+            |digests| claims_of(&self.bits, self.scheme.shape(), digests, answers),
         );
     }
 
     /// Asks for many keys by their digests; `answers` is overwritten.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
-        for batch in digests.chunks(ASKED) {
-            batch_claims(&self.bits, self.scheme.shape(), batch, answers);
-        }
+        claims_of(&self.bits, self.scheme.shape(), digests, answers);
     }
 
     /// Makes this the filter of both sets of keys: counters are added.

@@ -12,6 +12,7 @@ use crate::bits::BitVector;
 use crate::design;
 use crate::key_hash::{Digest, Walk};
 use crate::params::{Bits, ParamError, Rate, Shape};
+use crate::processor::{self, Avx2, Work};
 use crate::scheme::{Mismatch, Scheme};
 
 /// A Bloom filter of fixed length that keys can be added to.
@@ -124,15 +125,7 @@ impl StandardFilter {
 
     /// Adds many keys by their digests, asking for memory ahead.
     pub fn insert_digests(&mut self, digests: &[Digest]) {
-        let shape = *self.scheme.shape();
-        for batch in digests.chunks(BATCH) {
-            for digest in batch {
-                digest.positions(&shape).for_each(|position| self.bits.prefetch(position));
-            }
-            for digest in batch {
-                self.insert_digest(*digest);
-            }
-        }
+        processor::run(Avx2::detect(), Inserts { filter: self, digests });
     }
 
     /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
@@ -145,16 +138,14 @@ impl StandardFilter {
         in_batches::<ASKED, _>(
             keys,
             |key| self.scheme.digest(key),
-            |digests| batch_claims(&self.bits, self.scheme.shape(), digests, answers),
+            |digests| claims_of(&self.bits, self.scheme.shape(), digests, answers),
         );
     }
 
     /// Asks for many keys by their digests; `answers` is overwritten.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
-        for batch in digests.chunks(ASKED) {
-            batch_claims(&self.bits, self.scheme.shape(), batch, answers);
-        }
+        claims_of(&self.bits, self.scheme.shape(), digests, answers);
     }
 
     /// Makes this the filter of both sets of keys.
@@ -267,18 +258,80 @@ pub(crate) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
     hit == 1
 }
 
+/// Many inserts.
+struct Inserts<'a> {
+    filter: &'a mut StandardFilter,
+    digests: &'a [Digest],
+}
+
+impl Work for Inserts<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn done(self) {
+        let Self { filter, digests } = self;
+        let shape = *filter.scheme.shape();
+        for batch in digests.chunks(BATCH) {
+            if !is_cached(&filter.bits) {
+                for digest in batch {
+                    digest.positions(&shape).for_each(|position| filter.bits.prefetch(position));
+                }
+            }
+            for digest in batch {
+                filter.insert_digest(*digest);
+            }
+        }
+    }
+}
+
+/// Whether bits that are in use stay in the second-level cache, so that asking ahead for their
+/// memory costs more than it saves.
+fn is_cached(bits: &BitVector) -> bool {
+    bits.len() <= 1 << 21
+}
+
+/// Many questions.
+struct Questions<'a> {
+    bits: &'a BitVector,
+    shape: &'a Shape,
+    digests: &'a [Digest],
+    answers: &'a mut Vec<bool>,
+}
+
+impl Work for Questions<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn done(self) {
+        let Self { bits, shape, digests, answers } = self;
+        if is_cached(bits) {
+            for digest in digests {
+                answers.push(claims(bits, Walk::new(*digest, shape), shape.hashes()));
+            }
+        } else {
+            digests.chunks(ASKED).for_each(|batch| batch_claims(bits, shape, batch, answers));
+        }
+    }
+}
+
+/// Asks for many keys, compiled for the processor at hand.
+pub(super) fn claims_of(
+    bits: &BitVector,
+    shape: &Shape,
+    digests: &[Digest],
+    answers: &mut Vec<bool>,
+) {
+    processor::run(Avx2::detect(), Questions { bits, shape, digests, answers });
+}
+
 /// Answers one batch in rounds: a probe or two of every key that is still in question, with
 /// their memory asked for ahead, until all probes are done.
 ///
 /// A batch is for filters beyond the cache, where lines fetched are what costs. At the usual
 /// fill of one half, rounds of one, one, two and the rest fetch 2.2 lines for an absent key;
 /// three at once and the rest would fetch 3.5.
-pub(super) fn batch_claims(
-    bits: &BitVector,
-    shape: &Shape,
-    digests: &[Digest],
-    answers: &mut Vec<bool>,
-) {
+#[inline(always)]
+fn batch_claims(bits: &BitVector, shape: &Shape, digests: &[Digest], answers: &mut Vec<bool>) {
     let start = answers.len();
     answers.resize(start + digests.len(), false);
     let mut open = [(0, Walk::IDLE); ASKED];
@@ -299,7 +352,7 @@ pub(super) fn batch_claims(
 
 /// One round of a batch; returns how many keys are still in question, which are moved to the
 /// front.
-#[inline]
+#[inline(always)]
 fn batch_round(bits: &BitVector, probes: u32, open: &mut [(usize, Walk)]) -> usize {
     for (_, mut walk) in open.iter().copied() {
         (0..probes).for_each(|_| bits.prefetch(walk.next()));

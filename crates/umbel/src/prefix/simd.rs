@@ -1,5 +1,5 @@
-//! Eight lengths asked in one register, and a line of keys compared at once: the second of
-//! the crate's two pieces of `unsafe`.
+//! Eight lengths asked in one register, and a line of keys compared at once: one of the crate's
+//! three pieces of `unsafe` (the others are `prefetch` and `processor`).
 //!
 //! A group's two filters are asked for four lengths each. Per length: mix the seed of the
 //! address's anchor with the bits behind it, pick one of the block's eight words, test three
@@ -10,6 +10,7 @@
 //! been asked, so that its methods are safe to call; no memory is read but through slices.
 
 use super::filters::{Block, Point};
+use crate::processor::{self, Avx2};
 
 /// How groups are asked.
 pub trait Asker: Copy {
@@ -31,8 +32,20 @@ pub(super) trait Work {
 #[inline]
 pub(super) fn run<W: Work>(avx2: Option<Avx2>, work: W) -> W::Done {
     match avx2 {
-        Some(avx2) => avx2.run(work),
+        Some(avx2) => avx2.run(By(avx2, work)),
         None => work.by(Scalar),
+    }
+}
+
+/// Work that asks groups by AVX2.
+struct By<W>(Avx2, W);
+
+impl<W: Work> processor::Work for By<W> {
+    type Done = W::Done;
+
+    #[inline(always)]
+    fn done(self) -> W::Done {
+        self.1.by(self.0)
     }
 }
 
@@ -52,10 +65,6 @@ impl Asker for Scalar {
     }
 }
 
-/// The proof that this processor has AVX2 (and the bit instructions of its time).
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Avx2(());
-
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod x86 {
     use std::arch::x86_64::{
@@ -66,32 +75,7 @@ mod x86 {
     };
 
     use super::super::filters::{Block, FIRST, SECOND, WORD_SHIFT};
-    use super::{Asker, Avx2, Work};
-
-    impl Avx2 {
-        /// Asks the processor.
-        pub(crate) fn detect() -> Option<Self> {
-            let all = is_x86_feature_detected!("avx2")
-                && is_x86_feature_detected!("bmi1")
-                && is_x86_feature_detected!("bmi2")
-                && is_x86_feature_detected!("lzcnt");
-            all.then_some(Self(()))
-        }
-
-        /// Does `work`, compiled for this processor.
-        #[inline]
-        #[expect(unsafe_code, reason = "only we know that the processor was asked")]
-        pub(crate) fn run<W: Work>(self, work: W) -> W::Done {
-            // SAFETY: an `Avx2` exists only if `detect` found every feature of `run`.
-            unsafe { run(self, work) }
-        }
-    }
-
-    #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
-    #[inline]
-    fn run<W: Work>(avx2: Avx2, work: W) -> W::Done {
-        work.by(avx2)
-    }
+    use super::{Asker, Avx2};
 
     impl Asker for Avx2 {
         #[inline(always)]
@@ -140,19 +124,6 @@ mod x86 {
         );
         let claimed = _mm256_cmpeq_epi32(_mm256_and_si256(words, mask), mask);
         _mm256_movemask_ps(_mm256_castsi256_ps(claimed)).cast_unsigned()
-    }
-}
-
-#[cfg(any(not(target_arch = "x86_64"), miri))]
-impl Avx2 {
-    /// There is none here.
-    pub(crate) fn detect() -> Option<Self> {
-        None
-    }
-
-    /// Does `work` as it is.
-    pub(crate) fn run<W: Work>(self, work: W) -> W::Done {
-        work.by(self)
     }
 }
 

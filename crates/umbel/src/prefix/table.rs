@@ -11,7 +11,8 @@ use super::filters::Group;
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
 use super::lengths::{Filters, Standing, first_filtered};
-use super::simd::{self, Asker, Avx2};
+use super::simd::{self, Asker};
+use crate::processor::Avx2;
 
 /// Changes whose memory is asked for together.
 const TOGETHER: usize = 16;
