@@ -5,20 +5,21 @@
 //! Figures are nanoseconds of thread CPU time, minima of interleaved rounds; goals are
 //! ratios within the run. Rows that umbel loses are printed like all others.
 //!
-//! What limits the goals that are missed, all or now and then:
+//! What is known of the goals that are missed, always or in some runs:
 //!
-//! * An insert in the cache costs 1.04 times fastbloom's. Both wait for the same seven lines from
-//!   the second-level cache; umbel's walk has one more addition a position, and ones and keys
-//!   are counted. Unrolling, another way to count, newer instructions and counting once a batch
-//!   were tried and gained nothing or 2 %.
-//! * An absent key in the cache is answered 1.9 to 2 times as fast as by fastbloom, in batches
-//!   out of the cache 1.8 to 2 times; with huge pages for every filter (`GLIBC_TUNABLES=
-//!   glibc.malloc.hugetlb=1`) 1.3 times: fastbloom gains the more, as it waits for each page.
-//! * Lookups over banks cost what touching their rows costs, and a third more for ids. Loops over
-//!   split-block filters read one line a host, which the processor overlaps as well as it can:
-//!   115 to 158 times as much for 1024 hosts, 46 to 67 times for 128, by how busy the memory is.
-//! * Deltas into a bank and refreshed columns wait for memory alone: 83 to 109 µs, and 0.21 to
-//!   0.28 ms, of the same program on a day when the memory is busy.
+//! * An insert in the cache costs 1.04 to 1.08 times fastbloom's. A profile shows both waiting for
+//!   the words; umbel's walk has one more addition a position, and ones and keys are counted.
+//!   Unrolling, another way to count, newer instructions and counting once a batch gained
+//!   nothing or 2 %.
+//! * An absent key in the cache is answered 1.6 to 2 times as fast as by fastbloom, in batches
+//!   out of the cache 1.8 to 2 times. With huge pages for every filter
+//!   (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`) it was 1.3 times: fastbloom gains more by them.
+//! * Lookups over banks cost little more than touching their rows, and a third more for ids:
+//!   for 1024 hosts 453 to 531 times less than a loop over fastbloom, for 128 hosts 167 to 258
+//!   times; 115 to 132 and 46 to 67 times less than a loop over split-block filters, which reads
+//!   one line a host. Lookups hardly differ between runs, the loops do.
+//! * Deltas into a bank took 83 to 109 µs, refreshed columns 0.21 to 0.28 ms each, by the run.
+//!   Transposing with AVX2 gained nothing.
 
 mod counting;
 mod filters;
