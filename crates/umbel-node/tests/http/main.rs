@@ -333,8 +333,11 @@ fn what_happens_is_told_as_it_happens() {
     until("event: update_received\ndata: {\"set\":\"s\",\"host\":\"lily\",\"epoch\":");
     fern.json("PUT", "/v1/sets/s", r#"{"capacity":1000}"#);
     until("event: rebuilt\ndata: {\"set\":\"s\"}\n\n");
-    lily.runtime.block_on(lily.host.stop());
+    network.cut("fern", "lily");
     until("event: host_suspected\ndata: {\"host\":\"lily\"}\n\n");
+    network.heal("fern", "lily");
+    lily.runtime.block_on(lily.host.stop());
+    until("event: host_down\ndata: {\"host\":\"lily\"}\n\n");
     fern.stop();
     assert_eq!(events.read(&mut piece).map(|_| ()).ok(), Some(()), "it ends in good order");
 }
