@@ -18,11 +18,11 @@
 //!   for 1024 hosts 453 to 531 times less than a loop over fastbloom, for 128 hosts 167 to 258
 //!   times; 115 to 132 and 46 to 67 times less than a loop over split-block filters, which reads
 //!   one line a host. Lookups hardly differ between runs, the loops do.
-//! * Deltas into a bank took 81 to 116 µs, three quarters to nine tenths of touching as many rows
-//!   without asking ahead. Columns refreshed took 0.19 to 0.28 ms each, 2.2 to 3.1 times what
-//!   reading and writing a word of every row takes: the rows and 64 columns are waited for in turn.
-//!   Transposing with AVX2, taking a cache line of every column at a time, and asking for
-//!   rows and columns ahead all stayed within what differs from run to run.
+//! * Deltas into a bank took 81 to 116 µs, about three quarters of touching as many rows without
+//!   asking ahead. Columns refreshed took 0.21 to 0.28 ms each, 2.3 to 3 times what reading and
+//!   writing a word of every row takes. Transposing with AVX2, taking a cache line of every
+//!   column at a time, and asking for rows and columns ahead all stayed within what differs from
+//!   run to run.
 
 mod counting;
 mod filters;

@@ -203,6 +203,7 @@ impl<'a> Applying<'a, '_> {
             // It may be one of those.
             self.add_versions();
         }
+        // The first layer is the active one.
         let layers = &view.layers[usize::from(is_new)..];
         let copy = |value: &[u8]| wants_before.then(|| value.to_vec());
         let before = view.get_from(layers, hash, key, u64::MAX, copy)?;

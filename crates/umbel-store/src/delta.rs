@@ -127,8 +127,8 @@ impl Delta {
         self.updates.store(self.updates() + 1, Ordering::Relaxed);
     }
 
-    /// Adds a version of a key that was announced; `is_new` if the key has none here. Nobody sees it before it is published.
-    /// Holding the lock makes this the only thread that adds.
+    /// Adds a version of a key that was announced; `is_new` if the key has none here. Nobody
+    /// sees it before it is published. Holding the lock makes this the only thread that adds.
     pub(crate) fn add(
         &self,
         changes: &mut Changes,

@@ -37,7 +37,9 @@ pub struct PeerInfo {
 }
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// A host was heard of that has not left, or has come back.
     pub(super) fn heard(&mut self, now: Duration, host: &Name) {
+        self.left.remove(host);
         let known = self.peers.get_mut(host);
         match known {
             Some(peer) => {
@@ -111,13 +113,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     /// Whether a host has left in this life of it, or in whichever one if that is not known.
-    pub(super) fn has_left(&mut self, host: &Name, life: Option<Incarnation>) -> bool {
-        let Some((left, _)) = self.left.get(host) else { return false };
-        let still_gone = life.is_none_or(|life| life <= *left);
-        if !still_gone {
-            self.left.remove(host);
-        }
-        still_gone
+    pub(super) fn has_left(&self, host: &Name, life: Option<Incarnation>) -> bool {
+        let left = self.left.get(host);
+        left.is_some_and(|(left, _)| life.is_none_or(|life| life <= *left))
     }
 
     fn forget(&mut self, host: Name) {

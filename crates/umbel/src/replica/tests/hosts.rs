@@ -4,10 +4,7 @@ use super::*;
 
 #[test]
 fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
-    let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, plan("miss:0", 100));
-    cluster.add(0, 0..10);
-    cluster.deliver(|_, _, _| true);
+    let mut cluster = Cluster::pair();
     assert_eq!(cluster.who(1, 1), ["a"]);
     // An announcement of the same life that the farewell overtakes.
     let now = cluster.now + Duration::from_secs(10);
@@ -35,10 +32,7 @@ fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
 
 #[test]
 fn a_host_that_disappears_answers_for_the_grace_time_only() {
-    let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, plan("miss:0", 100));
-    cluster.add(0, 0..10);
-    cluster.deliver(|_, _, _| true);
+    let mut cluster = Cluster::pair();
     let (now, grace) = (cluster.now, cluster.engines[1].config().grace);
     cluster.engines[1].handle_gone(now, &name("a"));
     cluster.engines[1].handle_timeout(now + grace / 2);
@@ -54,10 +48,7 @@ fn a_host_that_disappears_answers_for_the_grace_time_only() {
 
 #[test]
 fn an_excluded_host_answers_no_more_at_once() {
-    let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, plan("miss:0", 100));
-    cluster.add(0, 0..10);
-    cluster.deliver(|_, _, _| true);
+    let mut cluster = Cluster::pair();
     assert_eq!(cluster.who(1, 1), ["a"]);
     let now = cluster.now;
     for host in ["nobody", "a", "a"] {
@@ -75,10 +66,7 @@ fn an_excluded_host_answers_no_more_at_once() {
 
 #[test]
 fn a_silent_host_is_forgotten() {
-    let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, plan("miss:0", 100));
-    cluster.add(0, 0..10);
-    cluster.deliver(|_, _, _| true);
+    let mut cluster = Cluster::pair();
     let silence = cluster.engines[1].config().silence;
     let due = cluster.engines[1].poll_timeout();
     assert!(due <= cluster.now + silence);

@@ -55,6 +55,15 @@ impl Cluster {
         Self { engines: names.iter().map(engine).collect(), now: Duration::from_secs(1) }
     }
 
+    /// Two hosts, of which `b` has heard of the ten keys of `a`.
+    fn pair() -> Self {
+        let mut cluster = Self::of(&["a", "b"]);
+        cluster.create(0, plan("miss:0", 100));
+        cluster.add(0, 0..10);
+        cluster.deliver(|_, _, _| true);
+        cluster
+    }
+
     fn create(&mut self, index: usize, plan: SetPlan) {
         self.engines[index].create(self.now, &name("set"), plan, MemoryCatalogue::new()).unwrap();
     }

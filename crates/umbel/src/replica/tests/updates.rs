@@ -61,10 +61,7 @@ fn a_stream_of_adds_within_the_settling_time_is_one_update() {
 
 #[test]
 fn a_lost_update_is_noticed_and_repaired() {
-    let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, plan("miss:0", 100));
-    cluster.add(0, 0..10);
-    cluster.deliver(|_, _, _| true);
+    let mut cluster = Cluster::pair();
     cluster.add(0, 10..11);
     cluster.deliver(|_, _, _| false);
     assert!(cluster.who(1, 10).is_empty());
@@ -182,10 +179,7 @@ fn updates_bring_the_pages_of_a_joiner_up_to_date() {
 
 #[test]
 fn flipped_bits_are_refused_and_leave_the_columns_alone() {
-    let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, plan("miss:0", 100));
-    cluster.add(0, 0..10);
-    cluster.deliver(|_, _, _| true);
+    let mut cluster = Cluster::pair();
     cluster.add(0, 10..11);
     let mut sent = Vec::new();
     cluster.deliver(|_, _, bytes| {
