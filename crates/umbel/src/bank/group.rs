@@ -15,13 +15,13 @@
 use std::ops::Range;
 
 use super::BankError;
+use super::refresh::Refresh;
 use super::rows::{Line, Rows};
-use super::transpose::transpose;
 use crate::bits::BitVector;
 use crate::key_hash::{KeyHash, Positions};
 use crate::params::Shape;
 use crate::prefetch::prefetch;
-use crate::processor::Avx2;
+use crate::processor::{self, Avx2};
 
 /// What is done with the bitmap of each of many keys; `inline(always)`, as all that is compiled
 /// for the processor at hand.
@@ -134,7 +134,11 @@ impl<R: Rows> Group<R> {
                         self.write_one(word, bit, bits, part.clone());
                     }
                 }
-                _ => self.write_block(word, &here, part.clone()),
+                _ => {
+                    let (stride, columns) = (self.stride, &here[..]);
+                    let rows = &mut words_mut(&mut self.rows)[part.start * 64 * stride..];
+                    processor::run(self.avx2, Refresh { rows, stride, word, columns });
+                }
             }
         }
     }
@@ -147,21 +151,6 @@ impl<R: Rows> Group<R> {
             for row in block.chunks_exact_mut(stride) {
                 row[word] = (row[word] & keep) | (column & 1) << bit;
                 column >>= 1;
-            }
-        }
-    }
-
-    /// Overwrites up to 64 columns of one word at once: 64 of their words make 64 rows.
-    fn write_block(&mut self, word: usize, columns: &[(usize, &[u64])], part: Range<usize>) {
-        let stride = self.stride;
-        let keep = !columns.iter().fold(0u64, |mask, (bit, _)| mask | 1 << bit);
-        let blocks = words_mut(&mut self.rows)[part.start * 64 * stride..].chunks_mut(64 * stride);
-        for (index, block) in blocks.enumerate().take(part.len()) {
-            let mut matrix = [0; 64];
-            columns.iter().for_each(|(bit, bits)| matrix[*bit] = bits[index]);
-            transpose(&mut matrix);
-            for (row, written) in block.chunks_exact_mut(stride).zip(matrix) {
-                row[word] = (row[word] & keep) | written;
             }
         }
     }

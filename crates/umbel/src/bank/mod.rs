@@ -19,6 +19,7 @@
 mod ask;
 mod candidates;
 mod group;
+mod refresh;
 mod rows;
 #[cfg(test)]
 mod tests;

@@ -154,20 +154,28 @@ fn a_bank_grows_past_a_cache_line_of_columns() {
 
 #[test]
 fn many_columns_are_replaced_at_once() {
-    let shape = shapes()[1];
-    let mut bank: Bank = Bank::new(KeyHasher::default());
-    let mut twin = Twin::new();
-    for column in 0..200u64 {
-        let new = filter(shape, &[column % 120]);
-        let id = bank.add(new.scheme(), new.bits()).unwrap();
-        twin.insert(id, new);
+    // Less than a cache line of every column, and more than two, the last row in a short block.
+    for shape in [shapes()[1], Shape::new(1300, 2).unwrap()] {
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        let mut twin = Twin::new();
+        for column in 0..200u64 {
+            let new = filter(shape, &[column % 120]);
+            let id = bank.add(new.scheme(), new.bits()).unwrap();
+            twin.insert(id, new);
+        }
+        let chosen: Vec<ColumnId> = twin.keys().copied().skip(50).take(100).collect();
+        let new: Vec<_> =
+            (0..100u64).map(|column| filter(shape, &[column, 119 - column])).collect();
+        let pairs: Vec<_> =
+            chosen.iter().copied().zip(new.iter().map(StandardFilter::bits)).collect();
+        let mut plain = without_simd(&bank);
+        plain.replace_many(&pairs).unwrap();
+        bank.replace_part(&pairs, 0..3).unwrap();
+        bank.replace_part(&pairs, 3..usize::MAX).unwrap();
+        twin.extend(chosen.iter().copied().zip(new.iter().cloned()));
+        check(&plain, &twin);
+        check(&bank, &twin);
     }
-    let chosen: Vec<ColumnId> = twin.keys().copied().skip(50).take(100).collect();
-    let new: Vec<_> = (0..100u64).map(|column| filter(shape, &[column, 119 - column])).collect();
-    let pairs: Vec<_> = chosen.iter().copied().zip(new.iter().map(StandardFilter::bits)).collect();
-    bank.replace_many(&pairs).unwrap();
-    twin.extend(chosen.iter().copied().zip(new.iter().cloned()));
-    check(&bank, &twin);
 }
 
 #[test]

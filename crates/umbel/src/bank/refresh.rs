@@ -1,0 +1,78 @@
+//! Up to 64 columns of one word rewritten at once: 64 of their words make 64 rows.
+//!
+//! A refresh waits for memory in two places: the rows, of which it changes a word each, and the
+//! columns, 64 places that no processor foresees. So a cache line of every column is taken at a
+//! time, and while a matrix is transposed, the rows of the next are on their way.
+
+use super::transpose::{ROUNDS, transpose};
+use crate::prefetch::prefetch;
+use crate::processor::Work;
+
+/// Words of a cache line, and matrices made of a line of every column.
+const LINE: usize = 8;
+
+/// Rows that a word of every column makes.
+const ROWS: usize = 64;
+
+/// Columns to be rewritten, and where.
+pub(super) struct Refresh<'a> {
+    /// The rows, from the first that is rewritten on.
+    pub(super) rows: &'a mut [u64],
+    /// Words a row.
+    pub(super) stride: usize,
+    /// Which word of each row is rewritten.
+    pub(super) word: usize,
+    /// Which bit of the word a column is, and its bits; all are of one length.
+    pub(super) columns: &'a [(usize, &'a [u64])],
+}
+
+impl Work for Refresh<'_> {
+    type Done = ();
+
+    #[inline(always)]
+    fn done(mut self) {
+        let keep = !self.columns.iter().fold(0u64, |mask, (bit, _)| mask | 1 << bit);
+        let length = self.columns.first().map_or(0, |(_, bits)| bits.len());
+        for first in (0..length).step_by(LINE) {
+            let mut matrices = self.lines(first);
+            for (matrix, block) in matrices.iter_mut().zip(first..length) {
+                transpose(matrix, |round| self.ask_ahead(block + 1, round));
+                self.write(block, matrix, keep);
+            }
+        }
+    }
+}
+
+impl Refresh<'_> {
+    /// A cache line of every column from this word on, as matrices to transpose.
+    #[inline(always)]
+    fn lines(&self, first: usize) -> [[u64; ROWS]; LINE] {
+        let mut matrices = [[0; ROWS]; LINE];
+        for (bit, bits) in self.columns {
+            for (matrix, word) in matrices.iter_mut().zip(&bits[first..]) {
+                matrix[*bit] = *word;
+            }
+            prefetch(bits, first + 2 * LINE);
+        }
+        matrices
+    }
+
+    /// Asks for the rows of a block, a share of them in each round of a transposition: all at
+    /// once would be more than a core can have under way.
+    #[inline(always)]
+    fn ask_ahead(&self, block: usize, round: usize) {
+        const SHARE: usize = ROWS.div_ceil(ROUNDS);
+        for row in (0..ROWS).skip(round * SHARE).take(SHARE) {
+            prefetch(self.rows, (block * ROWS + row) * self.stride + self.word);
+        }
+    }
+
+    /// Writes the rows of a block, which may be the last and short.
+    #[inline(always)]
+    fn write(&mut self, block: usize, matrix: &[u64; ROWS], keep: u64) {
+        let rows = self.rows[block * ROWS * self.stride..].chunks_exact_mut(self.stride);
+        for (row, written) in rows.zip(matrix) {
+            row[self.word] = (row[self.word] & keep) | written;
+        }
+    }
+}
