@@ -1,4 +1,5 @@
-//! Reading and writing plain numbers: little-endian, and varints (LEB128).
+//! Reading and writing plain numbers: little-endian, and varints (LEB128); and the checksum
+//! that ends whatever leaves the process.
 //!
 //! Reading never panics and never reads past the end: every method says
 //! [`DecodeError::Truncated`] instead.
@@ -98,6 +99,20 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
         value >>= 7;
     }
     out.push(value as u8);
+}
+
+/// Ends a frame or a message with its checksum.
+pub(crate) fn seal(mut out: Vec<u8>) -> Vec<u8> {
+    let checksum = crc32c::crc32c(&out);
+    out.extend_from_slice(&checksum.to_le_bytes());
+    out
+}
+
+/// What [`seal`] was given, if the checksum fits.
+pub(crate) fn unseal(bytes: &[u8]) -> Result<&[u8], DecodeError> {
+    let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
+    let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
+    if stored == found { Ok(sealed) } else { Err(DecodeError::Checksum { stored, found }) }
 }
 
 #[cfg(test)]

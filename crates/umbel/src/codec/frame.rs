@@ -19,7 +19,7 @@
 
 use super::any::Kind;
 use super::body::Encodable;
-use super::bytes::{Reader, put_varint};
+use super::bytes::{Reader, put_varint, seal, unseal};
 use super::{AnyFilter, DecodeError};
 use crate::key_hash::{Digest, HashId, KeyHasher, Seed, SeedFingerprint};
 use crate::params::{DigestBits, Shape};
@@ -110,13 +110,6 @@ pub(crate) fn begin(kind: u8) -> Vec<u8> {
     out
 }
 
-/// Ends a frame with its checksum.
-pub(crate) fn seal(mut out: Vec<u8>) -> Vec<u8> {
-    let checksum = crc32c::crc32c(&out);
-    out.extend_from_slice(&checksum.to_le_bytes());
-    out
-}
-
 /// Checks magic, version and checksum; what is left begins with the kind.
 pub(crate) fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
     if !bytes.starts_with(&MAGIC) {
@@ -128,12 +121,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
         Some(&VERSION) => {}
         Some(version) => return Err(DecodeError::Version(*version)),
     }
-    let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
-    let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
-    if stored != found {
-        return Err(DecodeError::Checksum { stored, found });
-    }
-    Ok(Reader::new(sealed.get(5..).ok_or(DecodeError::Truncated)?))
+    Ok(Reader::new(unseal(bytes)?.get(5..).ok_or(DecodeError::Truncated)?))
 }
 
 /// What a delta says of the filters that it connects.

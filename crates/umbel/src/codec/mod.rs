@@ -41,7 +41,7 @@ pub(crate) mod subset;
 
 pub use any::{AnyFilter, Kind};
 pub use body::Encodable;
-pub(crate) use bytes::{Reader, put_varint};
+pub(crate) use bytes::{Reader, put_varint, seal, unseal};
 pub use change::{Flips, encode_change};
 pub(crate) use change::{decode_differing, decode_digests, encode_differing, encode_digests};
 pub use decoder::Decoder;

@@ -19,7 +19,7 @@ use std::ops::Range;
 use super::kind::{Bits, Coded};
 use super::{Ipv4Prefix, Ipv6Prefix, Name, Prefix, Table};
 use crate::codec::subset::{self, Sink, Source};
-use crate::codec::{DecodeError, Reader, frame, put_varint};
+use crate::codec::{DecodeError, Reader, frame, put_varint, seal};
 
 /// What a file of prefixes holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
         let prefixes: Vec<P> = sorted.into_iter().map(|(prefix, _)| prefix).collect();
         P::write(&prefixes, &mut out);
         used.into_iter().for_each(|index| put_varint(&mut out, index));
-        frame::seal(out)
+        seal(out)
     }
 
     /// Reads a table; `from_bytes` reads each distinct value once, in the order in which the

@@ -2,26 +2,26 @@
 //!
 //! ```text
 //! message  = version 1, kind byte, body, crc32c of all before
-//! update   (1) home, set, life, epoch, base epoch + 1 or 0 for nothing, scheme, checksum,
+//! update   (1) home, set, incarnation, epoch, base epoch + 1 or 0 for nothing, scheme, checksum,
 //!              0 fetch it | 1 changes
 //! announce (2) home, incarnation, sets: each name, scheme, epoch, checksum, items, samples
 //! request  (3) home, set, incarnation, component + 1 or 0 for any, page
 //! page     (4) home, set, incarnation, epoch, scheme, checksum, component ids,
 //!              component, page, the page's ones
 //! leave    (5) home, incarnation
-//! names    = varint length, bytes; scheme = hash, digest bits, hashes, varint bits,
-//!            8 bytes of the seed's fingerprint; numbers are varints, checksums 8 bytes
 //! ```
+//!
+//! How names, schemes and numbers are written: `fields`.
 //!
 //! Always true: any bytes decode to a message or an error; names, lists and payloads are
 //! bounded before they are believed. Whether a message makes sense to a receiver is for
 //! `replica` to say.
 
+use super::fields::{VERSION, bounded, epoch, name, opened, put_name, put_scheme, scheme};
 use super::{Epoch, Incarnation, Name};
-use crate::codec::{DecodeError, Reader, put_varint};
+use crate::codec::{DecodeError, Reader, put_varint, seal};
 use crate::filter::ComponentId;
-use crate::key_hash::{Digest, HashId, KeyHasher, SeedFingerprint};
-use crate::params::{DigestBits, Shape};
+use crate::key_hash::Digest;
 use crate::scheme::Scheme;
 
 /// Any message.
@@ -106,7 +106,6 @@ pub(crate) struct Leave {
     pub(crate) incarnation: Incarnation,
 }
 
-const VERSION: u8 = 1;
 const UPDATE: u8 = 1;
 const ANNOUNCE: u8 = 2;
 const REQUEST: u8 = 3;
@@ -128,22 +127,11 @@ impl Message {
             Self::Page(page) => page.write(&mut out),
             Self::Leave(leave) => leave.write(&mut out),
         }
-        let checksum = crc32c::crc32c(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        out
+        seal(out)
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
-        let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
-        if stored != found {
-            return Err(DecodeError::Checksum { stored, found });
-        }
-        let mut reader = Reader::new(sealed);
-        match reader.byte()? {
-            VERSION => {}
-            version => return Err(DecodeError::Version(version)),
-        }
+        let mut reader = opened(bytes)?;
         let message = match reader.byte()? {
             UPDATE => Self::Update(Update::read(&mut reader)?),
             ANNOUNCE => Self::Announce(Announce::read(&mut reader)?),
@@ -307,54 +295,10 @@ impl Page {
     }
 }
 
-pub(crate) fn put_name(out: &mut Vec<u8>, name: &Name) {
-    put_varint(out, name.as_str().len() as u64);
-    out.extend_from_slice(name.as_str().as_bytes());
-}
-
-pub(crate) fn name(reader: &mut Reader<'_>) -> Result<Name, DecodeError> {
-    let length = bounded(reader, Name::LONGEST as u64)?;
-    let text = std::str::from_utf8(reader.take(length)?).ok();
-    text.and_then(Name::new).ok_or(DecodeError::Malformed("a name is no name"))
-}
-
-pub(crate) fn put_scheme(out: &mut Vec<u8>, scheme: &Scheme) {
-    let (shape, hasher) = (scheme.shape(), scheme.hasher());
-    out.push(hasher.id().code());
-    out.push(shape.digest_bits().get() as u8);
-    out.push(shape.hashes() as u8);
-    put_varint(out, shape.bits());
-    out.extend_from_slice(&hasher.fingerprint().get().to_le_bytes());
-}
-
-pub(crate) fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, DecodeError> {
-    let [hash, digest_bits, hashes] = reader.array()?;
-    let hash = HashId::from_code(hash).ok_or(DecodeError::Malformed("unknown hash"))?;
-    let shape = Shape::new(reader.varint()?, hashes.into())?
-        .with_digest_bits(DigestBits::new(digest_bits.into())?);
-    let fingerprint = SeedFingerprint::from_raw(reader.u64()?);
-    Ok(Scheme::new(shape, KeyHasher::locked(hash, fingerprint)))
-}
-
-/// Epochs leave room to count on.
-pub(crate) fn epoch(reader: &mut Reader<'_>) -> Result<Epoch, DecodeError> {
-    match reader.varint()? {
-        epoch if epoch < 1 << 62 => Ok(Epoch(epoch)),
-        _ => Err(DecodeError::Malformed("an epoch is out of range")),
-    }
-}
-
 fn component_or_none(reader: &mut Reader<'_>) -> Result<Option<ComponentId>, DecodeError> {
     let number = reader.varint()?.checked_sub(1);
     let component = number.map(u32::try_from).transpose();
     component
         .map(|component| component.map(ComponentId))
         .map_err(|_| DecodeError::Malformed("an id of a component exceeds 32 bits"))
-}
-
-pub(crate) fn bounded(reader: &mut Reader<'_>, most: u64) -> Result<u64, DecodeError> {
-    match reader.varint()? {
-        count if count <= most => Ok(count),
-        _ => Err(DecodeError::Malformed("a list or name is too long")),
-    }
 }

@@ -15,6 +15,7 @@
 mod engine;
 mod event;
 mod fetch;
+pub(crate) mod fields;
 mod home;
 pub(crate) mod image;
 pub(crate) mod message;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! message = version 1, kind byte, name of the set, body, crc32c of all before
-//! advert (16) home, life, epoch, base epoch + 1 or 0 for nothing, hops, scheme, checksum,
+//! advert (16) home, incarnation, epoch, base epoch + 1 or 0 for nothing, hops, scheme, checksum,
 //!             items, links, filters, part, parts, the part's bytes
-//! reach  (17) home, life, epoch, hops or 0 for no longer
-//! hello  (18) life, sum of what was told, plan: number, by whom, kind, depth, items, filters, rate
-//! have   (19) homes: each name, life, epoch, hops
-//! query  (20) id: host, life, number; hops, limit, walk, patience in ms, key
+//! reach  (17) home, incarnation, epoch, hops or 0 for no longer
+//! hello  (18) incarnation, sum of what was told, plan: number, by whom, kind, depth, items, filters, rate
+//! have   (19) homes: each name, incarnation, epoch, hops
+//! query  (20) id: host, incarnation, number; hops, limit, walk, patience in ms, key
 //! reply  (21) id, 0 more to come | 1 done | 2 done but somebody did not answer, walk,
 //!             holders: each the path to it, number of hosts and names, the sender's first
 //! ```
@@ -18,10 +18,10 @@
 use super::event::{Holder, MOST_PATH, QueryId};
 use super::plan::{EntryKind, Plan};
 use super::table::Filters;
-use crate::codec::{DecodeError, Reader, put_varint};
+use crate::codec::{DecodeError, Reader, put_varint, seal};
 use crate::filter::ComponentId;
+use crate::replica::fields::{VERSION, bounded, epoch, name, opened, put_name, put_scheme, scheme};
 use crate::replica::image::{Image, ImageComponent};
-use crate::replica::message::{bounded, epoch, name, put_name, put_scheme, scheme};
 use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
@@ -130,7 +130,6 @@ pub(crate) struct Reply {
     pub(crate) holders: Vec<Holder>,
 }
 
-const VERSION: u8 = 1;
 const ADVERT: u8 = 16;
 const REACH: u8 = 17;
 const HELLO: u8 = 18;
@@ -195,23 +194,12 @@ impl Message {
             Self::Query(query) => query.write(&mut out),
             Self::Reply(reply) => reply.write(&mut out),
         }
-        let checksum = crc32c::crc32c(&out);
-        out.extend_from_slice(&checksum.to_le_bytes());
-        out
+        seal(out)
     }
 
     /// The set that a message is about, and the message.
     pub(crate) fn decode(bytes: &[u8]) -> Result<(Name, Self), DecodeError> {
-        let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
-        let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));
-        if stored != found {
-            return Err(DecodeError::Checksum { stored, found });
-        }
-        let mut reader = Reader::new(sealed);
-        match reader.byte()? {
-            VERSION => {}
-            version => return Err(DecodeError::Version(version)),
-        }
+        let mut reader = opened(bytes)?;
         let kind = reader.byte()?;
         let set = name(&mut reader)?;
         let message = match kind {

@@ -2,6 +2,7 @@
 
 use super::homes::denied;
 use super::*;
+use crate::codec::seal;
 
 #[test]
 fn what_one_host_adds_the_others_find() {
@@ -196,9 +197,7 @@ fn flipped_bits_are_refused_and_leave_the_columns_alone() {
         for byte in 2..bytes.len() - 4 {
             let mut lying = bytes[..bytes.len() - 4].to_vec();
             lying[byte] ^= 0x15;
-            let checksum = crc32c::crc32c(&lying);
-            lying.extend_from_slice(&checksum.to_le_bytes());
-            cluster.engines[1].handle_message(cluster.now, &name("a"), &lying);
+            cluster.engines[1].handle_message(cluster.now, &name("a"), &seal(lying));
         }
     }
     cluster.engines[1].validate();
@@ -232,10 +231,7 @@ proptest! {
     fn any_bytes_are_a_message_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
         let mut cluster = Cluster::of(&["a", "b"]);
         cluster.engines[0].handle_message(Duration::ZERO, &name("b"), &bytes);
-        let mut sealed = bytes;
-        let checksum = crc32c::crc32c(&sealed);
-        sealed.extend_from_slice(&checksum.to_le_bytes());
-        cluster.engines[0].handle_message(Duration::ZERO, &name("b"), &sealed);
+        cluster.engines[0].handle_message(Duration::ZERO, &name("b"), &seal(bytes));
         cluster.engines[0].validate();
     }
 }
