@@ -1,16 +1,19 @@
-//! How the ports for clients are opened, whatever is spoken there.
+//! How the ports for clients are opened and closed, whatever is spoken there.
 
+use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
 /// What is waited after an error of `accept`: there may be no descriptors for a while.
-pub(crate) const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Listens at an address; with port 0 the system chooses one.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -22,4 +25,47 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
+}
+
+/// What is done with the connections of a port.
+pub(crate) trait Port {
+    /// Who comes here, for the log: "a Redis client".
+    const CLIENT: &'static str;
+
+    /// How long clients may take to finish what is under way once the port is closed.
+    fn stop_grace(&self) -> Duration;
+
+    /// Serves a connection in a task of its own, until it ends or the port is closed.
+    fn take_in(&self, socket: TcpStream, peer: SocketAddr, connections: &mut JoinSet<()>);
+}
+
+/// Takes connections in until `stop` is there; then no more are accepted, and all are told so and
+/// closed within the port's grace.
+pub(crate) async fn accept<P: Port>(
+    listener: TcpListener,
+    port: P,
+    tell: watch::Sender<bool>,
+    stop: impl Future<Output = ()> + Send,
+) {
+    let mut connections = JoinSet::new();
+    let mut stop = std::pin::pin!(stop);
+    loop {
+        tokio::select! {
+            () = &mut stop => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((socket, peer)) => port.take_in(socket, peer, &mut connections),
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept {}", P::CLIENT);
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+    drop(listener);
+    tell.send_replace(true);
+    let all = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(port.stop_grace(), all).await.is_err() {
+        tracing::warn!(connections = connections.len(), "closed while still busy");
+    }
 }

@@ -1,9 +1,10 @@
-//! The listening socket: takes connections in, and lets them finish at the end.
+//! The port for HTTP, and how a connection is taken in.
 
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -14,7 +15,7 @@ use super::connection::Connections;
 use super::metrics::Metrics;
 use super::{App, Limits, routes};
 use crate::Host;
-use crate::listen::{PAUSE, listen};
+use crate::listen::{Port, accept, listen};
 
 /// A port for HTTP.
 pub struct Server {
@@ -69,37 +70,32 @@ impl Server {
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let (tell, stopped) = watch::channel(false);
         let router = routes::router(self.app.clone(), &self.limits, stopped.clone());
-        let connections = Connections { router, limits: self.limits, stopped };
-        let mut tasks = JoinSet::new();
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                Some(_) = tasks.join_next(), if !tasks.is_empty() => {}
-                accepted = self.listener.accept() => match accepted {
-                    Ok((socket, peer)) => self.take_in(socket, peer, &connections, &mut tasks),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept an HTTP client");
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
-            }
-        }
-        drop(self.listener);
-        tell.send_replace(true);
-        let all = async { while tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.limits.stop_grace, all).await.is_err() {
-            tracing::warn!(connections = tasks.len(), "closed while still busy");
-        }
+        let entrance = Entrance {
+            connections: Connections { router, limits: self.limits, stopped },
+            clients: self.clients,
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        };
+        accept(self.listener, entrance, tell, stop).await;
+    }
+}
+
+/// Where connections are taken in while the port is open.
+struct Entrance {
+    connections: Connections,
+    clients: Arc<Clients>,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl Port for Entrance {
+    const CLIENT: &'static str = "an HTTP client";
+
+    fn stop_grace(&self) -> Duration {
+        self.connections.limits.stop_grace
     }
 
-    fn take_in(
-        &self,
-        socket: TcpStream,
-        peer: SocketAddr,
-        connections: &Connections,
-        tasks: &mut JoinSet<()>,
-    ) {
+    fn take_in(&self, socket: TcpStream, peer: SocketAddr, tasks: &mut JoinSet<()>) {
         let Some(admission) = self.clients.admit() else {
             // Its buffer is empty, so this does not wait; if it cannot be told, it is closed.
             let told = socket.into_std().and_then(|mut socket| socket.write(FULL));
@@ -107,9 +103,9 @@ impl Server {
         };
         // Answers are sent whole; waiting for more of them only delays.
         let _ = socket.set_nodelay(true);
-        let (connections, from) = (connections.clone(), peer.ip());
+        let (connections, from) = (self.connections.clone(), peer.ip());
         #[cfg(feature = "tls")]
-        let (tls, handshake) = (self.tls.clone(), self.limits.header_time);
+        let (tls, handshake) = (self.tls.clone(), connections.limits.header_time);
         tasks.spawn(async move {
             #[cfg(feature = "tls")]
             if let Some(tls) = tls {

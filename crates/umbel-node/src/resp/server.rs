@@ -1,10 +1,9 @@
-//! The listening socket: takes connections in, and lets them finish at the end.
+//! The port for Redis clients, and how a connection is taken in.
 
 use std::future::Future;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-#[cfg(feature = "tls")]
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -15,7 +14,7 @@ use super::Limits;
 use super::clients::Clients;
 use super::connection::Connection;
 use crate::Host;
-use crate::listen::{PAUSE, listen};
+use crate::listen::{Port, accept, listen};
 
 /// A port for Redis clients.
 pub struct Server {
@@ -33,11 +32,6 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// How long a client may take to agree on a secret.
-    #[cfg(feature = "tls")]
-    const HANDSHAKE: Duration = Duration::from_secs(10);
-    const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
-
     /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
     /// certificate for clients.
     ///
@@ -68,36 +62,41 @@ impl Server {
     /// finished and all connections closed within [`Limits::stop_grace`].
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let (tell, stopped) = watch::channel(false);
-        let mut connections = JoinSet::new();
-        let mut stop = std::pin::pin!(stop);
-        loop {
-            tokio::select! {
-                () = &mut stop => break,
-                Some(_) = connections.join_next(), if !connections.is_empty() => {}
-                accepted = self.listener.accept() => match accepted {
-                    Ok((socket, peer)) => self.take_in(socket, peer, &stopped, &mut connections),
-                    Err(error) => {
-                        tracing::warn!(%error, "cannot accept a Redis client");
-                        tokio::time::sleep(PAUSE).await;
-                    }
-                }
-            }
-        }
-        drop(self.listener);
-        tell.send_replace(true);
-        let all = async { while connections.join_next().await.is_some() {} };
-        if tokio::time::timeout(self.clients.limits.stop_grace, all).await.is_err() {
-            tracing::warn!(connections = connections.len(), "closed while still busy");
-        }
+        let entrance = Entrance {
+            host: self.host,
+            clients: self.clients,
+            stopped,
+            #[cfg(feature = "tls")]
+            tls: self.tls,
+        };
+        accept(self.listener, entrance, tell, stop).await;
+    }
+}
+
+/// Where connections are taken in while the port is open.
+struct Entrance {
+    host: Host,
+    clients: Arc<Clients>,
+    stopped: watch::Receiver<bool>,
+    #[cfg(feature = "tls")]
+    tls: Option<tokio_rustls::TlsAcceptor>,
+}
+
+impl Entrance {
+    /// How long a client may take to agree on a secret.
+    #[cfg(feature = "tls")]
+    const HANDSHAKE: Duration = Duration::from_secs(10);
+    const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
+}
+
+impl Port for Entrance {
+    const CLIENT: &'static str = "a Redis client";
+
+    fn stop_grace(&self) -> Duration {
+        self.clients.limits.stop_grace
     }
 
-    fn take_in(
-        &self,
-        socket: TcpStream,
-        peer: SocketAddr,
-        stopped: &watch::Receiver<bool>,
-        connections: &mut JoinSet<()>,
-    ) {
+    fn take_in(&self, socket: TcpStream, peer: SocketAddr, connections: &mut JoinSet<()>) {
         let Some(admission) = self.clients.admit(peer) else {
             // Its buffer is empty, so this does not wait; if it cannot be told, it is closed.
             let told = socket.into_std().and_then(|mut socket| socket.write(Self::FULL));
@@ -105,7 +104,7 @@ impl Server {
         };
         // Replies are sent whole; waiting for more of them only delays.
         let _ = socket.set_nodelay(true);
-        let (host, stopped) = (self.host.clone(), stopped.clone());
+        let (host, stopped) = (self.host.clone(), self.stopped.clone());
         #[cfg(feature = "tls")]
         let tls = self.tls.clone();
         connections.spawn(async move {

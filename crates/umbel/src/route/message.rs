@@ -5,7 +5,8 @@
 //! advert (16) home, incarnation, epoch, base epoch + 1 or 0 for nothing, hops, scheme, checksum,
 //!             items, links, filters, part, parts, the part's bytes
 //! reach  (17) home, incarnation, epoch, hops or 0 for no longer
-//! hello  (18) incarnation, sum of what was told, plan: number, by whom, kind, depth, items, filters, rate
+//! hello  (18) incarnation, sum of what was told, plan: number, by whom, kind, depth, items,
+//!             filters, rate
 //! have   (19) homes: each name, incarnation, epoch, hops
 //! query  (20) id: host, incarnation, number; hops, limit, walk, patience in ms, key
 //! reply  (21) id, 0 more to come | 1 done | 2 done but somebody did not answer, walk,
