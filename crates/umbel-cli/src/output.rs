@@ -140,6 +140,11 @@ pub(crate) fn count(number: u64) -> String {
     grouped
 }
 
+/// `1` and `key` as `1 key`, `1234` and `key` as `1,234 keys`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number with four digits that matter, or all digits before the point.
 pub(crate) fn number(value: f64) -> String {
     match value {
@@ -204,6 +209,8 @@ mod tests {
         }
         assert_eq!(count(1000), "1,000");
         assert_eq!(count(999), "999");
+        assert_eq!(counted(1, "key"), "1 key");
+        assert_eq!(counted(1000, "key"), "1,000 keys");
         assert_eq!(percent(0.01), "1 %");
         assert_eq!(percent(1e-9), "1.000e-9");
         assert_eq!(bytes(0.0), "0 B");

@@ -113,6 +113,10 @@ fn build_refuses_numbers_that_make_no_filter() {
     refuses(&["--bits", "0", "--hashes", "3"], &["--bits", "from 1 to 2^40"]);
     refuses(&["--bits", "100", "--hashes", "65"], &["--hashes", "from 1 to 64"]);
     refuses(&["--items", "1e12", "--false-positive", "0.01"], &["1 to 2^40 bits"]);
+    refuses(&["--items", "-5", "--false-positive", "0.01"], &["--items", "from 1 to 2^40"]);
+    refuses(&["--items", "5", "--false-positive", "-0.1"], &["--false-positive", "below 1"]);
+    refuses(&["--bits", "-1", "--hashes", "-1"], &["from 1 to"]);
+    refuses(&with_size(&["--seed", "-1"]), &["--seed", "42 or 0x2a"]);
     refuses(&with_size(&["--capacity", "10"]), &["--kind dynamic"]);
     refuses(&with_size(&["--kind", "dynamic", "--capacity", "0"]), &["--capacity", "from 1"]);
     let many =
@@ -129,7 +133,12 @@ fn arguments_that_do_not_fit_together_are_refused() {
         "build -o out fruit --false-positive 0.1",
         "build -o out fruit --bits 5",
         "build -o out fruit --items 5 --false-positive 0.1 --bits 100 --hashes 3",
+        "build -o out fruit --bits 100 --hashes 3 --false-positive 0.1",
+        "build -o out fruit --items 5 --false-positive 0.1 --hashes 3",
+        "build -o out fruit --items 5 --false-positive 0.1 --bits 100",
         "build -o out fruit --items 5 --false-positive 1.5",
+        "build -o - fruit --items 5 --false-positive 0.1",
+        "query standard.umbel - -",
         "build -o out fruit --items 5 --false-positive 0.1 --seed 1 --seed-file fruit",
         "build -o out fruit --items 5 --false-positive 0.1 --seed x",
         "build -o out fruit --items 5 --false-positive 0.1 --hash md5",
@@ -161,6 +170,26 @@ fn a_filter_that_does_not_fit_into_memory_is_refused_in_time() {
 }
 
 #[test]
+fn what_is_built_within_a_memory_limit_can_be_read_within_it() {
+    let scratch = Scratch::with_filters();
+    let keys: String = (0..2000).map(|key| format!("{key}\n")).collect();
+    scratch.write("keys", keys);
+    for kind in ["standard", "counting", "dynamic"] {
+        let mut built = 0;
+        for kilobytes in 1..40 {
+            let limit = format!("{kilobytes}K");
+            let size = ["--bits", "40000", "--hashes", "3", "--max-memory", &limit];
+            let args = [&["build", "--kind", kind, "-o", "f", "keys"], &size[..]].concat();
+            if scratch.run(&args, b"").status.success() {
+                built += 1;
+                scratch.succeeds(&["info", "f", "--max-memory", &limit]);
+            }
+        }
+        assert!((1..39).contains(&built), "{kind}: the limit decides");
+    }
+}
+
+#[test]
 fn a_dynamic_filter_stops_growing_at_the_memory_limit() {
     let scratch = Scratch::new();
     scratch.write("keys", (0..10_000).map(|n| format!("{n}\n")).collect::<String>());
@@ -180,6 +209,22 @@ fn a_file_that_is_not_ours_is_never_overwritten() {
     }
     scratch.succeeds(&["delta", "standard.umbel", "standard.umbel", "-o", "change"]);
     scratch.refuses(&["apply", "standard.umbel", "change", "-o", "fruit"], &not_ours);
+}
+
+#[test]
+fn a_file_of_ours_that_holds_something_else_is_never_overwritten() {
+    let scratch = Scratch::with_filters();
+    let build = |file| with_size(&["build", "-o", file, "fruit"]);
+    // The start of a table of prefixes tells.
+    scratch.write("table", b"UMBL\x01\x20 and more");
+    scratch.refuses(&build("table"), &["table: ", "is a table of prefixes: it is not overwritten"]);
+    scratch.refuses(&["info", "table"], &["table: this is a table of prefixes", "umbel prefix"]);
+    let filters = ["standard.umbel", "standard.umbel"];
+    let delta = |file| [&["delta"], &filters[..], &["-o", file]].concat();
+    scratch.refuses(&delta("standard.umbel"), &["standard.umbel: ", "is a filter"]);
+    scratch.succeeds(&delta("change"));
+    scratch.succeeds(&delta("change"));
+    scratch.refuses(&build("change"), &["change: ", "is a delta"]);
 }
 
 #[test]

@@ -176,6 +176,18 @@ fn a_key_can_be_added_and_removed_again() {
 }
 
 #[test]
+fn removing_from_stuck_counters_warns_that_keys_may_stay() {
+    let scratch = Scratch::with_filters();
+    scratch.write("often", "fig\n".repeat(20));
+    scratch.succeeds(&["add", "counting.umbel", "often"]);
+    let output = scratch.run(&["remove", "counting.umbel", "often"], b"");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(told.contains("stuck at 15: a removed key may still be claimed"), "{told}");
+    assert_eq!(scratch.succeeds(&["query", "counting.umbel", "often", "--count"]), "20\n");
+}
+
+#[test]
 fn a_key_that_two_components_claim_is_kept() {
     let scratch = Scratch::with_filters();
     let plan = ["--items", "4", "--capacity", "1", "--false-positive", "0.0001"];
@@ -340,16 +352,4 @@ fn a_reader_who_has_seen_enough_ends_a_query_quietly() {
     let output = query.wait_with_output().unwrap();
     assert_eq!((&start, output.status.code()), (b"key 0\n", Some(0)));
     assert_eq!(output.stderr, b"");
-}
-
-#[test]
-fn every_subcommand_has_help_with_an_example() {
-    let scratch = Scratch::new();
-    let commands =
-        ["build", "add", "remove", "query", "union", "intersect", "delta", "apply", "info"];
-    for command in commands {
-        let help = scratch.succeeds(&[command, "--help"]);
-        assert!(help.contains(&format!("umbel filter {command} ")), "{help}");
-        assert!(help.contains("Example") && help.contains("--json"), "{help}");
-    }
 }

@@ -8,12 +8,12 @@ use umbel::codec::AnyFilter;
 use umbel::{Mismatch, StandardFilter};
 
 use super::Options;
-use super::file::{Target, name, read_any};
+use super::file::{Content, Target, alike, name, read_any};
 use super::report::{Nothing, write_filter};
 
 /// Join filters: the result claims every key of each
 ///
-/// All must be of the same kind, shape, hash and seed. Counters are added; a dynamic filter
+/// All must be of the same kind, shape (bits, hashes and digest bits), hash and seed. Counters are added; a dynamic filter
 /// gets the components of all, and those whose keys fit into one are merged.
 #[derive(Args)]
 #[command(after_help = "\
@@ -65,7 +65,7 @@ struct Sides {
     /// Filters to join, two or more
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
-    /// File to write; an umbel file that is there is replaced, any other is not
+    /// File to write; a filter that is there is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -78,14 +78,15 @@ impl Sides {
         join: impl Fn(&mut AnyFilter, &AnyFilter) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let limit = options.memory_limit();
-        let target = Target::new(&self.output)?;
+        let target = Target::new(&self.output, Content::Filter)?;
         let (first, others) = self.files.split_first().expect("clap asks for two");
         let between = |a: &Path, b: &Path| format!("{} and {}", name(a), name(b));
         let read = read_any(first, limit)?;
         let mut result = start(read).map_err(|error| error.context(name(first)))?;
         for path in others {
             let other = read_any(path, limit)?;
-            join(&mut result, &other).map_err(|error| error.context(between(first, path)))?;
+            join(&mut result, &other)
+                .map_err(|error| alike(error).context(between(first, path)))?;
         }
         write_filter(&target, &self.output, &result, &Nothing {}, options)
     }

@@ -11,13 +11,13 @@ use umbel::filter::estimate_items;
 use umbel::params::ParamError;
 use umbel::{CountingFilter, DynamicFilter, Rate, Scheme, Shape, StandardFilter, design};
 
-use super::file::{Target, name};
+use super::file::{Content, Target, name};
 use super::keys::{KeyArgs, Tally};
 use super::memory::MemoryLimit;
 use super::report::write_filter;
 use super::seed::HasherArgs;
 use super::{Options, print};
-use crate::output::{count, percent};
+use crate::output::{counted, percent};
 use crate::progress::Progress;
 use crate::values;
 
@@ -25,6 +25,9 @@ use crate::values;
 ///
 /// The size follows from a target (--items and --false-positive: the smallest filter that
 /// keeps the rate while it holds that many keys) or is given (--bits and --hashes).
+///
+/// A dynamic filter starts as one filter for --items keys, a component, and gets another one
+/// whenever all are full.
 #[derive(Args)]
 #[command(
     group(ArgGroup::new("size").required(true).args(["items", "bits"])),
@@ -35,25 +38,25 @@ pub(super) struct Build {
     #[arg(long, value_enum, default_value_t, value_name = "KIND")]
     kind: KindArg,
     /// Keys to plan for; dynamic: keys per component, or in all if --capacity is given
-    #[arg(long, value_name = "N", value_parser = values::items, requires = "false_positive")]
+    #[arg(long, value_name = "N", value_parser = values::items, requires = "false_positive", allow_negative_numbers = true)]
     items: Option<u64>,
     /// Share of absent keys that may be claimed, such as 0.01 or 1%
-    #[arg(long, value_name = "E", value_parser = values::rate, requires = "items")]
+    #[arg(long, value_name = "E", value_parser = values::rate, requires = "items", allow_negative_numbers = true, conflicts_with_all = ["bits", "hashes"])]
     false_positive: Option<Rate>,
     /// Length of the filter; dynamic: of a component
-    #[arg(long, value_name = "M", value_parser = values::bits, requires = "hashes")]
+    #[arg(long, value_name = "M", value_parser = values::bits, requires = "hashes", allow_negative_numbers = true)]
     bits: Option<u64>,
-    /// Positions per key
-    #[arg(long, value_name = "K", value_parser = values::hashes, requires = "bits")]
+    /// Positions per key: how many bits of the filter stand for it
+    #[arg(long, value_name = "K", value_parser = values::hashes, requires = "bits", allow_negative_numbers = true, conflicts_with = "items")]
     hashes: Option<u32>,
     /// Keys per component of a dynamic filter. With --items N the rate holds for N keys, in
     /// N/C components; without, for 8 components. [default with --bits: the keys that fill
     /// half of the bits]
-    #[arg(long, value_name = "C", value_parser = values::items)]
+    #[arg(long, value_name = "C", value_parser = values::items, allow_negative_numbers = true)]
     capacity: Option<u64>,
     #[command(flatten)]
     hasher: HasherArgs,
-    /// File to write; an umbel file that is there is replaced, any other is not
+    /// File to write; a filter that is there is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]
@@ -91,12 +94,13 @@ struct Plan {
 impl Build {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
-        let target = Target::new(&self.output)?;
+        let target = Target::new(&self.output, Content::Filter)?;
         let mut filter = self.empty_filter(limit)?;
         let progress = Progress::new("building");
         let tally = self.keys.read(&progress, |keys| add_batch(&mut filter, keys, limit))?;
+        write_filter(&target, &self.output, &filter, &Added::of(tally), options)?;
         self.warn_past_target(&filter);
-        write_filter(&target, &self.output, &filter, &Added::of(tally), options)
+        Ok(())
     }
 
     fn empty_filter(&self, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
@@ -107,7 +111,7 @@ impl Build {
         let Plan { shape, capacity, components } = self.plan()?;
         let scheme = Scheme::new(shape, self.hasher.hasher()?);
         let plain = shape.bits() / 8;
-        limit.check(if self.kind == KindArg::Standard { plain } else { plain * 5 })?;
+        limit.check(if self.kind == KindArg::Standard { plain } else { plain * 7 })?;
         Ok(match self.kind {
             KindArg::Standard => StandardFilter::new(scheme)?.into(),
             KindArg::Counting => CountingFilter::new(scheme)?.into(),
@@ -162,9 +166,18 @@ pub(super) fn add_batch(
     keys: &[&[u8]],
     limit: MemoryLimit,
 ) -> anyhow::Result<()> {
-    limit.check(filter.memory_bytes_with(keys.len() as u64))?;
+    limit.check(filter.memory_bytes_with(keys.len() as u64).saturating_add(to_read(filter)))?;
     filter.insert_batch(keys);
     Ok(())
+}
+
+/// What reading the filter back takes on top, so that whatever is written can be read.
+fn to_read(filter: &AnyFilter) -> u64 {
+    match filter {
+        AnyFilter::Standard(_) | AnyFilter::PlainDynamic(_) => 0,
+        // A level of the counters, and the one before it.
+        AnyFilter::Counting(_) | AnyFilter::Dynamic(_) => filter.scheme().shape().bits() / 4,
+    }
 }
 
 /// What adding did.
@@ -183,6 +196,6 @@ impl Added {
 
 impl fmt::Display for Added {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} keys added; ", count(self.added))
+        write!(f, "{} added; ", counted(self.added, "key"))
     }
 }

@@ -9,13 +9,13 @@ use serde::Serialize;
 use umbel::codec::{AnyFilter, Kind};
 use umbel::filter::Removal;
 
-use super::Options;
 use super::build::{Added, add_batch};
-use super::file::{Target, name, read_filter};
+use super::file::{Content, Target, name, read_filter};
 use super::keys::{KeyArgs, Tally};
 use super::report::write_filter;
 use super::seed::SecretArgs;
-use crate::output::count;
+use super::{Options, print};
+use crate::output::{count, counted};
 use crate::progress::Progress;
 
 /// Add keys to a filter, in place
@@ -40,7 +40,7 @@ impl Add {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
         let mut filter = read_filter(&self.file, self.secret.decoder()?, limit)?;
-        let target = Target::new(&self.file)?;
+        let target = Target::new(&self.file, Content::Filter)?;
         let progress = Progress::new("adding");
         let tally = self.keys.read(&progress, |keys| add_batch(&mut filter, keys, limit))?;
         write_filter(&target, &self.file, &filter, &Added::of(tally), options)
@@ -80,7 +80,7 @@ impl Remove {
                 "{file}: this is {kind}, which cannot remove keys: build it with --kind counting"
             );
         }
-        let target = Target::new(&self.file)?;
+        let target = Target::new(&self.file, Content::Filter)?;
         let mut removed = Removed::default();
         removed.tally = self.keys.read(&Progress::new("removing"), |keys| {
             keys.iter().for_each(|key| removed.count(remove(&mut filter, key)));
@@ -89,7 +89,21 @@ impl Remove {
         if let AnyFilter::Dynamic(filter) = &mut filter {
             filter.shrink();
         }
-        write_filter(&target, &self.file, &filter, &removed, options)
+        write_filter(&target, &self.file, &filter, &removed, options)?;
+        self.warn_of_stuck(filter.stuck_counters());
+        Ok(())
+    }
+}
+
+impl Remove {
+    /// A counter that has reached its largest value is never counted down again.
+    fn warn_of_stuck(&self, counters: u64) {
+        if counters > 0 {
+            let (file, counters) = (name(&self.file), counted(counters, "counter"));
+            print::warn(format_args!(
+                "{file}: {counters} stuck at 15: a removed key may still be claimed"
+            ));
+        }
     }
 }
 
@@ -137,7 +151,8 @@ impl Removed {
 
 impl fmt::Display for Removed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [removed, absent, kept] = [self.removed, self.absent, self.kept].map(count);
-        write!(f, "{removed} keys removed, {absent} absent, {kept} kept; ")
+        let (removed, [absent, kept]) =
+            (counted(self.removed, "key"), [self.absent, self.kept].map(count));
+        write!(f, "{removed} removed, {absent} absent, {kept} kept; ")
     }
 }

@@ -2,19 +2,19 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 use umbel::codec::{DecodeError, Decoder, Kind};
 
-use super::file::{Target, decode, explain, name, read_any, read_bytes};
+use super::file::{Content, Target, alike, decode, explain, name, read_any, read_bytes};
 use super::report::{Nothing, write_filter};
 use super::{Options, print};
 use crate::output::{self, bytes, percent};
 
 /// Write what turns one filter into another
 ///
-/// Both must be of the same kind, shape, hash and seed. A delta fits only the very filter it
+/// Both must be of the same kind, shape (bits, hashes and digest bits), hash and seed. A delta fits only the very filter it
 /// was made against, and says so when it does not.
 #[derive(Args)]
 #[command(after_help = "\
@@ -25,7 +25,7 @@ pub(super) struct Delta {
     old: PathBuf,
     /// Filter to lead to
     new: PathBuf,
-    /// File to write; an umbel file that is there is replaced, any other is not
+    /// File to write; a delta that is there is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -33,12 +33,12 @@ pub(super) struct Delta {
 impl Delta {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
-        let target = Target::new(&self.output)?;
+        let target = Target::new(&self.output, Content::Delta)?;
         let old = read_any(&self.old, limit)?;
         let whole = read_bytes(&self.new, limit)?;
         let new = decode(&whole, &self.new, Decoder::new().accept_locked(), limit)?;
-        let both = || format!("{} and {}", name(&self.old), name(&self.new));
-        let delta = old.delta_to(&new, &[]).with_context(both)?;
+        let both = format!("{} and {}", name(&self.old), name(&self.new));
+        let delta = old.delta_to(&new, &[]).map_err(|error| alike(error.into()).context(both))?;
         target.write(&delta)?;
         if !target.is_file() {
             return Ok(());
@@ -75,7 +75,7 @@ pub(super) struct Apply {
     old: PathBuf,
     /// The delta
     delta: PathBuf,
-    /// File to write; an umbel file that is there is replaced, any other is not
+    /// File to write; a filter that is there is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -83,7 +83,7 @@ pub(super) struct Apply {
 impl Apply {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
-        let target = Target::new(&self.output)?;
+        let target = Target::new(&self.output, Content::Filter)?;
         let old = read_any(&self.old, limit)?;
         let delta = read_bytes(&self.delta, limit)?;
         let new = Decoder::new().limit(limit.get()).apply(&old, &delta);
@@ -102,7 +102,9 @@ impl Apply {
                 anyhow!("{delta}: this is a delta of {found}, and {old} is {expected}")
             }
             DecodeError::Mismatch(_) | DecodeError::WrongBase { .. } => {
-                anyhow!("{delta} does not fit {old}: {error}")
+                anyhow!(
+                    "{delta} does not fit {old}: {error}: apply it to the filter it was made against"
+                )
             }
             error => explain(error, &self.delta),
         }

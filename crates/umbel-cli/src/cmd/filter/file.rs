@@ -1,16 +1,17 @@
 //! Filter files: read whole and checked, written whole or not at all.
 //!
 //! Always true: a file is replaced by renaming a complete one over it, so that a reader,
-//! a full disk or a crash sees the old file or the new one; and only umbel files are ever
-//! replaced, so that a key file named by mistake survives.
+//! a full disk or a crash sees the old file or the new one; and only umbel files that hold the
+//! same are ever replaced, so that a key file or a base named by mistake survives.
 
+use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail, ensure};
-use umbel::codec::{AnyFilter, DecodeError, Decoder, Kind};
-use umbel::params::ParamError;
+use umbel::Mismatch;
+use umbel::codec::{AnyFilter, DecodeError, Decoder, DeltaError, Kind};
 
 use super::memory::{MemoryLimit, too_large};
 pub(super) use crate::lines::name;
@@ -37,6 +38,9 @@ pub(in crate::cmd) fn decode(
     decoder: Decoder,
     limit: MemoryLimit,
 ) -> anyhow::Result<AnyFilter> {
+    if Content::of(bytes) == Some(Content::Table) {
+        bail!("{}: this is a table of prefixes: umbel prefix reads it", name(path));
+    }
     decoder.limit(limit.get()).filter(bytes).map_err(|error| explain(error, path))
 }
 
@@ -44,6 +48,8 @@ pub(in crate::cmd) fn decode(
 pub(in crate::cmd) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| name(path))?;
+    let is_directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+    ensure!(!is_directory, "{}: this is a directory, not a file", name(path));
     // A coded filter is hardly longer than the filter: a file beyond the limit is no use.
     let longest = limit.get().saturating_add(4096);
     file.take(longest).read_to_end(&mut bytes).with_context(|| name(path))?;
@@ -69,8 +75,60 @@ pub(in crate::cmd) fn explain(error: DecodeError, path: &Path) -> anyhow::Error 
             "{file}: the filter was made with a secret seed ({fingerprint}): name its file with \
              --seed-file"
         ),
-        DecodeError::Param(error @ ParamError::Memory(_)) => anyhow!("{file}: {error}"),
+        DecodeError::WrongSeed(wrong) => {
+            anyhow!("{file}: {wrong}: name the file of the first with --seed-file")
+        }
+        DecodeError::Checksum { .. } | DecodeError::Truncated => {
+            anyhow!("{file}: {error}: take another copy of it")
+        }
         error => anyhow!("{file}: {error}"),
+    }
+}
+
+/// Says what to do about filters that do not go together.
+pub(super) fn alike(error: anyhow::Error) -> anyhow::Error {
+    let is_mismatch =
+        error.is::<Mismatch>() || matches!(error.downcast_ref(), Some(DeltaError::Mismatch(_)));
+    if is_mismatch {
+        return anyhow!(
+            "{error}: build both with the same --items and --false-positive, or the same --bits \
+             and --hashes, and the same seed"
+        );
+    }
+    error
+}
+
+/// What an umbel file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cmd) enum Content {
+    Filter,
+    Delta,
+    Table,
+}
+
+impl Content {
+    /// How many bytes tell.
+    const TELLING: u64 = 6;
+
+    /// What the file that starts so holds, if it is one of ours and says so.
+    pub(in crate::cmd) fn of(start: &[u8]) -> Option<Self> {
+        // The magic bytes, the version, the kind (docs/wire.md).
+        match start.strip_prefix(b"UMBL")? {
+            [_, 0x01..=0x04, ..] => Some(Self::Filter),
+            [_, 0x10..=0x1F, ..] => Some(Self::Delta),
+            [_, 0x20..=0x22, ..] => Some(Self::Table),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Content {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Filter => "a filter",
+            Self::Delta => "a delta",
+            Self::Table => "a table of prefixes",
+        })
     }
 }
 
@@ -82,8 +140,9 @@ pub(in crate::cmd) struct Target {
 }
 
 impl Target {
-    /// Checks that a file may be written there.
-    pub(in crate::cmd) fn new(path: &Path) -> anyhow::Result<Self> {
+    /// Checks that a file that holds this may be written there.
+    pub(in crate::cmd) fn new(path: &Path, content: Content) -> anyhow::Result<Self> {
+        ensure!(path.as_os_str() != "-", "'-' names no file to write: /dev/stdout does");
         // A link stays a link, and the file that it leads to is replaced.
         let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let replaced = match fs::metadata(&real) {
@@ -93,11 +152,7 @@ impl Target {
             Err(error) => return Err(error).with_context(|| name(path)),
         };
         if replaced.as_ref().is_some_and(Metadata::is_file) {
-            ensure!(
-                is_umbel_or_empty(&real).with_context(|| name(path))?,
-                "{}: the file is there already and is not an umbel file: it is not overwritten",
-                name(path)
-            );
+            check_replaced(&real, content).with_context(|| name(path))?;
         }
         let parent = whole_file::parent(&real);
         ensure!(parent.is_dir(), "{}: there is no directory {}", name(path), name(parent));
@@ -124,8 +179,18 @@ impl Target {
     }
 }
 
-fn is_umbel_or_empty(path: &Path) -> std::io::Result<bool> {
+/// That a file may be replaced: it is empty, or one of ours that holds the same.
+fn check_replaced(path: &Path, content: Content) -> anyhow::Result<()> {
     let mut start = Vec::new();
-    File::open(path)?.take(4).read_to_end(&mut start)?;
-    Ok(start.is_empty() || start == b"UMBL")
+    File::open(path)?.take(Content::TELLING).read_to_end(&mut start)?;
+    ensure!(
+        start.is_empty() || start.starts_with(b"UMBL"),
+        "the file is there already and is not an umbel file: it is not overwritten"
+    );
+    match Content::of(&start) {
+        Some(other) if other != content => {
+            bail!("the file is there already and is {other}: it is not overwritten by {content}")
+        }
+        _ => Ok(()),
+    }
 }

@@ -15,6 +15,9 @@ use crate::output::{self, bytes, count, percent};
 /// A secret seed is not needed. The false positive rate follows from the fill as it is now.
 /// Of a dynamic filter, bits are those of one component; ones, items and fill are those of
 /// all components together.
+///
+/// Digest bits are what is kept of a key's hash; fill is the share of ones. A stuck counter has
+/// reached 15 and is never counted down again: keys removed from it may still be claimed.
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -13,7 +13,7 @@ pub(super) use crate::lines::Tally;
 /// Where keys come from.
 #[derive(Args)]
 pub(super) struct KeyArgs {
-    /// Key files, one key a line; standard input if none is named, or for '-'
+    /// Key files, one key of at most 16 MiB a line; standard input if none is named, or for '-'
     #[arg(value_name = "KEYS")]
     files: Vec<PathBuf>,
 }
@@ -29,6 +29,8 @@ impl KeyArgs {
         mut work: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
     ) -> anyhow::Result<Tally> {
         let sources = self.sources();
+        let stdin = sources.iter().filter(|source| matches!(source, Source::Stdin)).count();
+        ensure!(stdin <= 1, "standard input ('-') is named {stdin} times: it can be read once");
         progress.expect_bytes(total_bytes(&sources)?);
         for source in &sources {
             ensure!(source.bytes()? != Some(0), "{}: there are no keys in it", source.name());

@@ -15,7 +15,7 @@ use crate::progress::Progress;
 
 /// Print the keys that a filter claims
 ///
-/// A key that is not printed was certainly never added; a key that is printed was added,
+/// A key that is not printed is certainly not in the filter; a key that is printed is in it,
 /// or is one of the few that the filter claims wrongly (`info` tells how many).
 /// Exit status as grep's: 0 if some key was printed, 1 if none, 2 for errors.
 #[derive(Args)]

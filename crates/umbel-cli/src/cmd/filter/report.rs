@@ -8,7 +8,7 @@ use umbel::codec::{AnyFilter, Kind};
 
 use super::file::{Target, name};
 use super::{Options, print};
-use crate::output::{self, bytes, count, percent};
+use crate::output::{self, bytes, counted, percent};
 
 /// All that a file tells of its filter. `bits` are those of one component, `ones` and
 /// `items` those of all; `fill` is the share of ones over all components.
@@ -100,10 +100,10 @@ pub(super) fn tell(
     if options.json {
         return print::json(&Report { file, did, info });
     }
-    let (kind, items) = (info.kind, count(info.items));
+    let (kind, items) = (info.kind, counted(info.items, "item"));
     let (size, rate) = (bytes(info.bytes_on_disk as f64), percent(info.false_positive));
     output::print(&format!(
-        "{file}: {did}{kind} filter of {items} items, {size}, false positive {rate}\n"
+        "{file}: {did}{kind} filter of {items}, {size}, false positive {rate}\n"
     ))
 }
 

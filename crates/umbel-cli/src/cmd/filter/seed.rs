@@ -17,7 +17,7 @@ use super::number;
 #[derive(Args)]
 pub(super) struct HasherArgs {
     /// Seed of the hash, 42 or 0x2a, stored in the filter: no later command needs it
-    #[arg(long, value_name = "S", value_parser = number::seed, conflicts_with = "seed_file")]
+    #[arg(long, value_name = "S", value_parser = number::seed, conflicts_with = "seed_file", allow_negative_numbers = true)]
     seed: Option<u64>,
     /// File whose bytes are the secret seed: the filter keeps only a fingerprint, and add,
     /// remove and query need the file again
@@ -68,7 +68,7 @@ fn read_secret(path: &Path) -> anyhow::Result<Seed> {
     let mut secret = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LONGEST_SECRET + 1).read_to_end(&mut secret))
-        .with_context(|| name(path))?;
+        .with_context(|| format!("the seed file {}", name(path)))?;
     ensure!(!secret.is_empty(), "{}: the seed file is empty", name(path));
     ensure!(secret.len() as u64 <= LONGEST_SECRET, "{}: a seed file has at most 1 MiB", name(path));
     Ok(Seed::from_secret(&secret))

@@ -9,7 +9,7 @@ use serde::Serialize;
 use umbel::prefix::{AnyTable, Ipv4Prefix, Ipv6Prefix, Labelled, Name, Prefix};
 
 use super::{Options, kind_of, lines};
-use crate::cmd::filter::file::Target;
+use crate::cmd::filter::file::{Content, Target};
 use crate::cmd::filter::print;
 use crate::lines::name;
 use crate::output::{self, bytes, count};
@@ -43,7 +43,7 @@ struct Answer {
 
 impl Build {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<ExitCode> {
-        let target = Target::new(&self.output)?;
+        let target = Target::new(&self.output, Content::Table)?;
         let mut rows = Rows::Empty;
         lines::each(self.file.as_deref(), &Progress::new("reading"), |number, line| {
             let (prefix, value) = line

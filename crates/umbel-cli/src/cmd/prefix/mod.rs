@@ -10,12 +10,14 @@ mod stat;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use umbel::prefix::AnyTable;
 
-use super::filter::file::{explain, read_bytes};
+use super::filter::file::{Content, explain, read_bytes};
 use super::filter::memory::MemoryLimit;
 use super::filter::{number, print};
+use crate::lines::name;
 
 /// Build tables of prefixes and find the longest match of addresses and names
 #[derive(Args)]
@@ -78,6 +80,9 @@ impl PrefixCommand {
 fn read(path: &Path, options: &Options) -> anyhow::Result<AnyTable> {
     let limit = options.memory_limit();
     let bytes = read_bytes(path, limit)?;
+    if let Some(other @ (Content::Filter | Content::Delta)) = Content::of(&bytes) {
+        bail!("{}: this is {other}, not a table: umbel filter reads it", name(path));
+    }
     AnyTable::decode(&bytes, limit.get()).map_err(|error| explain(error, path))
 }
 

@@ -1,0 +1,35 @@
+//! The help of every command: what it is for, and an example to start from.
+
+use assert_cmd::cargo::cargo_bin_cmd;
+
+fn help(command: &[String]) -> String {
+    let output = cargo_bin_cmd!("umbel").args(command).arg("--help").output().expect("it runs");
+    assert!(output.status.success(), "{command:?}");
+    String::from_utf8(output.stdout).expect("help is text")
+}
+
+/// The subcommands that a help text lists.
+fn listed(help: &str) -> Vec<String> {
+    let list = help.lines().skip_while(|line| *line != "Commands:").skip(1);
+    let list = list.take_while(|line| !line.is_empty());
+    // Longer descriptions go on in lines that are indented further.
+    let names = list.filter_map(|line| line.strip_prefix("  ")).filter(|l| !l.starts_with(' '));
+    let names = names.filter_map(|line| line.split_whitespace().next()).map(str::to_owned);
+    names.filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_command_has_help_with_an_example() {
+    let mut open = vec![Vec::new()];
+    let mut seen = 0;
+    while let Some(command) = open.pop() {
+        let text = help(&command);
+        let line = format!("umbel {}", command.join(" "));
+        assert!(text.contains("Example"), "no example in the help of {line}:\n{text}");
+        let example = text.split("Example").nth(1).expect("it is there");
+        assert!(example.contains(line.trim_end()), "the example of {line} is of another:\n{text}");
+        open.extend(listed(&text).into_iter().map(|name| [&command[..], &[name]].concat()));
+        seen += 1;
+    }
+    assert!(seen > 60, "{seen} commands");
+}
