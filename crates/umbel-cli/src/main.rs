@@ -15,11 +15,20 @@ use clap::error::ErrorKind;
 use clap::{CommandFactory as _, Parser};
 
 #[derive(Parser)]
-#[command(name = "umbel", version, about, propagate_version = true)]
+#[command(name = "umbel", version, about, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: cmd::Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  umbel demo                                  # real hosts on this machine, and their promises
+  umbel serve --name cache-1 --data umbel-data   # a host
+  umbel add images layer/4f53                 # a key into a set of the host that runs here
+  umbel who images layer/4f53                 # which hosts hold it
+  umbel plan replica --help                   # how large, how often, how many bytes
+  umbel filter build --items 1e6 --false-positive 1% -o seen.umbel keys.txt";
 
 /// The whole command line, for completions and manual.
 fn command() -> clap::Command {

@@ -21,15 +21,17 @@ fn listed(help: &str) -> Vec<String> {
 #[test]
 fn every_command_has_help_with_an_example() {
     let mut open = vec![Vec::new()];
-    let mut seen = 0;
+    let (mut seen, mut without) = (0, Vec::new());
     while let Some(command) = open.pop() {
         let text = help(&command);
-        let line = format!("umbel {}", command.join(" "));
-        assert!(text.contains("Example"), "no example in the help of {line}:\n{text}");
-        let example = text.split("Example").nth(1).expect("it is there");
-        assert!(example.contains(line.trim_end()), "the example of {line} is of another:\n{text}");
+        let line = [&["umbel".to_owned()], &command[..]].concat().join(" ");
+        let (_, example) = text.split_once("Example").unwrap_or_default();
+        if !example.contains(&line) {
+            without.push(line);
+        }
         open.extend(listed(&text).into_iter().map(|name| [&command[..], &[name]].concat()));
         seen += 1;
     }
+    assert_eq!(without, [""; 0], "these have no example of their own");
     assert!(seen > 60, "{seen} commands");
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn umbel(folder: &Path, arguments: &[&str]) -> assert_cmd::assert::Assert {
     let mut command = Command::cargo_bin("umbel").expect("the binary is built");
@@ -41,6 +41,28 @@ fn what_is_put_can_be_got_scanned_and_deleted() {
     says(folder, &["scan", "s"], "b/3\tagain\nempty\t\n");
     let verified = umbel(folder, &["verify", "s"]).code(0).get_output().stdout.clone();
     assert!(String::from_utf8_lossy(&verified).contains("2 records in 3 files"));
+}
+
+#[test]
+fn every_answer_is_there_as_json() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let json = |arguments: &[&str]| -> Vec<Value> {
+        let output = umbel(folder, arguments).code(0).get_output().stdout.clone();
+        let text = String::from_utf8(output).expect("JSON is text");
+        text.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect()
+    };
+    std::fs::write(folder.join("records"), b"a\tone\nb\t\xFF\nc\tthree\n").expect("a file");
+    assert_eq!(json(&["load", "s", "records", "--json"]), [json!({ "loaded": 3 })]);
+    assert_eq!(json(&["get", "s", "a", "--json"]), [json!({ "key": "a", "value": "one" })]);
+    let all = json(&["scan", "s", "--json"]);
+    assert_eq!((all.len(), &all[1]), (3, &json!({ "key": "b", "value": { "hex": "ff" } })));
+    let deleted = json!({ "deleted": 1, "asked": 2 });
+    assert_eq!(json(&["delete", "s", "c", "d", "--json"]), [deleted]);
+    assert_eq!(json(&["integrate", "s", "--json"])[0]["records"], 2);
+    assert_eq!(json(&["backup", "s", "copy", "--json"])[0]["records"], 2);
+    assert_eq!(json(&["restore", "copy", "again", "--json"])[0]["records"], 2);
+    assert_eq!(json(&["verify", "again", "--json"])[0]["records"], 2);
 }
 
 #[test]

@@ -55,6 +55,7 @@ impl Config {
 
 /// Write a file with every key, its default and what it is for
 #[derive(Args)]
+#[command(after_help = "Example:\n  umbel config init umbel.toml --name cache-1")]
 struct Init {
     /// File to write, which must not be there yet; '-' for standard output
     #[arg(default_value = "umbel.toml")]
@@ -98,6 +99,7 @@ impl Init {
 
 /// Find mistakes in a configuration file, as a host started with it alone would
 #[derive(Args)]
+#[command(after_help = "Example:\n  umbel config check umbel.toml")]
 struct Check {
     /// File to check
     file: PathBuf,
@@ -127,6 +129,7 @@ impl Check {
 
 /// Show what holds, and where it comes from; takes the flags of umbel serve
 #[derive(Args)]
+#[command(after_help = "Example:\n  umbel config show --config umbel.toml --json")]
 struct Show {
     #[command(flatten)]
     configuration: Configuration,

@@ -46,18 +46,24 @@ pub(super) struct UserCommand {
 #[derive(Subcommand)]
 enum Action {
     /// Let somebody in
+    #[command(
+        after_help = "Examples:\n  umbel config user add alice --permissions read,write\n  umbel config user add metrics --permissions read --token --no-password"
+    )]
     Add(Add),
     /// Let somebody in no more
+    #[command(after_help = "Example:\n  umbel config user remove alice")]
     Remove {
         /// Name of the user
         name: String,
     },
     /// Make a token for HTTP, and print it: it is not shown again
+    #[command(after_help = "Example:\n  umbel config user token alice")]
     Token {
         /// Name of the user
         name: String,
     },
     /// List users and what they may do
+    #[command(after_help = "Example:\n  umbel config user list --json")]
     List,
 }
 

@@ -10,6 +10,7 @@ use crate::output;
 
 /// List the experiments
 #[derive(Args)]
+#[command(after_help = "Example:\n  umbel lab list --json")]
 pub(crate) struct List {
     /// Print JSON
     #[arg(long)]

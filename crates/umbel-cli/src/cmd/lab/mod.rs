@@ -13,6 +13,12 @@ use clap::{Args, Subcommand};
 
 /// Remake the papers' tables and figures, and try policies and faults in simulation
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  umbel lab list
+  umbel lab run zhu-table-2
+  umbel lab report --out site --quick
+  umbel lab faults --seeds 1000")]
 pub(crate) struct Lab {
     #[command(subcommand)]
     command: Command,

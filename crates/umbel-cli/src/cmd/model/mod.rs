@@ -12,6 +12,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
+#[command(after_help = "\
+Example:
+  umbel model standard --bits 9593 --hashes 7 --items 1000")]
 pub(crate) struct Model {
     #[command(subcommand)]
     form: Form,

@@ -17,6 +17,11 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 #[derive(Args)]
+#[command(after_help = "\
+Examples:
+  umbel plan standard --items 1000000 --false-positive 0.01
+  umbel plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 --hosts 32 \
+--miss 0.01 --false-positive 0.01")]
 pub(crate) struct Plan {
     #[command(subcommand)]
     design: Design,

@@ -7,15 +7,15 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read as _};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use serde_json::json;
 use umbel_store::{Batch, Durability, MAX_KEY, MAX_VALUE, Options, Store};
 
+use super::Told;
 use super::long::bytes_bar;
-use crate::output::print;
 
 #[derive(Args)]
 pub(super) struct Load {
@@ -26,7 +26,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(self) -> anyhow::Result<Told> {
         let file = self.file.as_ref().filter(|file| file.as_os_str() != "-");
         let loaded = match file {
             Some(file) => {
@@ -52,8 +52,7 @@ impl Load {
                 loaded
             }
         };
-        print(&format!("loaded {loaded} records\n"))?;
-        Ok(ExitCode::SUCCESS)
+        Ok(Told { text: format!("loaded {loaded} records"), json: json!({ "loaded": loaded }) })
     }
 
     fn load(&self, input: impl BufRead) -> anyhow::Result<u64> {

@@ -1,14 +1,14 @@
 //! The commands that may take long, with a bar that says how far they are.
 
 use std::path::Path;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 use umbel_store::{Options, Progress};
 
-use crate::output::print;
+use super::Told;
 
 /// A bar that counts bytes; without a total it only turns. Unseen where there is no terminal.
 pub(super) fn bytes_bar(what: &'static str, total: u64) -> ProgressBar {
@@ -36,7 +36,7 @@ fn follow(bar: &ProgressBar) -> impl FnMut(Progress) {
     }
 }
 
-pub(super) fn integrate(dir: &Path) -> anyhow::Result<ExitCode> {
+pub(super) fn integrate(dir: &Path) -> anyhow::Result<Told> {
     let store = super::open(dir)?;
     let bar = records_bar("integrating");
     std::thread::scope(|scope| {
@@ -51,11 +51,13 @@ pub(super) fn integrate(dir: &Path) -> anyhow::Result<ExitCode> {
     })?;
     bar.finish_and_clear();
     let stat = store.stat();
-    print(&format!("{} records in a master of {} bytes\n", stat.records, stat.master_bytes))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Told {
+        text: format!("{} records in a master of {} bytes", stat.records, stat.master_bytes),
+        json: json!({ "records": stat.records, "master_bytes": stat.master_bytes }),
+    })
 }
 
-pub(super) fn backup(dir: &Path, to: &Path, incremental: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn backup(dir: &Path, to: &Path, incremental: bool) -> anyhow::Result<Told> {
     let store = super::open(dir)?;
     let bar = bytes_bar("backing up", 1);
     let done = match incremental {
@@ -64,33 +66,32 @@ pub(super) fn backup(dir: &Path, to: &Path, incremental: bool) -> anyhow::Result
     };
     bar.finish_and_clear();
     let done = done.with_context(|| format!("cannot back up to {}", to.display()))?;
-    print(&format!(
-        "{} records, {} bytes copied, {} linked\n",
-        done.records, done.copied_bytes, done.linked_bytes
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    let (records, copied, linked) = (done.records, done.copied_bytes, done.linked_bytes);
+    Ok(Told {
+        text: format!("{records} records, {copied} bytes copied, {linked} linked"),
+        json: json!({ "records": records, "copied_bytes": copied, "linked_bytes": linked }),
+    })
 }
 
-pub(super) fn restore(from: &Path, dir: &Path) -> anyhow::Result<ExitCode> {
+pub(super) fn restore(from: &Path, dir: &Path) -> anyhow::Result<Told> {
     let bar = bytes_bar("restoring", 1);
     let records = umbel_store::restore(from, dir, follow(&bar));
     bar.finish_and_clear();
     let records = records
         .with_context(|| format!("cannot restore {} to {}", from.display(), dir.display()))?;
-    print(&format!("{records} records restored\n"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Told { text: format!("{records} records restored"), json: json!({ "records": records }) })
 }
 
-pub(super) fn verify(dir: &Path) -> anyhow::Result<ExitCode> {
+pub(super) fn verify(dir: &Path) -> anyhow::Result<Told> {
     let options = Options::new().create(false).background(false);
     let store = super::open_with(dir, options)?;
     let bar = bytes_bar("verifying", 1);
     let found = store.verify(follow(&bar));
     bar.finish_and_clear();
     let found = found.with_context(|| format!("{} is not sound", dir.display()))?;
-    print(&format!(
-        "{} records in {} files, {} bytes: all sound\n",
-        found.records, found.files, found.bytes
-    ))?;
-    Ok(ExitCode::SUCCESS)
+    let (records, files, bytes) = (found.records, found.files, found.bytes);
+    Ok(Told {
+        text: format!("{records} records in {files} files, {bytes} bytes: all sound"),
+        json: json!({ "records": records, "files": files, "bytes": bytes }),
+    })
 }

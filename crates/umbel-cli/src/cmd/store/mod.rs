@@ -15,9 +15,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use serde_json::{Value, json};
 use umbel_store::{Batch, Options, Scan, Store};
 
-use crate::output::print;
+use crate::output::{JsonKey, print};
 
 /// Keep a durable catalogue of keys and small values in a folder
 #[derive(Args)]
@@ -29,11 +30,15 @@ use crate::output::print;
 pub(crate) struct StoreCommand {
     #[command(subcommand)]
     action: Action,
+    /// Print JSON instead of text; a scan prints an object a line
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
 enum Action {
     /// Set a key's value; makes the store if there is none
+    #[command(after_help = "Example:\n  umbel store put catalogue layer/4f53 host-7")]
     Put {
         /// Folder of the store
         dir: PathBuf,
@@ -43,6 +48,7 @@ enum Action {
         value: OsString,
     },
     /// Print a key's value; exit 1 if the key is absent
+    #[command(after_help = "Example:\n  umbel store get catalogue layer/4f53")]
     Get {
         /// Folder of the store
         dir: PathBuf,
@@ -50,6 +56,7 @@ enum Action {
         key: OsString,
     },
     /// Remove keys; absent ones are passed over
+    #[command(after_help = "Example:\n  umbel store delete catalogue layer/4f53 layer/9a10")]
     Delete {
         /// Folder of the store
         dir: PathBuf,
@@ -58,15 +65,23 @@ enum Action {
         keys: Vec<OsString>,
     },
     /// Print records in key order, one a line, key and value with a tab between
+    #[command(
+        after_help = "Examples:\n  umbel store scan catalogue --prefix layer/\n  umbel store scan catalogue --from a --to m > records.tsv"
+    )]
     Scan(ScanArgs),
     /// Put the records of a file or of standard input: lines of key, tab, value
+    #[command(after_help = "Example:\n  umbel store load catalogue records.tsv")]
     Load(load::Load),
     /// Merge all changes into a new master; one that was interrupted goes on where it was
+    #[command(after_help = "Example:\n  umbel store integrate catalogue")]
     Integrate {
         /// Folder of the store
         dir: PathBuf,
     },
     /// Copy the store while it stays as it is
+    #[command(
+        after_help = "Examples:\n  umbel store backup catalogue /backup/catalogue\n  umbel store backup catalogue /backup/catalogue --incremental"
+    )]
     Backup {
         /// Folder of the store
         dir: PathBuf,
@@ -77,6 +92,7 @@ enum Action {
         incremental: bool,
     },
     /// Make a store from a backup, checking everything on the way
+    #[command(after_help = "Example:\n  umbel store restore /backup/catalogue catalogue")]
     Restore {
         /// Folder of the backup
         from: PathBuf,
@@ -84,11 +100,13 @@ enum Action {
         dir: PathBuf,
     },
     /// Read everything and check it
+    #[command(after_help = "Example:\n  umbel store verify catalogue")]
     Verify {
         /// Folder of the store
         dir: PathBuf,
     },
     /// What the store holds, and how its filter fares against the formula
+    #[command(after_help = "Example:\n  umbel store stat catalogue --json")]
     Stat(stat::StatArgs),
 }
 
@@ -109,19 +127,28 @@ struct ScanArgs {
 
 impl StoreCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.action {
-            Action::Put { dir, key, value } => put(&dir, key, value),
-            Action::Get { dir, key } => get(&dir, key),
-            Action::Delete { dir, keys } => delete(&dir, keys),
-            Action::Scan(scan) => scan.run(),
-            Action::Load(load) => load.run(),
-            Action::Integrate { dir } => long::integrate(&dir),
-            Action::Backup { dir, to, incremental } => long::backup(&dir, &to, incremental),
-            Action::Restore { from, dir } => long::restore(&from, &dir),
-            Action::Verify { dir } => long::verify(&dir),
-            Action::Stat(stat) => stat.run(),
-        }
+        let told = match self.action {
+            Action::Put { dir, key, value } => return put(&dir, key, value),
+            Action::Get { dir, key } => return get(&dir, key, self.json),
+            Action::Scan(scan) => return scan.run(self.json),
+            Action::Stat(stat) => return stat.run(self.json),
+            Action::Delete { dir, keys } => delete(&dir, keys)?,
+            Action::Load(load) => load.run()?,
+            Action::Integrate { dir } => long::integrate(&dir)?,
+            Action::Backup { dir, to, incremental } => long::backup(&dir, &to, incremental)?,
+            Action::Restore { from, dir } => long::restore(&from, &dir)?,
+            Action::Verify { dir } => long::verify(&dir)?,
+        };
+        let Told { text, json } = told;
+        print(&if self.json { format!("{json}\n") } else { format!("{text}\n") })?;
+        Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What a command did, for people and for scripts.
+struct Told {
+    text: String,
+    json: Value,
 }
 
 /// Opens a store that is there.
@@ -147,18 +174,22 @@ fn put(dir: &std::path::Path, key: OsString, value: OsString) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-fn get(dir: &std::path::Path, key: OsString) -> anyhow::Result<ExitCode> {
-    let Some(value) = open(dir)?.get(&key.into_encoded_bytes())? else {
+fn get(dir: &std::path::Path, key: OsString, json: bool) -> anyhow::Result<ExitCode> {
+    let key = key.into_encoded_bytes();
+    let Some(value) = open(dir)?.get(&key)? else {
         return Ok(ExitCode::from(1));
     };
     write_lines(|out| {
+        if json {
+            return write_json(out, &key, &value);
+        }
         out.write_all(&value)?;
         out.write_all(b"\n")
     })?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn delete(dir: &std::path::Path, keys: Vec<OsString>) -> anyhow::Result<ExitCode> {
+fn delete(dir: &std::path::Path, keys: Vec<OsString>) -> anyhow::Result<Told> {
     let store = open(dir)?;
     let mut batch = Batch::new();
     let asked = keys.len();
@@ -166,12 +197,14 @@ fn delete(dir: &std::path::Path, keys: Vec<OsString>) -> anyhow::Result<ExitCode
         batch.delete(&key.into_encoded_bytes());
     }
     let deleted = store.write(batch)?.deleted;
-    print(&format!("deleted {deleted} of {asked}\n"))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(Told {
+        text: format!("deleted {deleted} of {asked}"),
+        json: json!({ "deleted": deleted, "asked": asked }),
+    })
 }
 
 impl ScanArgs {
-    fn run(self) -> anyhow::Result<ExitCode> {
+    fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         let store = open(&self.dir)?;
         let scan = match self.prefix {
             Some(prefix) => store.scan_prefix(&prefix.into_encoded_bytes())?,
@@ -183,16 +216,17 @@ impl ScanArgs {
                 }
             }
         };
-        print_records(scan)?;
+        print_records(scan, json)?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-fn print_records(scan: Scan) -> anyhow::Result<()> {
+fn print_records(scan: Scan, json: bool) -> anyhow::Result<()> {
     let mut damaged = Ok(());
     write_lines(|out| {
         for record in scan {
             match record {
+                Ok((key, value)) if json => write_json(out, &key, &value)?,
                 Ok((key, value)) => {
                     out.write_all(&key)?;
                     out.write_all(b"\t")?;
@@ -205,6 +239,12 @@ fn print_records(scan: Scan) -> anyhow::Result<()> {
         Ok(())
     })?;
     Ok(damaged?)
+}
+
+/// A record as a line of JSON.
+fn write_json(out: &mut impl io::Write, key: &[u8], value: &[u8]) -> io::Result<()> {
+    let record = json!({ "key": JsonKey::of(key), "value": JsonKey::of(value) });
+    writeln!(out, "{record}")
 }
 
 /// Writes to standard output as bytes; a reader that has seen enough is no error.

@@ -12,9 +12,6 @@ use crate::output::Report;
 pub(super) struct StatArgs {
     /// Folder of the store
     dir: PathBuf,
-    /// Print JSON instead of a table
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -33,7 +30,7 @@ struct Shown {
 }
 
 impl StatArgs {
-    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
         let store = super::open(&self.dir)?;
         let stat = store.stat();
         // A process that has just opened the store has asked its filter nothing yet.
@@ -61,7 +58,7 @@ impl StatArgs {
             .row("filter errors expected", format!("{:.2}", shown.filter_error_expected), &rate)
             .row("bytes per record", format!("{:.2}", shown.bytes_per_record), "")
             .row("generation", shown.generation.to_string(), "changes of the set of files")
-            .print(self.json)
+            .print(json)
     }
 }
 
