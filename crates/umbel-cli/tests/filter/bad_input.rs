@@ -8,36 +8,42 @@ fn with_size<'a>(args: &[&'a str]) -> Vec<&'a str> {
     [args, &SIZE[..]].concat()
 }
 
-/// Every way to name one filter file wrongly, for a command that reads it.
-fn refuses_bad_filters(command: impl Fn(&str) -> Vec<String>) {
+/// Every file that is neither a filter nor a delta, with a word of what is wrong with it.
+fn for_bad_files(refuses: impl Fn(&Scratch, &str, &str)) {
     let scratch = Scratch::with_filters();
     let whole = scratch.read("standard.umbel");
-    let refuses = |file: &str, why: &str| {
-        let args = command(file);
-        let args: Vec<_> = args.iter().map(String::as_str).collect();
-        scratch.refuses(&args, &[&format!("umbel: {file}: "), why]);
-    };
-    refuses("nosuch", "No such file");
+    refuses(&scratch, "nosuch", "No such file");
     scratch.write("empty", "");
-    refuses("empty", "not an umbel file");
-    refuses("fruit", "not an umbel file");
+    refuses(&scratch, "empty", "not an umbel file");
+    refuses(&scratch, "fruit", "not an umbel file");
     for cut in [3, 4, 9, 30, whole.len() - 1] {
         scratch.write("cut", &whole[..cut]);
-        refuses("cut", if cut < 5 { "truncated" } else { "cut short" });
+        refuses(&scratch, "cut", if cut < 5 { "truncated" } else { "cut short" });
     }
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
     scratch.write("damaged", damaged);
-    refuses("damaged", "damaged");
+    refuses(&scratch, "damaged", "damaged");
     let mut newer = whole;
     newer[4] = 2;
     scratch.write("newer", newer);
-    refuses("newer", "version 2");
+    refuses(&scratch, "newer", "version 2");
     std::fs::create_dir(scratch.path("directory")).unwrap();
-    refuses("directory", "directory");
+    refuses(&scratch, "directory", "directory");
+}
+
+/// Every way to name one filter file wrongly, for a command that reads it.
+fn refuses_bad_filters(command: impl Fn(&str) -> Vec<String>) {
+    let refuses = |scratch: &Scratch, file: &str, why: &str| {
+        let args = command(file);
+        let args: Vec<_> = args.iter().map(String::as_str).collect();
+        scratch.refuses(&args, &[&format!("umbel: {file}: "), why]);
+    };
+    for_bad_files(refuses);
+    let scratch = Scratch::with_filters();
     scratch.build("standard", "larger", "fruit", &["--seed", "1"]);
     scratch.succeeds(&["delta", "larger", "larger", "-o", "change"]);
-    refuses("change", "this is a delta");
+    refuses(&scratch, "change", "this is a delta");
 }
 
 fn words(line: &str) -> Vec<String> {
@@ -60,8 +66,8 @@ fn query_refuses_what_is_not_a_filter() {
 }
 
 #[test]
-fn info_refuses_what_is_not_a_filter() {
-    refuses_bad_filters(|file| words(&format!("info {file}")));
+fn info_refuses_what_is_not_a_filter_or_a_delta() {
+    for_bad_files(|scratch, file, why| scratch.refuses(&["info", file], &[why]));
 }
 
 #[test]

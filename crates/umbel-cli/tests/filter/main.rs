@@ -264,6 +264,22 @@ fn a_delta_leads_to_the_new_file_byte_for_byte() {
 }
 
 #[test]
+fn a_delta_tells_which_filters_it_connects() {
+    let scratch = Scratch::with_filters();
+    scratch.write("old", scratch.read("counting.umbel"));
+    scratch.succeeds(&["add", "counting.umbel", "more"]);
+    scratch.succeeds(&["delta", "old", "counting.umbel", "-o", "change"]);
+    let told = scratch.json(&["info", "change"]);
+    assert_eq!((&told["kind"], &told["of"]), (&json!("delta"), &json!("counting")));
+    let shown = scratch.succeeds(&["info", "change"]);
+    for (file, end) in [("old", "base"), ("counting.umbel", "result")] {
+        let checksum = told[end].as_str().expect("a checksum");
+        let info = scratch.succeeds(&["info", file]);
+        assert!(info.contains(checksum) && shown.contains(checksum), "{file}: {info}");
+    }
+}
+
+#[test]
 fn a_seed_given_as_a_number_is_never_asked_for_again() {
     let scratch = Scratch::with_filters();
     scratch.build("standard", "decimal", "fruit", &["--seed", "42", "--hash", "siphash-1-3"]);

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::body::private::Body as _;
 use super::frame;
 use crate::filter::{Component, CountingFilter, DynamicFilter, Membership, StandardFilter};
 use crate::key_hash::{Digest, Seed, WrongSeed};
@@ -155,6 +156,12 @@ impl AnyFilter {
     /// If the hasher is locked.
     pub fn contains_batch<K: AsRef<[u8]>>(&self, keys: &[K], answers: &mut Vec<bool>) {
         each!(self, filter => filter.contains_batch(keys, answers));
+    }
+
+    /// Names the contents: a delta tells those of its base and of its result.
+    #[must_use]
+    pub fn checksum(&self) -> u64 {
+        each!(self, filter => filter.checksum())
     }
 
     /// Keys held.

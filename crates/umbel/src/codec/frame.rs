@@ -135,6 +135,47 @@ pub(super) struct Ends {
     pub(super) seed_is_public: bool,
 }
 
+/// Which filters a delta connects: all that it tells without its base.
+///
+/// ```
+/// use umbel::StandardFilter;
+/// use umbel::codec::{AnyFilter, DeltaHeader, encode_delta};
+///
+/// let old = StandardFilter::for_target(1000, 0.01)?;
+/// let mut new = old.clone();
+/// new.insert("apple");
+/// let header = DeltaHeader::read(&encode_delta(&old, &new, &[])?)?;
+/// assert_eq!(header.base, AnyFilter::from(old).checksum());
+/// assert_eq!(header.result, AnyFilter::from(new).checksum());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct DeltaHeader {
+    /// Of which kind both filters are.
+    pub kind: Kind,
+    /// The shape and the hasher of both; the hasher is locked, since a delta holds no seed.
+    pub scheme: Scheme,
+    /// The checksum of the filter that it was made against.
+    pub base: u64,
+    /// The checksum of the filter that it leads to.
+    pub result: u64,
+}
+
+impl DeltaHeader {
+    /// Reads what a delta says of itself. Whether the rest of it makes sense is not looked at.
+    ///
+    /// # Errors
+    /// If the bytes are damaged or not a delta.
+    pub fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let Frame { kind, delta, scheme, .. } = Frame::open(bytes)?;
+        match delta {
+            Some(Ends { base, result, .. }) => Ok(Self { kind, scheme, base, result }),
+            None => Err(DecodeError::Kind { expected: Kind::Delta, found: kind }),
+        }
+    }
+}
+
 /// A frame that is whole: its checksum fits and its header makes sense.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {

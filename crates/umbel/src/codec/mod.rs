@@ -45,7 +45,7 @@ pub(crate) use bytes::{Reader, put_varint, seal, unseal};
 pub use change::{Flips, encode_change};
 pub(crate) use change::{decode_differing, decode_digests, encode_differing, encode_digests};
 pub use decoder::Decoder;
-pub use frame::{DeltaError, encode, encode_delta};
+pub use frame::{DeltaError, DeltaHeader, encode, encode_delta};
 pub(crate) use ranks::Among;
 
 use crate::key_hash::{SeedFingerprint, WrongSeed};

@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use umbel::codec::{AnyFilter, Decoder};
+use serde::Serialize;
+use umbel::codec::{AnyFilter, Decoder, DeltaHeader};
 
-use super::file::{decode, name, read_bytes};
-use super::report::Info;
+use super::file::{Content, decode, explain, name, read_bytes};
+use super::report::{Info, kind_name};
 use super::{Options, print};
 use crate::output::{self, bytes, count, percent};
 
-/// Show what a filter file holds
+/// Show what a filter file holds, or which filters a delta connects
 ///
 /// A secret seed is not needed. The false positive rate follows from the fill as it is now.
 /// Of a dynamic filter, bits are those of one component; ones, items and fill are those of
@@ -22,9 +23,10 @@ use crate::output::{self, bytes, count, percent};
 #[command(after_help = "\
 Examples:
   umbel filter info seen.umbel
-  umbel filter info seen.umbel --json | jq .false_positive")]
+  umbel filter info seen.umbel --json | jq .false_positive
+  umbel filter info change.umbel    # a delta: checksums of its base and of its result")]
 pub(super) struct InfoCommand {
-    /// Filter to look at
+    /// Filter or delta to look at
     file: PathBuf,
 }
 
@@ -32,15 +34,78 @@ impl InfoCommand {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
         let bytes = read_bytes(&self.file, limit)?;
+        if Content::of(&bytes) == Some(Content::Delta) {
+            return self.delta(&bytes, options);
+        }
         let filter = decode(&bytes, &self.file, Decoder::new().accept_locked(), limit)?;
         let info = Info::of(&filter, bytes.len());
         if options.json {
             return print::json(&info);
         }
-        let rows = rows(&filter, &info);
+        self.print(&rows(&filter, &info))
+    }
+
+    fn delta(&self, encoded: &[u8], options: &Options) -> anyhow::Result<()> {
+        let header = DeltaHeader::read(encoded).map_err(|error| explain(error, &self.file))?;
+        let info = DeltaInfo::of(&header, encoded.len());
+        if options.json {
+            return print::json(&info);
+        }
+        self.print(&[
+            ("kind", format!("delta of {} filters", info.of)),
+            ("bits", count(info.bits)),
+            ("hashes", info.hashes.to_string()),
+            ("digest bits", info.digest_bits.to_string()),
+            ("hash", info.hash),
+            ("seed", format!("fingerprint {}", info.seed_fingerprint)),
+            ("base", info.base),
+            ("result", info.result),
+            ("on disk", bytes(info.bytes_on_disk as f64)),
+        ])
+    }
+
+    fn print(&self, rows: &[(&'static str, String)]) -> anyhow::Result<()> {
         let lines = rows.iter().map(|(label, value)| format!("\n  {label:<16}{value}"));
         output::print(&format!("{}{}\n", name(&self.file), lines.collect::<String>()))
     }
+}
+
+/// All that a delta tells without its base.
+#[derive(Debug, Serialize)]
+struct DeltaInfo {
+    kind: &'static str,
+    of: &'static str,
+    bits: u64,
+    hashes: u32,
+    digest_bits: u32,
+    hash: String,
+    seed_fingerprint: String,
+    base: String,
+    result: String,
+    bytes_on_disk: usize,
+}
+
+impl DeltaInfo {
+    fn of(header: &DeltaHeader, bytes_on_disk: usize) -> Self {
+        let (shape, hasher) = (header.scheme.shape(), header.scheme.hasher());
+        Self {
+            kind: "delta",
+            of: kind_name(header.kind),
+            bits: shape.bits(),
+            hashes: shape.hashes(),
+            digest_bits: shape.digest_bits().get(),
+            hash: hasher.id().to_string(),
+            seed_fingerprint: hasher.fingerprint().to_string(),
+            base: checksum(header.base),
+            result: checksum(header.result),
+            bytes_on_disk,
+        }
+    }
+}
+
+/// A checksum as errors show it too.
+fn checksum(checksum: u64) -> String {
+    format!("{checksum:016x}")
 }
 
 fn rows(filter: &AnyFilter, info: &Info) -> Vec<(&'static str, String)> {
@@ -59,6 +124,7 @@ fn rows(filter: &AnyFilter, info: &Info) -> Vec<(&'static str, String)> {
         ("false positive", percent(info.false_positive)),
     ];
     rows.extend(component_rows(filter));
+    rows.push(("checksum", checksum(filter.checksum())));
     rows.push(("in memory", bytes(info.bytes_in_memory as f64)));
     rows.push(("on disk", bytes(info.bytes_on_disk as f64)));
     if matches!(filter, AnyFilter::Counting(_) | AnyFilter::Dynamic(_)) {

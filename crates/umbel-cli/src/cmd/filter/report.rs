@@ -53,7 +53,7 @@ impl Info {
     }
 }
 
-const fn kind_name(kind: Kind) -> &'static str {
+pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Standard => "standard",
         Kind::Counting => "counting",
