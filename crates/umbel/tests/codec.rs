@@ -566,20 +566,31 @@ fn deltas_apply_to_locked_filters() {
     assert!(known.may_contain(b"a"));
 }
 
-/// Whether the seed stands in the file was once taken from the base: after a delta between
-/// a file with its seed and one without, the file differed from the one the delta was made of.
+/// Whether the seed stands in the file was once taken from the base alone, so that a delta to a
+/// file without it led to one with it; then from the delta alone, so that whoever sent one could
+/// have a secret seed written down.
 #[test]
-fn whether_the_seed_is_stored_follows_the_new_file() {
+fn a_seed_is_stored_only_if_neither_base_nor_delta_keeps_it_secret() {
     let (shape, seed) = (Shape::new(500, 5).unwrap(), Seed::from_number(7));
     let public = StandardFilter::new(Scheme::new(shape, KeyHasher::new(HashId::Xxh3, seed)));
     let secret = StandardFilter::new(Scheme::new(shape, KeyHasher::secret(HashId::Xxh3, seed)));
     let (public, secret) = (public.unwrap(), secret.unwrap());
-    for (old, new) in [(&public, &secret), (&secret, &public)] {
+    for (old, new, result) in [
+        (&public, &public, &public),
+        (&public, &secret, &secret),
+        (&secret, &public, &secret),
+        (&secret, &secret, &secret),
+    ] {
         let delta = encode_delta(old, new, &[]).unwrap();
         let updated = Decoder::new().apply(&old.clone().into(), &delta).unwrap();
-        assert_eq!(updated.encode(), encode(new));
-        assert!(!updated.scheme().hasher().is_locked());
+        assert_eq!(updated.encode(), encode(result));
+        assert!(!updated.scheme().hasher().is_locked(), "the seed is known all the same");
     }
+    let locked = Decoder::new().accept_locked().filter(&encode(&secret)).unwrap();
+    let delta = encode_delta(&secret, &public, &[]).unwrap();
+    let updated = Decoder::new().apply(&locked, &delta).unwrap();
+    assert!(updated.scheme().hasher().is_locked());
+    assert_eq!(updated.encode(), encode(&secret));
 }
 
 // ---- limits
