@@ -45,6 +45,8 @@ pub struct ColumnId(u32);
 impl ColumnId {
     /// Columns a group, a power of two; the bits above name the group.
     const SLOTS: u32 = 1 << 20;
+    /// Groups that the bits above can name.
+    const GROUPS: usize = 1 << 12;
 
     const fn new(group: u32, slot: usize) -> Self {
         Self(group * Self::SLOTS + slot as u32)
@@ -214,7 +216,7 @@ impl<R: Rows> Bank<R> {
 
     /// Overwrites a part of columns, counted in words of their bits, so that a lock need not
     /// be held for all of it. Between two parts, a key that is claimed by the old bits and by
-    /// the new ones is claimed.
+    /// the new ones is claimed. What lies past the last word is left out.
     ///
     /// # Errors
     /// If a column is not there or has another length; nothing changes then.
@@ -230,7 +232,7 @@ impl<R: Rows> Bank<R> {
             let here = columns.iter().filter(|(column, _)| column.group() == number);
             let here: Vec<_> = here.map(|(column, bits)| (column.slot(), *bits)).collect();
             if let (Some(group), Some((_, bits))) = (group, here.first()) {
-                group.write(&here, within(&part, bits.words().len()));
+                group.write(&here, within(part.clone(), bits.words().len()));
             }
         }
         Ok(())
@@ -253,12 +255,12 @@ impl<R: Rows> Bank<R> {
         self.release(column)
     }
 
-    /// Clears a part of a column, counted in words of its bits.
+    /// Clears a part of a column, counted in words of its bits; see [`Self::replace_part`].
     ///
     /// # Errors
     /// If the column is not there.
     pub fn erase_part(&mut self, column: ColumnId, part: Range<usize>) -> Result<(), BankError> {
-        let part = within(&part, self.words(column)?);
+        let part = within(part, self.words(column)?);
         self.group_mut(column)?.erase(column.slot(), part);
         Ok(())
     }
@@ -284,7 +286,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column.
+    /// If a position lies outside the column; nothing changes then.
     pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.set(column.slot(), positions);
         Ok(())
@@ -296,7 +298,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column.
+    /// If a position lies outside the column; nothing changes then.
     pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.clear(column.slot(), positions);
         Ok(())
@@ -367,7 +369,7 @@ impl<R: Rows> Bank<R> {
         }
         let gap = self.groups.iter().position(Option::is_none);
         let number = gap.unwrap_or(self.groups.len());
-        if number >= (u32::MAX / ColumnId::SLOTS) as usize || count > ColumnId::SLOTS as usize {
+        if number >= ColumnId::GROUPS || count > ColumnId::SLOTS as usize {
             return Err(BankError::Full);
         }
         self.check_limit(group_bytes(shape, count))?;
@@ -388,8 +390,10 @@ impl<R: Rows> Bank<R> {
     }
 }
 
-fn within(part: &Range<usize>, words: usize) -> Range<usize> {
-    part.start.min(words)..part.end.min(words)
+/// The words of a part that there are; none is the empty part at the front.
+fn within(part: Range<usize>, words: usize) -> Range<usize> {
+    let end = part.end.min(words);
+    if part.start < end { part.start..end } else { 0..0 }
 }
 
 fn check_length(shape: &Shape, bits: &BitVector) -> Result<(), BankError> {

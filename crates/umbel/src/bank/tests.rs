@@ -178,6 +178,77 @@ fn many_columns_are_replaced_at_once() {
     }
 }
 
+/// Rows of more lines than have code of their own, and of more words than a mask of the words
+/// with candidates has bits.
+#[test]
+fn a_bank_answers_with_thousands_of_columns() {
+    let shape = shapes()[0];
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut twin = Twin::new();
+    let kinds: Vec<_> = (0..40).map(|key| filter(shape, &[key, key + 1, 3 * key])).collect();
+    for columns in [2100, 2500] {
+        let new: Vec<_> = kinds.iter().cycle().take(columns).collect();
+        let bits: Vec<_> = new.iter().map(|filter| filter.bits()).collect();
+        let ids = bank.add_many(&shape.into(), &bits).unwrap();
+        twin.extend(ids.into_iter().zip(new.into_iter().cloned()));
+        check(&bank, &twin);
+    }
+}
+
+/// Parts are counted in words; one that begins past the last was an index out of range.
+#[test]
+fn a_part_past_the_end_changes_nothing() {
+    for columns in [1, 6] {
+        let shape = shapes()[0];
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        let (old, new) = (filter(shape, &[1, 2, 3]), filter(shape, &[4, 5]));
+        let ids = bank.add_many(old.scheme(), &vec![old.bits(); columns]).unwrap();
+        let pairs: Vec<_> = ids.iter().map(|id| (*id, new.bits())).collect();
+        for part in [3..3, 3..9, 9..usize::MAX] {
+            bank.replace_part(&pairs, part.clone()).unwrap();
+            bank.erase_part(ids[0], part).unwrap();
+        }
+        assert!(ids.iter().all(|id| bank.read(*id).unwrap() == *old.bits()));
+    }
+}
+
+/// Rows are whole cache lines, which have room for positions past the length, and a position
+/// times the words of a row may exceed 64 bits and come out small.
+#[test]
+fn positions_outside_a_column_are_refused_before_anything_changes() {
+    let old = filter(shapes()[0], &[1, 2, 3]);
+    for position in [130, 1 << 61, u64::MAX] {
+        for change in [Bank::set, Bank::clear] {
+            let mut bank: Bank = Bank::new(KeyHasher::default());
+            let ids = bank.add_many(old.scheme(), &vec![old.bits(); 500]).unwrap();
+            let positions = [0, 1, 2, position, 3];
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                change(&mut bank, ids[0], &positions)
+            }));
+            let said = *outcome.unwrap_err().downcast::<String>().unwrap();
+            assert_eq!(said, format!("position {position} of 130 bits"));
+            assert_eq!(bank.read(ids[0]).unwrap(), *old.bits());
+        }
+    }
+}
+
+/// Ids name a group in their highest 12 bits; the last of them was never given.
+#[test]
+fn a_bank_holds_as_many_shapes_as_it_says() {
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut shapes = (1..=64).flat_map(|m| (1..=64).map(move |k| Shape::new(m, k).unwrap()));
+    for shape in shapes.by_ref() {
+        bank.add_empty(&shape.into(), 1).unwrap();
+    }
+    let beyond = Shape::new(65, 1).unwrap();
+    assert_eq!(bank.add_empty(&beyond.into(), 1), Err(BankError::Full));
+    assert_eq!(bank.columns(), 4096);
+    let last = Shape::new(64, 64).unwrap();
+    let one_more = bank.add_empty(&last.into(), 1).unwrap()[0];
+    bank.set(one_more, &[63]).unwrap();
+    assert_eq!(bank.read(one_more).unwrap().positions().collect::<Vec<_>>(), [63]);
+}
+
 #[test]
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let shape = shapes()[0];
