@@ -264,6 +264,23 @@ proptest! {
     }
 
     #[test]
+    #[test]
+    fn an_intersection_is_estimated_at_no_more_than_either_side(
+        a in prop::collection::vec(0u64..60, 0..60), b in prop::collection::vec(0u64..60, 0..60),
+    ) {
+        let make = |keys: &[u64]| {
+            let mut filter = StandardFilter::with_shape(Shape::new(130, 3).unwrap()).unwrap();
+            keys.iter().for_each(|key| filter.put(*key));
+            filter
+        };
+        let (a, b) = (make(&a), make(&b));
+        let items = |filter: &StandardFilter| estimate_items(filter.scheme().shape(), filter.bits().ones());
+        let both = estimate_intersection(&a, &b).unwrap();
+        prop_assert!((0.0..=items(&a).min(items(&b)) + 1e-9).contains(&both));
+        let either = estimate_union(&a, &b).unwrap();
+        prop_assert!(either >= items(&a).max(items(&b)));
+    }
+
     fn batches_answer_like_single_calls(
         keys in prop::collection::vec(any::<u64>(), 0..200),
         hashes in 1u32..12,
@@ -552,3 +569,35 @@ fn filters_cross_threads() {
     crosses::<DynamicFilter>();
     crosses::<DynamicFilter<StandardFilter>>();
 }
+/// A filter of eight bits that has ones exactly here.
+fn ones_at(positions: std::ops::Range<u64>) -> StandardFilter {
+    let digest_bits = DigestBits::new(3).unwrap();
+    let shape = Shape::new(8, 1).unwrap().with_digest_bits(digest_bits);
+    let mut filter = StandardFilter::with_shape(shape).unwrap();
+    for position in positions {
+        filter.insert_digest(Digest::from_raw(position, digest_bits).unwrap());
+    }
+    filter
+}
+
+/// When a union has all bits set, nothing is left to subtract: the intersection with an empty
+/// filter was said to be infinite, and that of two halves without a common bit the sum of both.
+#[test]
+fn where_the_union_is_full_shared_bits_tell_what_is_in_both() {
+    let (full, none) = (ones_at(0..8), ones_at(0..0));
+    let (low, high) = (ones_at(0..4), ones_at(4..8));
+    for (a, b, expected) in [
+        (&full, &none, 0.0),
+        (&low, &high, 0.0),
+        (&full, &low, estimate_items(low.scheme().shape(), 4)),
+        (&full, &full, f64::INFINITY),
+        (&none, &none, 0.0),
+    ] {
+        assert_eq!(estimate_intersection(a, b), Ok(expected), "{a:?} and {b:?}");
+        assert_eq!(estimate_intersection(b, a), Ok(expected), "{b:?} and {a:?}");
+    }
+    let mut both = full;
+    both.intersect_with(&none).unwrap();
+    assert_eq!(both.items(), 0);
+}
+
