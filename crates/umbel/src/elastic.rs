@@ -159,12 +159,7 @@ impl<C: Catalogue> ElasticFilter<C> {
     /// A new filter, filled from the catalogue, which learns the new components.
     fn build(&mut self, capacity: u64) -> Result<(), ParamError> {
         self.filter = component_filter(capacity, self.left, self.max_components, self.hasher)?;
-        let mut keys = Vec::new();
-        self.catalogue.for_each(&mut |key, _| keys.push(Box::<[u8]>::from(key)));
-        for key in keys {
-            let component = self.filter.insert(&key);
-            self.catalogue.insert(&key, component);
-        }
+        self.catalogue.reassign(&mut |key| self.filter.insert(key));
         Ok(())
     }
 }
