@@ -323,6 +323,47 @@ proptest! {
 }
 
 const ABSENT: u64 = 1_000_000;
+/// Filters that no longer fit the cache are filled and asked in another way.
+#[test]
+fn batches_beyond_the_cache_answer_like_single_calls() {
+    let keys: Vec<_> = (0..1000).map(bytes).collect();
+    for hashes in [1, 2, 3, 4, 5, 9] {
+        let shape = Shape::new((1 << 21) + 1, hashes).unwrap();
+        let mut one = half_full(shape);
+        let mut many = one.clone();
+        let before: Vec<bool> = keys.iter().map(|key| one.contains(key)).collect();
+        let mut answers = vec![true; 5];
+        one.contains_batch(&keys, &mut answers);
+        assert_eq!(answers, before, "{hashes} hashes");
+        assert!(before.contains(&true) && before.contains(&false));
+
+        keys[..300].iter().for_each(|key| {
+            one.insert(key);
+        });
+        many.insert_batch(&keys[..300]);
+        assert_eq!(one, many);
+        many.bits().validate();
+        let after: Vec<bool> = keys.iter().map(|key| one.contains(key)).collect();
+        let digests: Vec<_> = keys.iter().map(|key| one.scheme().digest(key)).collect();
+        one.contains_digests(&digests, &mut answers);
+        assert_eq!(answers, after, "{hashes} hashes");
+    }
+}
+
+/// A filter of which every other bit is set, by chance.
+fn half_full(shape: Shape) -> StandardFilter {
+    let length = Bits::new(shape.bits()).unwrap();
+    let mut state = 1u64;
+    let mut words: Vec<u64> = (0..length.get().div_ceil(64))
+        .map(|_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state ^ state >> 29
+        })
+        .collect();
+    *words.last_mut().unwrap() &= u64::MAX >> (length.get().wrapping_neg() & 63);
+    StandardFilter::from_parts(shape.into(), BitVector::from_words(length, words), 0)
+}
+
 
 /// Whether `measured` wrong answers of [`ABSENT`] agree with `expected` within three
 /// standard errors.
