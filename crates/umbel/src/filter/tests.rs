@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bits::BitVector;
 use crate::codec::{AnyFilter, Decoder};
-use crate::params::{DigestBits, Rate, Shape};
+use crate::params::{Bits, DigestBits, Rate, Shape};
 use crate::scheme::{Mismatch, Scheme};
 use crate::{HashId, KeyHasher, Seed, design};
 
