@@ -33,6 +33,8 @@ use super::slices::Slices;
 use super::{Component, CountingFilter};
 use crate::bits::BitVector;
 use crate::design;
+use crate::key_hash::{Seed, WrongSeed};
+use crate::model::stale::several_components;
 use crate::params::{ParamError, Rate, Shape};
 use crate::scheme::Scheme;
 
@@ -257,12 +259,10 @@ impl<C: Component> DynamicFilter<C> {
     ///
     /// # Errors
     /// If it is not the seed the filter was made with; nothing changes then.
-    pub fn unlock(&mut self, seed: crate::Seed) -> Result<(), crate::key_hash::WrongSeed> {
+    pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
         self.scheme.hasher_mut().unlock(seed)?;
-        for (_, component) in &mut self.components {
-            *component.scheme_mut() = self.scheme;
-        }
-        Ok(())
+        // They share its scheme: what unlocked the one unlocks all.
+        self.components.iter_mut().try_for_each(|(_, component)| component.unlock(seed))
     }
 
     /// Bytes of memory that the filter takes.
