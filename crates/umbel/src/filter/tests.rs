@@ -265,7 +265,6 @@ proptest! {
     }
 
     #[test]
-    #[test]
     fn an_intersection_is_estimated_at_no_more_than_either_side(
         a in prop::collection::vec(0u64..60, 0..60), b in prop::collection::vec(0u64..60, 0..60),
     ) {
@@ -282,6 +281,7 @@ proptest! {
         prop_assert!(either >= items(&a).max(items(&b)));
     }
 
+    #[test]
     fn batches_answer_like_single_calls(
         keys in prop::collection::vec(any::<u64>(), 0..200),
         hashes in 1u32..12,
@@ -323,7 +323,6 @@ proptest! {
     }
 }
 
-const ABSENT: u64 = 1_000_000;
 /// Filters that no longer fit the cache are filled and asked in another way.
 #[test]
 fn batches_beyond_the_cache_answer_like_single_calls() {
@@ -365,6 +364,7 @@ fn half_full(shape: Shape) -> StandardFilter {
     StandardFilter::from_parts(shape.into(), BitVector::from_words(length, words), 0)
 }
 
+const ABSENT: u64 = 1_000_000;
 
 /// Whether `measured` wrong answers of [`ABSENT`] agree with `expected` within three
 /// standard errors.
@@ -520,6 +520,66 @@ fn a_filter_built_again_into_remembered_components_is_the_same() {
     }
 }
 
+/// The component was there, without its id being taken, when the number of ids turned out to be
+/// used up.
+#[test]
+fn an_id_that_leaves_no_further_one_is_refused_before_anything_changes() {
+    let mut filter = DynamicFilter::for_target(50, 0.01).unwrap();
+    let digest = filter.scheme().digest(b"key");
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        filter.insert_into(ComponentId(u32::MAX), digest);
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(filter.components().len(), 1);
+    filter.validate();
+}
+
+/// Slices are a way to ask, not a part of what is held.
+#[test]
+fn filters_with_and_without_slices_are_equal_when_they_hold_the_same() {
+    let mut sliced = DynamicFilter::for_target(10, 0.01).unwrap();
+    (0..35).for_each(|key| sliced.put(key));
+    let listed = sliced.clone().without_slices();
+    assert_eq!(sliced, listed);
+    assert!(listed.memory_bytes() < sliced.memory_bytes());
+    assert!((0..35).all(|key| listed.has(key)));
+    sliced.put(35);
+    assert_ne!(sliced, listed);
+}
+
+#[test]
+fn an_empty_filter_of_any_kind_claims_nothing() {
+    let standard = StandardFilter::for_target(10, 0.01).unwrap();
+    let counting = CountingFilter::for_target(10, 0.01).unwrap();
+    let dynamic = DynamicFilter::for_target(10, 0.01).unwrap();
+    let plain = dynamic.to_standard();
+    let any: [AnyFilter; 4] = [standard.into(), counting.into(), dynamic.into(), plain.into()];
+    for filter in any {
+        // Printed as 0, not as -0.
+        assert_eq!(filter.false_positive().to_bits(), 0.0_f64.to_bits(), "{filter:?}");
+        assert!((0..100).all(|key| !filter.may_contain(&bytes(key))));
+    }
+}
+
+#[test]
+fn a_full_filter_of_any_kind_claims_everything() {
+    let shape = Shape::new(8, 2).unwrap();
+    let mut standard = StandardFilter::with_shape(shape).unwrap();
+    let mut counting = CountingFilter::with_shape(shape).unwrap();
+    let mut dynamic = DynamicFilter::with_shape(shape, 100).unwrap();
+    for key in 0..250 {
+        standard.put(key);
+        counting.put(key);
+        dynamic.put(key);
+    }
+    let plain = dynamic.to_standard();
+    let any: [AnyFilter; 4] = [standard.into(), counting.into(), dynamic.into(), plain.into()];
+    for filter in any {
+        assert_eq!(filter.false_positive(), 1.0, "{filter:?}");
+        assert!((1000..1100).all(|key| filter.may_contain(&bytes(key))));
+    }
+}
+
 #[test]
 fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
     let base = Scheme::from(Shape::new(1000, 5).unwrap());
@@ -603,14 +663,6 @@ fn estimates_come_close() {
     assert!(estimate_intersection(&full, &full.clone()).unwrap().is_infinite());
 }
 
-#[test]
-fn filters_cross_threads() {
-    fn crosses<T: Send + Sync + Clone + std::fmt::Debug>() {}
-    crosses::<StandardFilter>();
-    crosses::<CountingFilter>();
-    crosses::<DynamicFilter>();
-    crosses::<DynamicFilter<StandardFilter>>();
-}
 /// A filter of eight bits that has ones exactly here.
 fn ones_at(positions: std::ops::Range<u64>) -> StandardFilter {
     let digest_bits = DigestBits::new(3).unwrap();
@@ -643,3 +695,11 @@ fn where_the_union_is_full_shared_bits_tell_what_is_in_both() {
     assert_eq!(both.items(), 0);
 }
 
+#[test]
+fn filters_cross_threads() {
+    fn crosses<T: Send + Sync + Clone + std::fmt::Debug>() {}
+    crosses::<StandardFilter>();
+    crosses::<CountingFilter>();
+    crosses::<DynamicFilter>();
+    crosses::<DynamicFilter<StandardFilter>>();
+}
