@@ -8,9 +8,11 @@
 //! rebuilds are counted. Paper 4, section 4.3, with its limit rounded down so that it is kept
 //! (see `design::dynamic::unbounded`).
 
+use std::fmt;
+
 use crate::catalogue::Catalogue;
 use crate::design::{self, PlanError};
-use crate::filter::DynamicFilter;
+use crate::filter::{DynamicFilter, Membership};
 use crate::key_hash::KeyHasher;
 use crate::model::any_of;
 use crate::params::{ParamError, Rate};
@@ -33,7 +35,7 @@ use crate::scheme::Scheme;
 /// assert!(filter.may_contain(&7_u32.to_le_bytes()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct ElasticFilter<C> {
     catalogue: C,
     filter: DynamicFilter,
@@ -161,6 +163,18 @@ impl<C: Catalogue> ElasticFilter<C> {
         self.filter = component_filter(capacity, self.left, self.max_components, self.hasher)?;
         self.catalogue.reassign(&mut |key| self.filter.insert(key));
         Ok(())
+    }
+}
+
+impl<C: Catalogue> Membership for ElasticFilter<C> {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.filter.contains(key)
+    }
+}
+
+impl<C> fmt::Debug for ElasticFilter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ElasticFilter({:?}, {} rebuilds)", self.filter, self.rebuilds)
     }
 }
 

@@ -33,7 +33,7 @@ pub(super) trait Take {
 /// Keys a batch: their bitmaps stay in the first-level cache until they are taken.
 const BATCH: usize = 32;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Group<R> {
     shape: Shape,
     /// Words a row.

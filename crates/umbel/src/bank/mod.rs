@@ -28,6 +28,7 @@ mod transpose;
 pub use candidates::{BatchCandidates, Candidates};
 pub use rows::{HeapRows, Line, Rows};
 
+use std::fmt;
 use std::ops::Range;
 
 use group::{Group, group_bytes};
@@ -130,7 +131,7 @@ pub enum BankError {
 /// assert_eq!(who.of(1), [b]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Bank<R: Rows = HeapRows> {
     hasher: KeyHasher,
     limit_bytes: u64,
@@ -387,6 +388,13 @@ impl<R: Rows> Bank<R> {
             return Err(BankError::TooLarge { needed, limit: self.limit_bytes });
         }
         Ok(())
+    }
+}
+
+impl<R: Rows> fmt::Debug for Bank<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (columns, bytes) = (self.columns(), self.memory_bytes());
+        write!(f, "Bank({:?}, {columns} columns, {bytes} bytes)", self.hasher)
     }
 }
 

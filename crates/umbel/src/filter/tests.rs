@@ -5,8 +5,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bank::Bank;
 use crate::bits::BitVector;
+use crate::catalogue::MemoryCatalogue;
 use crate::codec::{AnyFilter, Decoder};
+use crate::elastic::ElasticFilter;
 use crate::params::{Bits, DigestBits, Rate, Shape};
 use crate::scheme::{Mismatch, Scheme};
 use crate::{HashId, KeyHasher, Seed, design};
@@ -696,10 +699,46 @@ fn where_the_union_is_full_shared_bits_tell_what_is_in_both() {
 }
 
 #[test]
-fn filters_cross_threads() {
+fn whatever_holds_keys_crosses_threads() {
     fn crosses<T: Send + Sync + Clone + std::fmt::Debug>() {}
     crosses::<StandardFilter>();
     crosses::<CountingFilter>();
     crosses::<DynamicFilter>();
     crosses::<DynamicFilter<StandardFilter>>();
+    crosses::<AttributeFilter>();
+    crosses::<AnyFilter>();
+    crosses::<Bank>();
+    crosses::<ElasticFilter<MemoryCatalogue>>();
+}
+
+/// What holds much says how much, not what.
+#[test]
+fn debug_is_short_however_much_is_held() {
+    let keys: Vec<_> = (0..5000).map(bytes).collect();
+    let mut standard = StandardFilter::for_target(5000, 0.01).unwrap();
+    standard.insert_batch(&keys);
+    let mut counting = CountingFilter::for_target(5000, 0.01).unwrap();
+    counting.insert_batch(&keys);
+    let mut dynamic = DynamicFilter::for_target(500, 0.01).unwrap();
+    dynamic.insert_batch(&keys);
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    bank.add(standard.scheme(), standard.bits()).unwrap();
+    let rate = |rate| Rate::new(rate).unwrap();
+    let mut elastic =
+        ElasticFilter::new(100, rate(0.01), rate(0.1), MemoryCatalogue::new()).unwrap();
+    keys.iter().for_each(|key| assert!(elastic.add(key).unwrap()));
+    let all: [&dyn std::fmt::Debug; 8] = [
+        standard.bits(),
+        &standard,
+        &counting,
+        &dynamic,
+        &AnyFilter::from(dynamic.clone()),
+        &bank,
+        &elastic,
+        elastic.catalogue(),
+    ];
+    for shown in all {
+        let shown = format!("{shown:?}");
+        assert!(shown.len() < 200, "{shown}");
+    }
 }
