@@ -327,6 +327,20 @@ mod tests {
         assert_eq!(set.ask(&[("c", "")]), Ok(Answer::Yes));
     }
 
+    /// All values exist; only the bytes of two combinations could make them one.
+    #[test]
+    fn combinations_of_other_lengths_or_attributes_are_not_taken_for_each_other() {
+        let mut set = set(Combinations::Every);
+        set.insert(&["x\u{1}y", "", ""]).unwrap();
+        set.insert(&["x", "q", ""]).unwrap();
+        set.insert(&["z", "y\u{1}", ""]).unwrap();
+        assert_eq!(set.ask(&[("a", "x"), ("b", "y\u{1}")]), Ok(Answer::No));
+        set.insert(&["1", "2", "9"]).unwrap();
+        set.insert(&["8", "7", "2"]).unwrap();
+        assert_eq!(set.ask(&[("a", "1"), ("c", "2")]), Ok(Answer::No));
+        assert_eq!(set.ask(&[("a", "1"), ("b", "2")]), Ok(Answer::Yes));
+    }
+
     #[test]
     fn repeats_do_not_fill_components() {
         let mut set = set(Combinations::Every);

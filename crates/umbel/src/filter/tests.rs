@@ -206,6 +206,43 @@ proptest! {
         no_false_negative::<CountingFilter>(roomy(), steps);
     }
 
+    /// Strangers that are claimed by chance may be removed too, by callers who do not know
+    /// better, and positions may repeat: counters neither pass 15 nor fall below 0.
+    #[test]
+    fn counters_are_those_of_a_plain_list(
+        bits in 1u64..40, hashes in 1u32..6,
+        steps in prop::collection::vec((0u32..5, 0u64..60), 0..300),
+    ) {
+        let shape = Shape::new(bits, hashes).unwrap();
+        let mut filter = CountingFilter::with_shape(shape).unwrap();
+        let mut twin = vec![0u8; bits as usize];
+        for (action, key) in steps {
+            let digest = filter.scheme().digest(&bytes(key));
+            let positions: Vec<usize> = digest.positions(&shape).map(|p| p as usize).collect();
+            let before = twin.clone();
+            let claimed = positions.iter().all(|position| twin[*position] > 0);
+            prop_assert_eq!(filter.contains_digest(digest), claimed);
+            let flips = if action < 3 {
+                positions.iter().for_each(|p| twin[*p] = (twin[*p] + 1).min(CountingFilter::STUCK));
+                Some(filter.insert_digest(digest))
+            } else {
+                let falls = |count: u8| claimed && count > 0 && count < CountingFilter::STUCK;
+                positions.iter().for_each(|p| twin[*p] -= u8::from(falls(twin[*p])));
+                filter.remove_digest(digest)
+            };
+            let flipped = before.iter().zip(&twin).filter(|(old, new)| (**old > 0) != (**new > 0));
+            let expected = (action < 3 || claimed).then(|| flipped.count() as u32);
+            prop_assert_eq!(flips, expected);
+            prop_assert!((0..bits).all(|p| filter.counter(p) == twin[p as usize]));
+        }
+        filter.validate();
+        prop_assert_eq!(filter.levels(), twin.iter().copied().max().unwrap());
+        for level in 1..=CountingFilter::STUCK {
+            let reach = (0..bits).filter(|position| twin[*position as usize] >= level);
+            prop_assert!(filter.level(level).unwrap().positions().eq(reach));
+        }
+    }
+
     #[test]
     fn dynamic_has_no_false_negative(steps in steps()) {
         no_false_negative::<DynamicFilter<CountingFilter>>(crowded(), steps.clone());
@@ -516,11 +553,56 @@ fn a_filter_built_again_into_remembered_components_is_the_same() {
     let mut again = DynamicFilter::new(*filter.scheme(), 50, 8).unwrap();
     for key in (0..170u64).rev() {
         again.insert_into(homes[key as usize], again.scheme().digest(&bytes(key)));
+        again.validate();
     }
-    again.validate();
     for ((id, mine), (other, theirs)) in filter.components().iter().zip(again.components()) {
         assert_eq!((id, mine), (other, theirs));
     }
+}
+
+/// A component that comes to stand before full ones has room before they do.
+#[test]
+fn a_component_between_full_ones_is_filled_next() {
+    let mut filter = DynamicFilter::for_target(2, 0.01).unwrap();
+    let digest = filter.scheme().digest(b"key");
+    for id in [0, 0, 5, 5, 3] {
+        filter.insert_into(ComponentId(id), digest);
+        filter.validate();
+    }
+    assert_eq!(filter.insert("next"), ComponentId(3));
+    assert_eq!(filter.insert("next"), ComponentId(6), "ids are never given twice");
+}
+
+/// The first two components are full; the third takes over the fourth, and is taken over.
+#[test]
+fn ids_lead_through_several_merges_and_into_a_union() {
+    let mut filter = DynamicFilter::for_target(10, 0.01).unwrap();
+    let homes: Vec<_> = (0..40u64).map(|key| filter.insert(bytes(key))).collect();
+    let remove = |filter: &mut DynamicFilter, keys: std::ops::Range<u64>| {
+        for key in keys {
+            assert!(filter.remove_from(homes[key as usize], bytes(key)), "{key}");
+        }
+    };
+    remove(&mut filter, 20..25);
+    remove(&mut filter, 30..35);
+    assert_eq!(filter.shrink(), [Merge { from: homes[30], into: homes[20] }]);
+    remove(&mut filter, 0..5);
+    remove(&mut filter, 25..30);
+    assert_eq!(filter.shrink(), [Merge { from: homes[20], into: homes[0] }]);
+    filter.validate();
+
+    let mut union = DynamicFilter::new(*filter.scheme(), 10, 8).unwrap();
+    union.insert("other");
+    let moves = union.union_with(&filter).unwrap();
+    union.validate();
+    let moved = |from: ComponentId| moves.iter().find(|merge| merge.from == from).unwrap().into;
+    assert_eq!(moves.len(), 4, "two that live and two that lead to them");
+    for key in 35..40u64 {
+        assert!(union.remove_from(moved(homes[key as usize]), bytes(key)), "{key}");
+    }
+    remove(&mut filter, 35..40);
+    remove(&mut filter, 5..20);
+    assert_eq!((filter.items(), filter.components()[0].1.bits().ones()), (0, 0));
 }
 
 /// The component was there, without its id being taken, when the number of ids turned out to be
@@ -612,6 +694,8 @@ fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
         assert_eq!(filter.intersect_with(&other), Err(mismatch));
         assert_eq!(filter.difference_with(&other), Err(mismatch));
         assert_eq!(estimate_union(&filter, &other), Err(mismatch));
+        assert_eq!(estimate_intersection(&filter, &other), Err(mismatch));
+        assert!(other.clone().union_with(&filter).is_err(), "{mismatch}, the other way round");
         assert_eq!(filter, before);
         let mut counting = CountingFilter::new(base).unwrap();
         assert_eq!(counting.union_with(&CountingFilter::new(scheme).unwrap()), Err(mismatch));
@@ -622,6 +706,37 @@ fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
     let mut dynamic = DynamicFilter::<CountingFilter>::new(base, 10, 8).unwrap();
     let other = DynamicFilter::new(base, 11, 8).unwrap();
     assert_eq!(dynamic.union_with(&other), Err(Mismatch::Capacity(10, 11)));
+}
+
+#[test]
+fn items_follow_the_algebra() {
+    let make = |keys: std::ops::Range<u64>| {
+        let mut filter = StandardFilter::for_target(1000, 0.01).unwrap();
+        keys.for_each(|key| filter.put(key));
+        filter
+    };
+    let (many, few) = (make(0..500), make(0..10));
+    let mut both = many.clone();
+    both.union_with(&few).unwrap();
+    assert_eq!(both.items(), 510);
+    // Never more than the smaller side, whichever is asked.
+    for (a, b) in [(&many, &few), (&few, &many)] {
+        let mut shared = a.clone();
+        shared.intersect_with(b).unwrap();
+        assert!(shared.items() <= 10, "{shared:?}");
+    }
+    let mut only = many.clone();
+    only.difference_with(&few).unwrap();
+    assert!((400..=500).contains(&only.items()), "{only:?}");
+    only.clear();
+    assert_eq!((only.items(), only.bits().ones()), (0, 0));
+
+    let mut counting = CountingFilter::for_target(1000, 0.01).unwrap();
+    (0..20).for_each(|key| counting.put(key));
+    counting.union_with(&counting.clone()).unwrap();
+    assert_eq!(counting.items(), 40);
+    counting.clear();
+    assert_eq!(counting, CountingFilter::for_target(1000, 0.01).unwrap());
 }
 
 /// A full filter tells nothing of its number of keys: the estimate is infinite, and a file
