@@ -284,6 +284,66 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
 }
 
 #[test]
+fn a_limit_is_the_last_that_is_admitted() {
+    let shape = shapes()[0];
+    let first = filter(shape, &[1, 2, 3]);
+    let mut free: Bank = Bank::new(KeyHasher::default());
+    free.add(first.scheme(), first.bits()).unwrap();
+    let takes = free.memory_bytes();
+    let mut just: Bank = Bank::with_limit(KeyHasher::default(), takes);
+    assert!(just.add(first.scheme(), first.bits()).is_ok());
+    let mut less: Bank = Bank::with_limit(KeyHasher::default(), takes - 1);
+    let refused = BankError::TooLarge { needed: takes, limit: takes - 1 };
+    assert_eq!(less.add(first.scheme(), first.bits()), Err(refused));
+    // Room that is there already costs nothing, whatever the limit.
+    assert!(just.add_many(first.scheme(), &[first.bits(); 63]).is_ok());
+}
+
+#[test]
+fn a_shape_takes_as_many_columns_as_ids_can_name() {
+    let shape = Shape::new(1, 1).unwrap();
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    assert_eq!(bank.add_empty(&shape.into(), (1 << 20) + 1), Err(BankError::Full));
+    let ids = bank.add_empty(&shape.into(), 1 << 20).unwrap();
+    assert_eq!(bank.add_empty(&shape.into(), 1), Err(BankError::Full));
+    let other = bank.add_empty(&shapes()[0].into(), 1).unwrap();
+    assert!(!ids.contains(&other[0]), "other shapes have ids of their own");
+}
+
+#[test]
+fn a_shape_without_columns_takes_no_memory() {
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let filters = shapes().map(|shape| filter(shape, &[1, 2, 3]));
+    let ids = filters.each_ref().map(|new| bank.add(new.scheme(), new.bits()).unwrap());
+    for id in ids {
+        assert!(bank.memory_bytes() > 0);
+        bank.remove(id).unwrap();
+    }
+    assert_eq!((bank.memory_bytes(), bank.columns()), (0, 0));
+    // A later shape takes the place of the first.
+    let again = bank.add(filters[1].scheme(), filters[1].bits()).unwrap();
+    assert_eq!(again.group(), 0);
+}
+
+/// A buffer is fitted to the bank that is asked; nothing of an earlier one is left in it.
+#[test]
+fn one_buffer_serves_banks_of_any_size() {
+    let full = filter(shapes()[0], &(0..120).collect::<Vec<_>>());
+    let (mut large, mut small): (Bank, Bank) =
+        (Bank::new(KeyHasher::default()), Bank::new(KeyHasher::default()));
+    large.add_many(full.scheme(), &[full.bits(); 600]).unwrap();
+    small.add(full.scheme(), full.bits()).unwrap();
+    let (mut candidates, hash) = (Candidates::new(), small.hash(&7u64.to_le_bytes()));
+    for (bank, columns) in [(&small, 1), (&large, 600), (&small, 1)] {
+        bank.who(hash, &mut candidates);
+        assert_eq!(candidates.len(), columns);
+        let mut seen = 0;
+        bank.who_each(&[hash], &mut candidates, |_, found| seen = found.len());
+        assert_eq!(seen, columns);
+    }
+}
+
+#[test]
 fn sets_before_clears_never_deny_what_both_states_claim() {
     let shape = shapes()[0];
     let (old, new) =
