@@ -412,6 +412,29 @@ mod tests {
         }
 
         #[test]
+        fn a_slice_is_taken_and_put_back(
+            len in 1u64..300,
+            ones in prop::collection::vec(any::<u64>(), 0..100),
+            others in prop::collection::vec(any::<u64>(), 0..100),
+            start in 0u64..5,
+            count in 1u64..5,
+        ) {
+            let within = |positions: &[u64]| positions.iter().map(|p| p % len).collect::<Vec<_>>();
+            let (bits, other) = (vector(len, &within(&ones)), vector(len, &within(&others)));
+            let start = (start * 64).min((len - 1) / 64 * 64);
+            let end = (start + count * 64).min(len);
+            let slice = bits.slice(start, count * 64);
+            slice.validate();
+            prop_assert_eq!(slice.len(), end - start);
+            prop_assert!((start..end).all(|p| slice.get(p - start) == bits.get(p)));
+            let mut target = other.clone();
+            target.put_slice(start, &slice);
+            target.validate();
+            let from = |p: &u64| if (start..end).contains(p) { &bits } else { &other };
+            prop_assert!((0..len).all(|p| target.get(p) == from(&p).get(p)));
+        }
+
+        #[test]
         fn algebra_agrees_with_sets(
             a in prop::collection::btree_set(0u64..200, 0..80),
             b in prop::collection::btree_set(0u64..200, 0..80),

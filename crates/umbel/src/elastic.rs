@@ -227,7 +227,34 @@ mod tests {
             ElasticFilter::new(10, rate(0.01), rate(0.1), first.catalogue().clone()).unwrap();
         assert!((0..500_u32).all(|n| again.may_contain(&n.to_le_bytes())));
         assert_eq!(again.rebuilds(), 0);
+        assert_eq!((again.filter().capacity(), again.filter().components().len()), (500, 1));
         again.filter().validate();
+    }
+
+    #[test]
+    fn a_set_that_shrinks_takes_less_again() {
+        let mut filter = elastic(10);
+        (0..101_u32).for_each(|n| assert!(filter.add(&n.to_le_bytes()).unwrap()));
+        assert_eq!((filter.filter().capacity(), filter.rebuilds()), (101, 1));
+        // Built again at less than an eighth of the capacity, for twice what is left.
+        for n in 0..89_u32 {
+            assert_eq!(filter.remove(&n.to_le_bytes()), Ok(true));
+            assert_eq!(filter.rebuilds(), 1, "{n}");
+        }
+        assert_eq!(filter.remove(&89_u32.to_le_bytes()), Ok(true));
+        assert_eq!((filter.filter().capacity(), filter.rebuilds()), (22, 2));
+        assert_eq!(filter.remove(&89_u32.to_le_bytes()), Ok(false));
+        assert!((90..101_u32).all(|n| filter.may_contain(&n.to_le_bytes())));
+
+        // While it is as small as it was planned, components are merged instead.
+        let mut filter = elastic(10);
+        (0..100_u32).for_each(|n| assert!(filter.add(&n.to_le_bytes()).unwrap()));
+        (0..100_u32).filter(|n| n % 10 > 1).for_each(|n| {
+            assert!(filter.remove(&n.to_le_bytes()).unwrap());
+        });
+        assert_eq!((filter.catalogue().len(), filter.rebuilds()), (20, 0));
+        assert!(filter.filter().components().len() <= 4, "{filter:?}");
+        filter.filter().validate();
     }
 
     #[test]
