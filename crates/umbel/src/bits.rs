@@ -57,7 +57,8 @@ impl BitVector {
         &self.words
     }
 
-    /// The bit at `position`, as 0 or 1.
+    /// The bit at `position`, as 0 or 1: a number, so that questions can be combined without
+    /// a branch.
     ///
     /// # Panics
     /// If `position` lies past the last word.
@@ -70,10 +71,10 @@ impl BitVector {
     /// Sets the bit at `position`; returns how many bits flipped, 0 or 1.
     ///
     /// # Panics
-    /// If `position` lies past the last word.
+    /// If `position` is not below the length.
     #[inline(always)]
     pub fn set(&mut self, position: u64) -> u64 {
-        debug_assert!(position < self.len);
+        assert!(position < self.len, "position {position} of {} bits", self.len);
         let word = &mut self.words[(position >> 6) as usize];
         let flipped = ((*word >> (position & 63)) & 1) ^ 1;
         *word |= 1 << (position & 63);
@@ -84,10 +85,10 @@ impl BitVector {
     /// Clears the bit at `position`; returns how many bits flipped, 0 or 1.
     ///
     /// # Panics
-    /// If `position` lies past the last word.
+    /// If `position` is not below the length.
     #[inline(always)]
     pub fn clear(&mut self, position: u64) -> u64 {
-        debug_assert!(position < self.len);
+        assert!(position < self.len, "position {position} of {} bits", self.len);
         let word = &mut self.words[(position >> 6) as usize];
         let flipped = (*word >> (position & 63)) & 1;
         *word &= !(1 << (position & 63));
@@ -148,22 +149,34 @@ impl BitVector {
     }
 
     /// Whether every one of `self` is also a one of `other`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     #[must_use]
     pub fn is_subset_of(&self, other: &Self) -> bool {
         self.count_beyond(other) == 0
     }
 
     /// Ones of either.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     pub fn union_with(&mut self, other: &Self) {
         self.combine(other, |mine, theirs| mine | theirs);
     }
 
     /// Ones of both.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     pub fn intersect_with(&mut self, other: &Self) {
         self.combine(other, |mine, theirs| mine & theirs);
     }
 
     /// Ones of `self` that are not ones of `other`.
+    ///
+    /// # Panics
+    /// If the lengths differ.
     pub fn difference_with(&mut self, other: &Self) {
         self.combine(other, |mine, theirs| mine & !theirs);
     }
@@ -187,6 +200,9 @@ impl BitVector {
 
     /// The checksum that flipping the bits at `flips` (ascending, each once) would lead to,
     /// given the checksum of the bits as they are.
+    ///
+    /// # Panics
+    /// If a position lies past the last word.
     #[must_use]
     pub fn checksum_after(&self, checksum: u64, flips: &[u64]) -> u64 {
         let mut sum = checksum;
@@ -336,6 +352,22 @@ mod tests {
         }
     }
 
+    /// The last word has room for positions past the length: a one there would be counted
+    /// and travel, but belong to no key.
+    #[test]
+    fn positions_past_the_length_are_refused() {
+        for len in [1, 63, 65] {
+            let refused = |change: fn(&mut BitVector, u64) -> u64| {
+                let mut bits = vector(len, &[]);
+                let outcome = std::panic::catch_unwind(move || change(&mut bits, len));
+                *outcome.unwrap_err().downcast::<String>().unwrap()
+            };
+            for change in [BitVector::set, BitVector::clear] {
+                assert_eq!(refused(change), format!("position {len} of {len} bits"));
+            }
+        }
+    }
+
     #[test]
     fn a_vector_beyond_memory_is_an_error() {
         let length = Bits::new(Bits::MAX).unwrap();
@@ -377,6 +409,29 @@ mod tests {
                 }
             }
             prop_assert_eq!(bits.checksum(), foretold);
+        }
+
+        #[test]
+        fn a_slice_is_taken_and_put_back(
+            len in 1u64..300,
+            ones in prop::collection::vec(any::<u64>(), 0..100),
+            others in prop::collection::vec(any::<u64>(), 0..100),
+            start in 0u64..5,
+            count in 1u64..5,
+        ) {
+            let within = |positions: &[u64]| positions.iter().map(|p| p % len).collect::<Vec<_>>();
+            let (bits, other) = (vector(len, &within(&ones)), vector(len, &within(&others)));
+            let start = (start * 64).min((len - 1) / 64 * 64);
+            let end = (start + count * 64).min(len);
+            let slice = bits.slice(start, count * 64);
+            slice.validate();
+            prop_assert_eq!(slice.len(), end - start);
+            prop_assert!((start..end).all(|p| slice.get(p - start) == bits.get(p)));
+            let mut target = other.clone();
+            target.put_slice(start, &slice);
+            target.validate();
+            let from = |p: &u64| if (start..end).contains(p) { &bits } else { &other };
+            prop_assert!((0..len).all(|p| target.get(p) == from(&p).get(p)));
         }
 
         #[test]

@@ -5,6 +5,7 @@
 //! which makes removal exact, and lets a filter be built again after a restart.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::hash::BuildHasher;
 use std::hint::black_box;
 
@@ -89,7 +90,7 @@ pub trait Catalogue {
 const BATCH: usize = 8;
 
 /// A catalogue in memory. Shows its keys in an order that follows from its history alone.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct MemoryCatalogue {
     keys: IndexMap<Box<[u8]>, ComponentId, Seeded>,
 }
@@ -193,5 +194,131 @@ impl Catalogue for MemoryCatalogue {
 
     fn len(&self) -> u64 {
         self.keys.len() as u64
+    }
+}
+
+impl fmt::Debug for MemoryCatalogue {
+    /// Keys may be many, and nobody else's business.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MemoryCatalogue({} keys)", self.keys.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The simplest catalogue there is: it does only what it must, so that the trait's own
+    /// ways do all the rest.
+    #[derive(Default)]
+    struct Plain(BTreeMap<Vec<u8>, ComponentId>);
+
+    impl Catalogue for Plain {
+        fn contains(&self, key: &[u8]) -> bool {
+            self.0.contains_key(key)
+        }
+        fn insert(&mut self, key: &[u8], component: ComponentId) {
+            self.0.insert(key.to_vec(), component);
+        }
+        fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
+            self.0.remove(key)
+        }
+        fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId)) {
+            self.0.iter().for_each(|(key, component)| show(key, *component));
+        }
+        fn len(&self) -> u64 {
+            self.0.len() as u64
+        }
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Insert(u8, u32),
+        InsertNew(u8, u32),
+        InsertMany(Vec<u8>, u32),
+        Remove(u8),
+        Reassign,
+        ReassignRange(usize, usize),
+        MoveAll(u32),
+    }
+
+    fn steps() -> impl Strategy<Value = Vec<Step>> {
+        let (key, component) = (any::<u8>, || 0u32..5);
+        let many = prop::collection::vec(any::<u8>(), 0..30);
+        let step = prop_oneof![
+            4 => (key(), component()).prop_map(|(key, id)| Step::Insert(key, id)),
+            4 => (key(), component()).prop_map(|(key, id)| Step::InsertNew(key, id)),
+            2 => (many, component()).prop_map(|(keys, id)| Step::InsertMany(keys, id)),
+            4 => key().prop_map(Step::Remove),
+            1 => Just(Step::Reassign),
+            1 => (0usize..50, 0usize..50).prop_map(|(start, count)| Step::ReassignRange(start, count)),
+            1 => component().prop_map(Step::MoveAll),
+        ];
+        prop::collection::vec(step, 0..80)
+    }
+
+    /// A component that follows from the key, none of those that steps name.
+    fn assigned(key: &[u8]) -> ComponentId {
+        ComponentId(10 + u32::from(key[0]))
+    }
+
+    fn insert_many(catalogue: &mut impl Catalogue, keys: &[u8], id: u32) -> Vec<bool> {
+        let keys: Vec<&[u8]> = keys.chunks(1).collect();
+        let mut told = Vec::new();
+        catalogue.insert_many(&keys, ComponentId(id), &mut |new| told.push(new));
+        told
+    }
+
+    proptest! {
+        #![proptest_config(crate::model::seeded())]
+
+        #[test]
+        fn a_catalogue_in_memory_does_what_the_plainest_one_does(steps in steps(), seed: u64) {
+            let mut catalogue = MemoryCatalogue::with_seed(seed);
+            let mut plain = Plain::default();
+            for step in steps {
+                match step {
+                    Step::Insert(key, id) => {
+                        catalogue.insert(&[key], ComponentId(id));
+                        plain.insert(&[key], ComponentId(id));
+                    }
+                    Step::InsertNew(key, id) => {
+                        let new = catalogue.insert_new(&[key], ComponentId(id));
+                        prop_assert_eq!(new, plain.insert_new(&[key], ComponentId(id)));
+                    }
+                    Step::InsertMany(keys, id) => {
+                        let told = insert_many(&mut catalogue, &keys, id);
+                        prop_assert_eq!(told, insert_many(&mut plain, &keys, id));
+                    }
+                    Step::Remove(key) => {
+                        prop_assert_eq!(catalogue.remove(&[key]), plain.remove(&[key]));
+                    }
+                    Step::Reassign => {
+                        catalogue.reassign(&mut |key| assigned(key));
+                        plain.reassign(&mut |key| assigned(key));
+                    }
+                    Step::ReassignRange(start, count) => {
+                        let places: Vec<_> = catalogue.range(start, count).map(Vec::from).collect();
+                        catalogue.reassign_range(start, count, &mut |key| assigned(key));
+                        places.iter().for_each(|key| plain.insert(key, assigned(key)));
+                    }
+                    Step::MoveAll(id) => {
+                        catalogue.move_all(ComponentId(id));
+                        plain.move_all(ComponentId(id));
+                    }
+                }
+            }
+            let mut shown = BTreeMap::new();
+            catalogue.for_each(&mut |key, component| {
+                assert!(shown.insert(key.to_vec(), component).is_none(), "every key once");
+            });
+            prop_assert_eq!(shown, plain.0.clone());
+            prop_assert_eq!(catalogue.components(), plain.components());
+            prop_assert_eq!(catalogue.len(), plain.len());
+            prop_assert_eq!(catalogue.is_empty(), plain.is_empty());
+            prop_assert!((0..=255).all(|key| catalogue.contains(&[key]) == plain.contains(&[key])));
+        }
     }
 }

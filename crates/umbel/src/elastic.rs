@@ -8,9 +8,11 @@
 //! rebuilds are counted. Paper 4, section 4.3, with its limit rounded down so that it is kept
 //! (see `design::dynamic::unbounded`).
 
+use std::fmt;
+
 use crate::catalogue::Catalogue;
 use crate::design::{self, PlanError};
-use crate::filter::DynamicFilter;
+use crate::filter::{DynamicFilter, Membership};
 use crate::key_hash::KeyHasher;
 use crate::model::any_of;
 use crate::params::{ParamError, Rate};
@@ -33,7 +35,7 @@ use crate::scheme::Scheme;
 /// assert!(filter.may_contain(&7_u32.to_le_bytes()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone)]
 pub struct ElasticFilter<C> {
     catalogue: C,
     filter: DynamicFilter,
@@ -159,13 +161,20 @@ impl<C: Catalogue> ElasticFilter<C> {
     /// A new filter, filled from the catalogue, which learns the new components.
     fn build(&mut self, capacity: u64) -> Result<(), ParamError> {
         self.filter = component_filter(capacity, self.left, self.max_components, self.hasher)?;
-        let mut keys = Vec::new();
-        self.catalogue.for_each(&mut |key, _| keys.push(Box::<[u8]>::from(key)));
-        for key in keys {
-            let component = self.filter.insert(&key);
-            self.catalogue.insert(&key, component);
-        }
+        self.catalogue.reassign(&mut |key| self.filter.insert(key));
         Ok(())
+    }
+}
+
+impl<C: Catalogue> Membership for ElasticFilter<C> {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.filter.contains(key)
+    }
+}
+
+impl<C> fmt::Debug for ElasticFilter<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ElasticFilter({:?}, {} rebuilds)", self.filter, self.rebuilds)
     }
 }
 
@@ -218,7 +227,34 @@ mod tests {
             ElasticFilter::new(10, rate(0.01), rate(0.1), first.catalogue().clone()).unwrap();
         assert!((0..500_u32).all(|n| again.may_contain(&n.to_le_bytes())));
         assert_eq!(again.rebuilds(), 0);
+        assert_eq!((again.filter().capacity(), again.filter().components().len()), (500, 1));
         again.filter().validate();
+    }
+
+    #[test]
+    fn a_set_that_shrinks_takes_less_again() {
+        let mut filter = elastic(10);
+        (0..101_u32).for_each(|n| assert!(filter.add(&n.to_le_bytes()).unwrap()));
+        assert_eq!((filter.filter().capacity(), filter.rebuilds()), (101, 1));
+        // Built again at less than an eighth of the capacity, for twice what is left.
+        for n in 0..89_u32 {
+            assert_eq!(filter.remove(&n.to_le_bytes()), Ok(true));
+            assert_eq!(filter.rebuilds(), 1, "{n}");
+        }
+        assert_eq!(filter.remove(&89_u32.to_le_bytes()), Ok(true));
+        assert_eq!((filter.filter().capacity(), filter.rebuilds()), (22, 2));
+        assert_eq!(filter.remove(&89_u32.to_le_bytes()), Ok(false));
+        assert!((90..101_u32).all(|n| filter.may_contain(&n.to_le_bytes())));
+
+        // While it is as small as it was planned, components are merged instead.
+        let mut filter = elastic(10);
+        (0..100_u32).for_each(|n| assert!(filter.add(&n.to_le_bytes()).unwrap()));
+        (0..100_u32).filter(|n| n % 10 > 1).for_each(|n| {
+            assert!(filter.remove(&n.to_le_bytes()).unwrap());
+        });
+        assert_eq!((filter.catalogue().len(), filter.rebuilds()), (20, 0));
+        assert!(filter.filter().components().len() <= 4, "{filter:?}");
+        filter.filter().validate();
     }
 
     #[test]

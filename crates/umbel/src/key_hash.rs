@@ -204,12 +204,10 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// This hasher with its seed made public, if it is known, or secret.
-    pub(crate) const fn with_seed_public(self, public: bool) -> Self {
+    /// This hasher, its seed kept secret from now on. There is no way back: what was once
+    /// promised to be stored nowhere stays so.
+    pub(crate) const fn kept_secret(self) -> Self {
         let seed = match self.seed {
-            SeedKnowledge::Public(seed) | SeedKnowledge::Secret(seed) if public => {
-                SeedKnowledge::Public(seed)
-            }
             SeedKnowledge::Public(seed) => SeedKnowledge::Secret(seed),
             unchanged => unchanged,
         };

@@ -197,14 +197,19 @@ proptest! {
         added in prop::collection::vec(0u64..1000, 0..60),
         cleared in prop::collection::vec(0u64..1000, 0..5),
         lies in prop::collection::vec(any::<u64>(), 0..2),
+        strangers in prop::collection::vec(2000u64..3000, 0..2),
+        forgotten in 0usize..3,
     ) {
         let mut old = StandardFilter::make(scheme);
         before.iter().for_each(|key| old.put(*key));
         let mut new = old.clone();
         cleared.iter().for_each(|key| new.take(*key));
         added.iter().for_each(|key| new.put(*key));
+        // Not all that was added, some that was not, and some that is no digest of this shape:
+        // what is said of the keys may be wrong, the new bits must be right.
+        let told = added.iter().skip(forgotten).chain(&strangers);
         let mut digests: Vec<Digest> =
-            added.iter().map(|key| scheme.digest(&key.to_le_bytes())).collect();
+            told.map(|key| scheme.digest(&key.to_le_bytes())).collect();
         digests.extend(lies.iter().filter_map(|lie| Digest::from_raw(*lie, DigestBits::FULL)));
 
         let delta = encode_delta(&old, &new, &digests).unwrap();
@@ -566,20 +571,31 @@ fn deltas_apply_to_locked_filters() {
     assert!(known.may_contain(b"a"));
 }
 
-/// Whether the seed stands in the file was once taken from the base: after a delta between
-/// a file with its seed and one without, the file differed from the one the delta was made of.
+/// Whether the seed stands in the file was once taken from the base alone, so that a delta to a
+/// file without it led to one with it; then from the delta alone, so that whoever sent one could
+/// have a secret seed written down.
 #[test]
-fn whether_the_seed_is_stored_follows_the_new_file() {
+fn a_seed_is_stored_only_if_neither_base_nor_delta_keeps_it_secret() {
     let (shape, seed) = (Shape::new(500, 5).unwrap(), Seed::from_number(7));
     let public = StandardFilter::new(Scheme::new(shape, KeyHasher::new(HashId::Xxh3, seed)));
     let secret = StandardFilter::new(Scheme::new(shape, KeyHasher::secret(HashId::Xxh3, seed)));
     let (public, secret) = (public.unwrap(), secret.unwrap());
-    for (old, new) in [(&public, &secret), (&secret, &public)] {
+    for (old, new, result) in [
+        (&public, &public, &public),
+        (&public, &secret, &secret),
+        (&secret, &public, &secret),
+        (&secret, &secret, &secret),
+    ] {
         let delta = encode_delta(old, new, &[]).unwrap();
         let updated = Decoder::new().apply(&old.clone().into(), &delta).unwrap();
-        assert_eq!(updated.encode(), encode(new));
-        assert!(!updated.scheme().hasher().is_locked());
+        assert_eq!(updated.encode(), encode(result));
+        assert!(!updated.scheme().hasher().is_locked(), "the seed is known all the same");
     }
+    let locked = Decoder::new().accept_locked().filter(&encode(&secret)).unwrap();
+    let delta = encode_delta(&secret, &public, &[]).unwrap();
+    let updated = Decoder::new().apply(&locked, &delta).unwrap();
+    assert!(updated.scheme().hasher().is_locked());
+    assert_eq!(updated.encode(), encode(&secret));
 }
 
 // ---- limits
@@ -619,8 +635,25 @@ fn a_limit_admits_what_fits_and_nothing_more() {
             // The struct itself is not on the heap.
             assert!(needed + 256 >= takes, "{:?}: {needed} for {takes}", old.kind());
             assert!(needed <= takes * 2, "{:?}: {needed} for {takes}", old.kind());
+            // Counters and their bits, and two levels on the way to them.
+            if old.kind() == Kind::Counting {
+                assert_eq!(needed, 7 * 300_u64.div_ceil(64) * 8);
+            }
         }
     }
+}
+
+/// Every eight components share a byte a position in the slices.
+#[test]
+fn slices_of_many_components_count_against_the_limit() {
+    let shape = Shape::new(10_000, 3).unwrap();
+    let mut filter = DynamicFilter::<StandardFilter>::with_shape(shape, 1).unwrap();
+    (0..17u64).for_each(|key| filter.put(key));
+    assert_eq!(filter.components().len(), 17);
+    let (bytes, takes) = (encode(&filter), filter.memory_bytes() as u64);
+    let refused = Decoder::new().limit(takes - 1000).filter(&bytes);
+    assert!(matches!(refused, Err(DecodeError::TooLarge { .. })), "{refused:?}");
+    assert_eq!(Decoder::new().limit(takes + 2000).filter(&bytes), Ok(filter.into()));
 }
 
 /// Components of one bit once cost nothing, so that a frame could make forty times its own
@@ -821,6 +854,11 @@ fn a_dynamic_filter_that_contradicts_itself_is_refused() {
     for body in bodies {
         let refused = Decoder::new().filter(&snapshot(4, &shape, body));
         assert!(matches!(refused, Err(DecodeError::Malformed(_))), "{body:?}: {refused:?}");
+    }
+    // Ids are left for components to come.
+    for (next_id, is_sound) in [(1_u64 << 31, true), ((1 << 31) + 1, false), (1 << 32, false)] {
+        let body = [&[1, 8][..], &varint(next_id), &[0, 1, 0, 0, 0, 0]].concat();
+        assert_eq!(Decoder::new().filter(&snapshot(4, &shape, &body)).is_ok(), is_sound);
     }
     let sound = snapshot(4, &shape, &[1, 8, 2, 1, 1, 0, 1, 0, 0, 0, 0]);
     let AnyFilter::PlainDynamic(filter) = Decoder::new().filter(&sound).unwrap() else {

@@ -33,7 +33,7 @@ pub(super) trait Take {
 /// Keys a batch: their bitmaps stay in the first-level cache until they are taken.
 const BATCH: usize = 32;
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Group<R> {
     shape: Shape,
     /// Words a row.
@@ -168,6 +168,10 @@ impl<R: Rows> Group<R> {
     fn touch(&mut self, slot: usize, positions: &[u64], change: impl Fn(&mut u64, u64)) {
         /// Rows asked for ahead: as many as a core can have under way.
         const AHEAD: usize = 24;
+        let bits = self.shape.bits();
+        if let Some(last) = positions.iter().max() {
+            assert!(*last < bits, "position {last} of {bits} bits");
+        }
         let (stride, word, bit) = (self.stride, slot / 64, 1u64 << (slot % 64));
         let words = words_mut(&mut self.rows);
         for (index, position) in positions.iter().enumerate() {

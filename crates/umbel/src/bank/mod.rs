@@ -28,6 +28,7 @@ mod transpose;
 pub use candidates::{BatchCandidates, Candidates};
 pub use rows::{HeapRows, Line, Rows};
 
+use std::fmt;
 use std::ops::Range;
 
 use group::{Group, group_bytes};
@@ -45,6 +46,8 @@ pub struct ColumnId(u32);
 impl ColumnId {
     /// Columns a group, a power of two; the bits above name the group.
     const SLOTS: u32 = 1 << 20;
+    /// Groups that the bits above can name.
+    const GROUPS: usize = 1 << 12;
 
     const fn new(group: u32, slot: usize) -> Self {
         Self(group * Self::SLOTS + slot as u32)
@@ -128,7 +131,7 @@ pub enum BankError {
 /// assert_eq!(who.of(1), [b]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Bank<R: Rows = HeapRows> {
     hasher: KeyHasher,
     limit_bytes: u64,
@@ -214,7 +217,7 @@ impl<R: Rows> Bank<R> {
 
     /// Overwrites a part of columns, counted in words of their bits, so that a lock need not
     /// be held for all of it. Between two parts, a key that is claimed by the old bits and by
-    /// the new ones is claimed.
+    /// the new ones is claimed. What lies past the last word is left out.
     ///
     /// # Errors
     /// If a column is not there or has another length; nothing changes then.
@@ -230,7 +233,7 @@ impl<R: Rows> Bank<R> {
             let here = columns.iter().filter(|(column, _)| column.group() == number);
             let here: Vec<_> = here.map(|(column, bits)| (column.slot(), *bits)).collect();
             if let (Some(group), Some((_, bits))) = (group, here.first()) {
-                group.write(&here, within(&part, bits.words().len()));
+                group.write(&here, within(part.clone(), bits.words().len()));
             }
         }
         Ok(())
@@ -253,12 +256,12 @@ impl<R: Rows> Bank<R> {
         self.release(column)
     }
 
-    /// Clears a part of a column, counted in words of its bits.
+    /// Clears a part of a column, counted in words of its bits; see [`Self::replace_part`].
     ///
     /// # Errors
     /// If the column is not there.
     pub fn erase_part(&mut self, column: ColumnId, part: Range<usize>) -> Result<(), BankError> {
-        let part = within(&part, self.words(column)?);
+        let part = within(part, self.words(column)?);
         self.group_mut(column)?.erase(column.slot(), part);
         Ok(())
     }
@@ -284,7 +287,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column.
+    /// If a position lies outside the column; nothing changes then.
     pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.set(column.slot(), positions);
         Ok(())
@@ -296,7 +299,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column.
+    /// If a position lies outside the column; nothing changes then.
     pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.clear(column.slot(), positions);
         Ok(())
@@ -367,7 +370,7 @@ impl<R: Rows> Bank<R> {
         }
         let gap = self.groups.iter().position(Option::is_none);
         let number = gap.unwrap_or(self.groups.len());
-        if number >= (u32::MAX / ColumnId::SLOTS) as usize || count > ColumnId::SLOTS as usize {
+        if number >= ColumnId::GROUPS || count > ColumnId::SLOTS as usize {
             return Err(BankError::Full);
         }
         self.check_limit(group_bytes(shape, count))?;
@@ -388,8 +391,17 @@ impl<R: Rows> Bank<R> {
     }
 }
 
-fn within(part: &Range<usize>, words: usize) -> Range<usize> {
-    part.start.min(words)..part.end.min(words)
+impl<R: Rows> fmt::Debug for Bank<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (columns, bytes) = (self.columns(), self.memory_bytes());
+        write!(f, "Bank({:?}, {columns} columns, {bytes} bytes)", self.hasher)
+    }
+}
+
+/// The words of a part that there are; none is the empty part at the front.
+fn within(part: Range<usize>, words: usize) -> Range<usize> {
+    let end = part.end.min(words);
+    if part.start < end { part.start..end } else { 0..0 }
 }
 
 fn check_length(shape: &Shape, bits: &BitVector) -> Result<(), BankError> {

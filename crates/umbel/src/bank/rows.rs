@@ -3,6 +3,8 @@
 //! The pure crate asks the system for nothing but ordinary memory. A host that wants huge
 //! pages implements [`Rows`] over its own mapping: 1.2 times faster at 128 MB.
 
+use std::fmt;
+
 use bytemuck::{Pod, Zeroable};
 
 /// One cache line of 512 bits. Rows of up to 512 columns never straddle two.
@@ -23,7 +25,7 @@ pub trait Rows: Sized {
 }
 
 /// Rows in ordinary memory.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct HeapRows(Vec<Line>);
 
 impl Rows for HeapRows {
@@ -40,5 +42,11 @@ impl Rows for HeapRows {
 
     fn lines_mut(&mut self) -> &mut [Line] {
         &mut self.0
+    }
+}
+
+impl fmt::Debug for HeapRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HeapRows({} lines)", self.0.len())
     }
 }

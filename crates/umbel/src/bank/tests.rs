@@ -178,6 +178,77 @@ fn many_columns_are_replaced_at_once() {
     }
 }
 
+/// Rows of more lines than have code of their own, and of more words than a mask of the words
+/// with candidates has bits.
+#[test]
+fn a_bank_answers_with_thousands_of_columns() {
+    let shape = shapes()[0];
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut twin = Twin::new();
+    let kinds: Vec<_> = (0..40).map(|key| filter(shape, &[key, key + 1, 3 * key])).collect();
+    for columns in [2100, 2500] {
+        let new: Vec<_> = kinds.iter().cycle().take(columns).collect();
+        let bits: Vec<_> = new.iter().map(|filter| filter.bits()).collect();
+        let ids = bank.add_many(&shape.into(), &bits).unwrap();
+        twin.extend(ids.into_iter().zip(new.into_iter().cloned()));
+        check(&bank, &twin);
+    }
+}
+
+/// Parts are counted in words; one that begins past the last was an index out of range.
+#[test]
+fn a_part_past_the_end_changes_nothing() {
+    for columns in [1, 6] {
+        let shape = shapes()[0];
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        let (old, new) = (filter(shape, &[1, 2, 3]), filter(shape, &[4, 5]));
+        let ids = bank.add_many(old.scheme(), &vec![old.bits(); columns]).unwrap();
+        let pairs: Vec<_> = ids.iter().map(|id| (*id, new.bits())).collect();
+        for part in [3..3, 3..9, 9..usize::MAX] {
+            bank.replace_part(&pairs, part.clone()).unwrap();
+            bank.erase_part(ids[0], part).unwrap();
+        }
+        assert!(ids.iter().all(|id| bank.read(*id).unwrap() == *old.bits()));
+    }
+}
+
+/// Rows are whole cache lines, which have room for positions past the length, and a position
+/// times the words of a row may exceed 64 bits and come out small.
+#[test]
+fn positions_outside_a_column_are_refused_before_anything_changes() {
+    let old = filter(shapes()[0], &[1, 2, 3]);
+    for position in [130, 1 << 61, u64::MAX] {
+        for change in [Bank::set, Bank::clear] {
+            let mut bank: Bank = Bank::new(KeyHasher::default());
+            let ids = bank.add_many(old.scheme(), &vec![old.bits(); 500]).unwrap();
+            let positions = [0, 1, 2, position, 3];
+            let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                change(&mut bank, ids[0], &positions)
+            }));
+            let said = *outcome.unwrap_err().downcast::<String>().unwrap();
+            assert_eq!(said, format!("position {position} of 130 bits"));
+            assert_eq!(bank.read(ids[0]).unwrap(), *old.bits());
+        }
+    }
+}
+
+/// Ids name a group in their highest 12 bits; the last of them was never given.
+#[test]
+fn a_bank_holds_as_many_shapes_as_it_says() {
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut shapes = (1..=64).flat_map(|m| (1..=64).map(move |k| Shape::new(m, k).unwrap()));
+    for shape in shapes.by_ref() {
+        bank.add_empty(&shape.into(), 1).unwrap();
+    }
+    let beyond = Shape::new(65, 1).unwrap();
+    assert_eq!(bank.add_empty(&beyond.into(), 1), Err(BankError::Full));
+    assert_eq!(bank.columns(), 4096);
+    let last = Shape::new(64, 64).unwrap();
+    let one_more = bank.add_empty(&last.into(), 1).unwrap()[0];
+    bank.set(one_more, &[63]).unwrap();
+    assert_eq!(bank.read(one_more).unwrap().positions().collect::<Vec<_>>(), [63]);
+}
+
 #[test]
 fn what_does_not_fit_is_refused_and_changes_nothing() {
     let shape = shapes()[0];
@@ -210,6 +281,66 @@ fn what_does_not_fit_is_refused_and_changes_nothing() {
     let mut unlimited: Bank = Bank::new(KeyHasher::default());
     let refused = unlimited.add(&vast.into(), first.bits());
     assert!(matches!(refused, Err(BankError::Length { .. })));
+}
+
+#[test]
+fn a_limit_is_the_last_that_is_admitted() {
+    let shape = shapes()[0];
+    let first = filter(shape, &[1, 2, 3]);
+    let mut free: Bank = Bank::new(KeyHasher::default());
+    free.add(first.scheme(), first.bits()).unwrap();
+    let takes = free.memory_bytes();
+    let mut just: Bank = Bank::with_limit(KeyHasher::default(), takes);
+    assert!(just.add(first.scheme(), first.bits()).is_ok());
+    let mut less: Bank = Bank::with_limit(KeyHasher::default(), takes - 1);
+    let refused = BankError::TooLarge { needed: takes, limit: takes - 1 };
+    assert_eq!(less.add(first.scheme(), first.bits()), Err(refused));
+    // Room that is there already costs nothing, whatever the limit.
+    assert!(just.add_many(first.scheme(), &[first.bits(); 63]).is_ok());
+}
+
+#[test]
+fn a_shape_takes_as_many_columns_as_ids_can_name() {
+    let shape = Shape::new(1, 1).unwrap();
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    assert_eq!(bank.add_empty(&shape.into(), (1 << 20) + 1), Err(BankError::Full));
+    let ids = bank.add_empty(&shape.into(), 1 << 20).unwrap();
+    assert_eq!(bank.add_empty(&shape.into(), 1), Err(BankError::Full));
+    let other = bank.add_empty(&shapes()[0].into(), 1).unwrap();
+    assert!(!ids.contains(&other[0]), "other shapes have ids of their own");
+}
+
+#[test]
+fn a_shape_without_columns_takes_no_memory() {
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let filters = shapes().map(|shape| filter(shape, &[1, 2, 3]));
+    let ids = filters.each_ref().map(|new| bank.add(new.scheme(), new.bits()).unwrap());
+    for id in ids {
+        assert!(bank.memory_bytes() > 0);
+        bank.remove(id).unwrap();
+    }
+    assert_eq!((bank.memory_bytes(), bank.columns()), (0, 0));
+    // A later shape takes the place of the first.
+    let again = bank.add(filters[1].scheme(), filters[1].bits()).unwrap();
+    assert_eq!(again.group(), 0);
+}
+
+/// A buffer is fitted to the bank that is asked; nothing of an earlier one is left in it.
+#[test]
+fn one_buffer_serves_banks_of_any_size() {
+    let full = filter(shapes()[0], &(0..120).collect::<Vec<_>>());
+    let (mut large, mut small): (Bank, Bank) =
+        (Bank::new(KeyHasher::default()), Bank::new(KeyHasher::default()));
+    large.add_many(full.scheme(), &[full.bits(); 600]).unwrap();
+    small.add(full.scheme(), full.bits()).unwrap();
+    let (mut candidates, hash) = (Candidates::new(), small.hash(&7u64.to_le_bytes()));
+    for (bank, columns) in [(&small, 1), (&large, 600), (&small, 1)] {
+        bank.who(hash, &mut candidates);
+        assert_eq!(candidates.len(), columns);
+        let mut seen = 0;
+        bank.who_each(&[hash], &mut candidates, |_, found| seen = found.len());
+        assert_eq!(seen, columns);
+    }
 }
 
 #[test]

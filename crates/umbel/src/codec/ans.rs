@@ -191,8 +191,34 @@ mod tests {
             }
             prop_assert!(coded.end().is_ok());
             prop_assert!(reader.end().is_ok());
+            if !picks.is_empty() {
+                let model = Model::new(frequencies.iter().copied());
+                let mut fewer = Symbols::read(&mut Reader::new(&bytes), model).unwrap();
+                (1..picks.len()).for_each(|_| {
+                    fewer.next().unwrap();
+                });
+                prop_assert!(fewer.end().is_err(), "one symbol is left");
+            }
             // Past the end there are only a few symbols more, if any.
             prop_assert!((0..1 << 17).any(|_| coded.next().is_err()));
         }
+    }
+
+    /// Such states have another form with fewer words, or code symbols for nothing.
+    #[test]
+    fn states_that_no_writer_leaves_are_refused() {
+        let read = |state: u64, words: &[u32]| {
+            let mut bytes = Vec::new();
+            put_varint(&mut bytes, state);
+            put_varint(&mut bytes, words.len() as u64);
+            bytes.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+            let model = Model::new([TOTAL / 2, TOTAL / 2].into_iter());
+            Symbols::read(&mut Reader::new(&bytes), model).err()
+        };
+        let refused = Some(DecodeError::Malformed("the state of the entropy coder is too small"));
+        assert_eq!(read(FIRST_STATE, &[]), None);
+        assert_eq!(read(FIRST_STATE - 1, &[]), refused);
+        assert_eq!(read((1 << 32) - 1, &[7]), refused);
+        assert_eq!(read(1 << 32, &[7]), None);
     }
 }

@@ -112,12 +112,7 @@ impl AnyFilter {
     /// # Errors
     /// If it is not the seed the filter was made with; nothing changes then.
     pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
-        match self {
-            Self::Standard(filter) => filter.scheme_mut().hasher_mut().unlock(seed),
-            Self::Counting(filter) => filter.scheme_mut().hasher_mut().unlock(seed),
-            Self::Dynamic(filter) => filter.unlock(seed),
-            Self::PlainDynamic(filter) => filter.unlock(seed),
-        }
+        each!(self, filter => filter.unlock(seed))
     }
 
     /// Adds a key by its digest.

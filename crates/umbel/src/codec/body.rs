@@ -233,8 +233,7 @@ impl Body for CountingFilter {
             Some(base) => read_levels_against(reader, base, levels)?,
             None => read_levels(reader, scheme, levels)?,
         };
-        *filter.scheme_mut() = scheme;
-        filter.recount(items)?;
+        filter.recount(scheme, items)?;
         Ok(filter)
     }
 }

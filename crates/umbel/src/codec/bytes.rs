@@ -139,7 +139,11 @@ mod tests {
 
     #[test]
     fn odd_varints_are_refused() {
-        for bytes in [&[0x80, 0x00][..], &[0xFF; 10], &[0x80; 11]] {
+        let mut beyond = [0xFF; 10];
+        beyond[9] = 1;
+        assert_eq!(Reader::new(&beyond).varint(), Ok(u64::MAX));
+        beyond[9] = 2;
+        for bytes in [&[0x80, 0x00][..], &[0xFF; 10], &[0x80; 11], &beyond] {
             assert!(Reader::new(bytes).varint().is_err(), "{bytes:?}");
         }
     }

@@ -46,6 +46,9 @@ impl Flips {
     }
 
     /// Flips the bits: sets before clears.
+    ///
+    /// # Panics
+    /// If a position is not below the length of `bits`.
     pub fn apply(&self, bits: &mut BitVector) {
         self.sets.iter().for_each(|position| {
             bits.set(*position);
@@ -55,7 +58,11 @@ impl Flips {
         });
     }
 
-    /// The checksum that these flips lead to, given the base and its checksum.
+    /// The checksum that these flips lead to, given the base and its checksum: known before
+    /// anything is changed, and without a pass over the bits.
+    ///
+    /// # Panics
+    /// If a position lies past the last word of `base`.
     #[must_use]
     pub fn checksum_after(&self, base: &BitVector, checksum: u64) -> u64 {
         let mut all: Vec<u64> = self.sets.iter().chain(&self.clears).copied().collect();

@@ -116,9 +116,11 @@ impl Decoder {
         if before != have {
             return Err(DecodeError::WrongBase { base: before, have });
         }
-        // The seed is the base's; whether it may be stored is said by the delta.
-        let own = base.own_scheme();
-        let scheme = Scheme::new(*own.shape(), own.hasher().with_seed_public(seed_is_public));
+        // The seed is the base's. A delta may ask that it be kept secret, but not that a secret
+        // be written down: anybody may have made the delta.
+        let own = *base.own_scheme();
+        let hasher = if seed_is_public { *own.hasher() } else { own.hasher().kept_secret() };
+        let scheme = Scheme::new(*own.shape(), hasher);
         let filter = F::read(&mut frame.body, scheme, Some(base), &mut self.budget())?;
         let found = filter.checksum();
         if found == result {

@@ -661,6 +661,82 @@ mod tests {
         }
     }
 
+    /// Decodes a subset of which mode and body were made by hand.
+    fn crafted(universe: u128, count: u64, mode: u8, body: &[u8]) -> Result<Vec<u64>, DecodeError> {
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, count);
+        bytes.push(mode);
+        bytes.extend_from_slice(body);
+        let (mut reader, mut found) = (Reader::new(&bytes), Vec::new());
+        decode(&mut reader, universe, u64::MAX, &mut found)?;
+        reader.end()?;
+        Ok(found)
+    }
+
+    /// Gaps of these quotients, the low bits all zeros.
+    fn gaps(universe: u128, quotients: &[u8]) -> Vec<u8> {
+        let count = quotients.iter().filter(|symbol| **symbol < QUOTIENTS).count();
+        let GapModel { low_bits, model } = GapModel::new(universe, count as u64);
+        let mut bytes = Vec::new();
+        put_symbols(&mut bytes, quotients, &model);
+        bytes.resize(bytes.len() + (count * low_bits as usize).div_ceil(8), 0);
+        bytes
+    }
+
+    #[test]
+    fn gaps_that_lead_outside_the_universe_are_refused() {
+        // The low bits of a single number among 2^64 are 61: from 8 on quotients pass 64 bits,
+        // and would come out as small numbers.
+        let universe = 1 << 64;
+        assert_eq!(crafted(universe, 1, GAPS, &gaps(universe, &[7])), Ok(vec![7 << 61]));
+        for quotients in [&[8][..], &[9], &[95], &[QUOTIENTS, 0], &[QUOTIENTS, QUOTIENTS, 1]] {
+            let outcome = crafted(universe, 1, GAPS, &gaps(universe, quotients));
+            assert_eq!(outcome, Err(OUTSIDE), "{quotients:?}");
+        }
+        // One after the last number of a universe without low bits.
+        assert_eq!(crafted(6, 3, GAPS, &gaps(6, &[3, 0, 0])), Ok(vec![3, 4, 5]));
+        assert_eq!(crafted(6, 3, GAPS, &gaps(6, &[3, 0, 1])), Err(OUTSIDE));
+        assert_eq!(crafted(6, 3, GAPS, &gaps(6, &[5, 0, 0])), Err(OUTSIDE));
+    }
+
+    #[test]
+    fn a_bitmap_holds_what_its_count_says_and_nothing_past_its_universe() {
+        let coded = |universe, count, bitmap: &[u8]| {
+            let mut bits = Vec::new();
+            encode_bits(&mut bits, universe, count, bitmap);
+            bits
+        };
+        for (bitmap, expected) in [
+            ([0b101, 0], Ok(vec![0, 2])),
+            ([1, 0b1000], Ok(vec![0, 11])),
+            ([1, 0], Err(WRONG_COUNT)),
+            ([0b111, 0], Err(WRONG_COUNT)),
+            ([1, 0b1_0000], Err(OUTSIDE)),
+        ] {
+            assert_eq!(crafted(12, 2, RAW, &bitmap), expected, "{bitmap:?}");
+            assert_eq!(crafted(12, 2, BITS, &coded(12, 2, &bitmap)), expected, "{bitmap:?}");
+        }
+    }
+
+    #[test]
+    fn a_mode_that_does_not_suit_the_count_is_refused() {
+        let larger = Err(DecodeError::Malformed("a subset codes its larger half"));
+        assert_eq!(crafted(8, 6, RAW, &[0b11]), larger);
+        assert_eq!(crafted(8, 2, RAW | COMPLEMENT, &[0b11]), larger);
+        assert_eq!(crafted(8, 6, RAW | COMPLEMENT, &[0b11]), Ok(vec![2, 3, 4, 5, 6, 7]));
+        assert_eq!(crafted(8, 2, 3, &[0b11]), Err(UNKNOWN_MODE));
+        // One number in 65 is too few for bits: their symbols would cost next to nothing.
+        let sparse = |universe: u64, count| {
+            let mut bitmap = vec![0; universe.div_ceil(8) as usize];
+            bitmap[0] = 1;
+            let mut bits = Vec::new();
+            encode_bits(&mut bits, universe, count, &bitmap);
+            crafted(universe.into(), count, BITS, &bits)
+        };
+        assert_eq!(sparse(64, 1), Ok(vec![0]));
+        assert_eq!(sparse(65, 1), Err(UNKNOWN_MODE));
+    }
+
     /// Bits that fill up the last byte of low bits were not looked at, so that a subset had
     /// several encodings.
     #[test]

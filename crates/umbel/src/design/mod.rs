@@ -41,16 +41,22 @@ pub fn standard(items: u64, rate: Rate) -> Result<Shape, ParamError> {
     }
     let bits_with = |k: u32| {
         let k = f64::from(k);
-        let fill = rate.get().powf(1.0 / k);
-        (-k * items as f64 / (-fill).ln_1p()).ceil()
+        match rate.get().powf(1.0 / k) {
+            // The root of a rate next to one: rounding leaves nothing to reckon with.
+            1.0 => f64::INFINITY,
+            fill => (-k * items as f64 / (-fill).ln_1p()).ceil(),
+        }
     };
     let sizes = (2..=Hashes::MAX).map(|k| (bits_with(k), k));
     let (bits, hashes) =
         sizes.fold((bits_with(1), 1), |best, size| if size.0 < best.0 { size } else { best });
     let mut shape = Shape::new(bits as u64, hashes)?;
-    // Rounding of the logarithms may leave the form a hair above the rate it was solved for.
+    // Rounding of the logarithms may leave the form a hair above the rate it was solved for:
+    // by a bit, or by ever more next to a rate of one.
+    let mut more = 1;
     while false_positive(shape, items) > rate.get() {
-        shape = Shape::new(shape.bits() + 1, hashes)?;
+        shape = Shape::new(shape.bits() + more, hashes)?;
+        more *= 2;
     }
     Ok(shape.with_digest_bits(DigestBits::for_target(items, rate)))
 }
@@ -65,16 +71,13 @@ pub fn standard(items: u64, rate: Rate) -> Result<Shape, ParamError> {
 /// ```
 #[must_use]
 pub fn capacity(shape: Shape, rate: Rate) -> u64 {
-    let (m, k) = (shape.bits() as f64, f64::from(shape.hashes()));
-    let fill = rate.get().powf(1.0 / k);
-    let mut items = (-m / k * (-fill).ln_1p()) as u64;
-    while items > 0 && false_positive(shape, items) > rate.get() {
-        items -= 1;
+    // By halves: no rounding of a closed form has to be put right.
+    let (mut kept, mut broken) = (0, u64::MAX);
+    while broken - kept > 1 {
+        let items = kept.midpoint(broken);
+        if false_positive(shape, items) <= rate.get() { kept = items } else { broken = items }
     }
-    while false_positive(shape, items + 1) <= rate.get() {
-        items += 1;
-    }
-    items
+    kept
 }
 
 /// What a paper's formulas say: plain numbers, which may lie beyond what a [`Shape`] allows
@@ -217,6 +220,38 @@ mod tests {
         let worst = (0..200).map(|i| over(0.03 * 0.96_f64.powi(i))).fold(0.0, f64::max);
         assert!((1.03..1.035).contains(&worst), "{worst}");
         assert!(over(0.2492) > 1.07, "{}", over(0.2492));
+    }
+
+    /// Cases, one in fifty thousand of very long filters, in which the closed form rounds to a
+    /// bit too few.
+    #[test]
+    fn the_rate_is_kept_where_rounding_would_break_it() {
+        for (items, target) in [
+            (7_720_194_701, 3.064_034_064_531_74e-11),
+            (3_446_480_822, 1.451_003_615_984_081_7e-14),
+            (6_195_825_921, 1.781_730_847_203_567e-1),
+        ] {
+            let shape = standard(items, rate(target)).unwrap();
+            assert!(false_positive(shape, items) <= target, "{shape:?}");
+        }
+    }
+
+    /// Their roots round to one, where a filter seemed to need no bits and to hold any number
+    /// of keys: one was refused, the other searched for without end.
+    #[test]
+    fn rates_next_to_one_have_designs_and_capacities() {
+        for near in [1.0 - f64::EPSILON / 2.0, 1.0 - 1e-15, 1.0 - 1e-13] {
+            for items in [1, 1000, 1 << 40] {
+                let shape = standard(items, rate(near)).unwrap();
+                assert!(false_positive(shape, items) <= near, "{near}: {shape:?}");
+            }
+            for (bits, hashes) in [(1, 1), (1000, 64), (Bits::MAX, 1), (Bits::MAX, 64)] {
+                let shape = Shape::new(bits, hashes).unwrap();
+                let most = capacity(shape, rate(near));
+                assert!(false_positive(shape, most) <= near);
+                assert!(false_positive(shape, most + 1) > near);
+            }
+        }
     }
 
     #[test]

@@ -183,17 +183,10 @@ impl AttributeFilter {
     /// # Panics
     /// If the hasher is locked.
     pub fn ask<V: AsRef<[u8]>>(&self, question: &[(&str, V)]) -> Result<Answer, AttributeError> {
-        let mut asked = Vec::with_capacity(question.len());
-        for (name, value) in question {
-            asked.push((self.index_of(name)?, value.as_ref()));
-        }
+        let attributes = self.attributes(question.iter().map(|(name, _)| *name))?;
+        let values = question.iter().map(|(_, value)| value.as_ref());
+        let mut asked: Vec<_> = attributes.into_iter().zip(values).collect();
         asked.sort_unstable_by_key(|(attribute, _)| *attribute);
-        if let Some(pair) = asked.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            return Err(AttributeError::Twice(self.names[pair[0].0].clone()));
-        }
-        if asked.is_empty() {
-            return Err(AttributeError::Nothing);
-        }
         if !asked.iter().all(|(attribute, value)| self.values[*attribute].contains(value)) {
             return Ok(Answer::No);
         }
@@ -212,19 +205,12 @@ impl AttributeFilter {
     /// of some key. See [`model::attributes::false_positive`].
     ///
     /// # Errors
-    /// If an attribute is unknown to the set, or none is named.
+    /// If no attribute is named, one is unknown to the set, or one is named twice.
     pub fn false_positive(&self, unknown: &[&str], known: &[&str]) -> Result<f64, AttributeError> {
-        let rates =
-            unknown.iter().map(|name| Ok(self.values[self.index_of(name)?].false_positive()));
-        let rates = rates.collect::<Result<Vec<f64>, AttributeError>>()?;
-        for name in known {
-            self.index_of(name)?;
-        }
-        let asked = unknown.len() + known.len();
-        if asked == 0 {
-            return Err(AttributeError::Nothing);
-        }
-        let is_checked = asked > 1 && self.is_checked(asked);
+        let asked = self.attributes(unknown.iter().chain(known).copied())?;
+        let strange = asked.iter().take(unknown.len());
+        let rates: Vec<f64> = strange.map(|i| self.values[*i].false_positive()).collect();
+        let is_checked = asked.len() > 1 && self.is_checked(asked.len());
         let combination = is_checked.then(|| self.combinations.false_positive());
         Ok(model::attributes::false_positive(&rates, combination))
     }
@@ -251,9 +237,21 @@ impl AttributeFilter {
         self.checked == Combinations::Every || asked == self.names.len()
     }
 
-    fn index_of(&self, name: &str) -> Result<usize, AttributeError> {
-        let found = self.names.iter().position(|known| known == name);
-        found.ok_or_else(|| AttributeError::Unknown(name.to_owned()))
+    /// The attributes of these names, at least one and each named once.
+    fn attributes<'a>(
+        &self,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Result<Vec<usize>, AttributeError> {
+        let mut attributes = Vec::new();
+        for name in names {
+            let attribute = self.names.iter().position(|known| known == name);
+            let attribute = attribute.ok_or_else(|| AttributeError::Unknown(name.to_owned()))?;
+            if attributes.contains(&attribute) {
+                return Err(AttributeError::Twice(name.to_owned()));
+            }
+            attributes.push(attribute);
+        }
+        if attributes.is_empty() { Err(AttributeError::Nothing) } else { Ok(attributes) }
     }
 }
 
@@ -329,6 +327,20 @@ mod tests {
         assert_eq!(set.ask(&[("c", "")]), Ok(Answer::Yes));
     }
 
+    /// All values exist; only the bytes of two combinations could make them one.
+    #[test]
+    fn combinations_of_other_lengths_or_attributes_are_not_taken_for_each_other() {
+        let mut set = set(Combinations::Every);
+        set.insert(&["x\u{1}y", "", ""]).unwrap();
+        set.insert(&["x", "q", ""]).unwrap();
+        set.insert(&["z", "y\u{1}", ""]).unwrap();
+        assert_eq!(set.ask(&[("a", "x"), ("b", "y\u{1}")]), Ok(Answer::No));
+        set.insert(&["1", "2", "9"]).unwrap();
+        set.insert(&["8", "7", "2"]).unwrap();
+        assert_eq!(set.ask(&[("a", "1"), ("c", "2")]), Ok(Answer::No));
+        assert_eq!(set.ask(&[("a", "1"), ("b", "2")]), Ok(Answer::Yes));
+    }
+
     #[test]
     fn repeats_do_not_fill_components() {
         let mut set = set(Combinations::Every);
@@ -368,6 +380,11 @@ mod tests {
         assert_eq!(set.ask(&[("a", "1"), ("a", "2")]), Err(AttributeError::Twice("a".into())));
         assert_eq!(set.ask::<&str>(&[]), Err(AttributeError::Nothing));
         assert_eq!(set.false_positive(&[], &[]), Err(AttributeError::Nothing));
+        assert_eq!(set.false_positive(&["a"], &["d"]), Err(AttributeError::Unknown("d".into())));
+        // Named twice, one attribute counted as a combination of two.
+        let twice = Err(AttributeError::Twice("a".into()));
+        assert_eq!(set.false_positive(&["a"], &["a"]), twice);
+        assert_eq!(set.false_positive(&["a", "b", "a"], &[]), twice);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{CountingFilter, StandardFilter};
 use crate::bits::BitVector;
-use crate::key_hash::Digest;
+use crate::key_hash::{Digest, Seed, WrongSeed};
 use crate::params::ParamError;
 use crate::scheme::{Mismatch, Scheme};
 
@@ -42,8 +42,11 @@ pub trait Component: Clone + PartialEq + fmt::Debug + Send + Sync + private::Sea
     /// Counters that stick at their largest value.
     #[must_use]
     fn stuck_counters(&self) -> u64;
-    /// Shape and hasher, to unlock the hasher.
-    fn scheme_mut(&mut self) -> &mut Scheme;
+    /// Gives a locked component its seed.
+    ///
+    /// # Errors
+    /// If it is not the seed the component was made with; nothing changes then.
+    fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed>;
     /// Bytes of memory.
     #[must_use]
     fn memory_bytes(&self) -> usize;
@@ -96,8 +99,8 @@ macro_rules! component {
                 $stuck
             }
 
-            fn scheme_mut(&mut self) -> &mut Scheme {
-                self.scheme_mut()
+            fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
+                self.unlock(seed)
             }
 
             fn memory_bytes(&self) -> usize {

@@ -20,7 +20,7 @@ use super::standard::{claims, claims_of};
 use super::{ASKED, BATCH, StandardFilter, in_batches};
 use crate::bits::{BitVector, checksum_of, zeroed};
 use crate::design;
-use crate::key_hash::{Digest, Walk};
+use crate::key_hash::{Digest, Seed, Walk, WrongSeed};
 use crate::params::{Bits, ParamError, Rate, Shape};
 use crate::prefetch::prefetch;
 use crate::scheme::{Mismatch, Scheme};
@@ -287,11 +287,14 @@ impl CountingFilter {
         }
     }
 
-    /// Derives bits and stuck counters from the counters after decoding.
+    /// Derives bits and stuck counters from the counters after decoding. The scheme is the
+    /// base's, but for who may know the seed.
     ///
     /// # Errors
     /// If there is no memory for it.
-    pub(crate) fn recount(&mut self, items: u64) -> Result<(), ParamError> {
+    pub(crate) fn recount(&mut self, scheme: Scheme, items: u64) -> Result<(), ParamError> {
+        debug_assert_eq!(self.scheme, scheme, "counters mean what they meant");
+        self.scheme = scheme;
         self.bits = self.level(1)?;
         self.stuck = self.counters.iter().map(|word| u64::from(stuck_in(*word))).sum();
         self.items = items;
@@ -336,9 +339,12 @@ impl CountingFilter {
         &self.scheme
     }
 
-    /// Shape and hasher, to unlock the hasher.
-    pub const fn scheme_mut(&mut self) -> &mut Scheme {
-        &mut self.scheme
+    /// Gives a locked filter its seed.
+    ///
+    /// # Errors
+    /// If it is not the seed the filter was made with; nothing changes then.
+    pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
+        self.scheme.hasher_mut().unlock(seed)
     }
 
     /// The plain bits: one where the counter is above zero.

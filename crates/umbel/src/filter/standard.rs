@@ -10,7 +10,7 @@ use std::fmt;
 use super::{ASKED, BATCH, in_batches};
 use crate::bits::BitVector;
 use crate::design;
-use crate::key_hash::{Digest, Walk};
+use crate::key_hash::{Digest, Seed, Walk, WrongSeed};
 use crate::params::{Bits, ParamError, Rate, Shape};
 use crate::processor::{self, Avx2, Work};
 use crate::scheme::{Mismatch, Scheme};
@@ -213,9 +213,12 @@ impl StandardFilter {
         &self.scheme
     }
 
-    /// Shape and hasher, to unlock the hasher.
-    pub const fn scheme_mut(&mut self) -> &mut Scheme {
-        &mut self.scheme
+    /// Gives a locked filter its seed.
+    ///
+    /// # Errors
+    /// If it is not the seed the filter was made with; nothing changes then.
+    pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
+        self.scheme.hasher_mut().unlock(seed)
     }
 
     /// The bits themselves.

@@ -5,8 +5,12 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::bank::Bank;
+use crate::bits::BitVector;
+use crate::catalogue::MemoryCatalogue;
 use crate::codec::{AnyFilter, Decoder};
-use crate::params::{DigestBits, Rate, Shape};
+use crate::elastic::ElasticFilter;
+use crate::params::{Bits, DigestBits, Rate, Shape};
 use crate::scheme::{Mismatch, Scheme};
 use crate::{HashId, KeyHasher, Seed, design};
 
@@ -202,6 +206,43 @@ proptest! {
         no_false_negative::<CountingFilter>(roomy(), steps);
     }
 
+    /// Strangers that are claimed by chance may be removed too, by callers who do not know
+    /// better, and positions may repeat: counters neither pass 15 nor fall below 0.
+    #[test]
+    fn counters_are_those_of_a_plain_list(
+        bits in 1u64..40, hashes in 1u32..6,
+        steps in prop::collection::vec((0u32..5, 0u64..60), 0..300),
+    ) {
+        let shape = Shape::new(bits, hashes).unwrap();
+        let mut filter = CountingFilter::with_shape(shape).unwrap();
+        let mut twin = vec![0u8; bits as usize];
+        for (action, key) in steps {
+            let digest = filter.scheme().digest(&bytes(key));
+            let positions: Vec<usize> = digest.positions(&shape).map(|p| p as usize).collect();
+            let before = twin.clone();
+            let claimed = positions.iter().all(|position| twin[*position] > 0);
+            prop_assert_eq!(filter.contains_digest(digest), claimed);
+            let flips = if action < 3 {
+                positions.iter().for_each(|p| twin[*p] = (twin[*p] + 1).min(CountingFilter::STUCK));
+                Some(filter.insert_digest(digest))
+            } else {
+                let falls = |count: u8| claimed && count > 0 && count < CountingFilter::STUCK;
+                positions.iter().for_each(|p| twin[*p] -= u8::from(falls(twin[*p])));
+                filter.remove_digest(digest)
+            };
+            let flipped = before.iter().zip(&twin).filter(|(old, new)| (**old > 0) != (**new > 0));
+            let expected = (action < 3 || claimed).then(|| flipped.count() as u32);
+            prop_assert_eq!(flips, expected);
+            prop_assert!((0..bits).all(|p| filter.counter(p) == twin[p as usize]));
+        }
+        filter.validate();
+        prop_assert_eq!(filter.levels(), twin.iter().copied().max().unwrap());
+        for level in 1..=CountingFilter::STUCK {
+            let reach = (0..bits).filter(|position| twin[*position as usize] >= level);
+            prop_assert!(filter.level(level).unwrap().positions().eq(reach));
+        }
+    }
+
     #[test]
     fn dynamic_has_no_false_negative(steps in steps()) {
         no_false_negative::<DynamicFilter<CountingFilter>>(crowded(), steps.clone());
@@ -264,6 +305,23 @@ proptest! {
     }
 
     #[test]
+    fn an_intersection_is_estimated_at_no_more_than_either_side(
+        a in prop::collection::vec(0u64..60, 0..60), b in prop::collection::vec(0u64..60, 0..60),
+    ) {
+        let make = |keys: &[u64]| {
+            let mut filter = StandardFilter::with_shape(Shape::new(130, 3).unwrap()).unwrap();
+            keys.iter().for_each(|key| filter.put(*key));
+            filter
+        };
+        let (a, b) = (make(&a), make(&b));
+        let items = |filter: &StandardFilter| estimate_items(filter.scheme().shape(), filter.bits().ones());
+        let both = estimate_intersection(&a, &b).unwrap();
+        prop_assert!((0.0..=items(&a).min(items(&b)) + 1e-9).contains(&both));
+        let either = estimate_union(&a, &b).unwrap();
+        prop_assert!(either >= items(&a).max(items(&b)));
+    }
+
+    #[test]
     fn batches_answer_like_single_calls(
         keys in prop::collection::vec(any::<u64>(), 0..200),
         hashes in 1u32..12,
@@ -303,6 +361,47 @@ proptest! {
             }
         }
     }
+}
+
+/// Filters that no longer fit the cache are filled and asked in another way.
+#[test]
+fn batches_beyond_the_cache_answer_like_single_calls() {
+    let keys: Vec<_> = (0..1000).map(bytes).collect();
+    for hashes in [1, 2, 3, 4, 5, 9] {
+        let shape = Shape::new((1 << 21) + 1, hashes).unwrap();
+        let mut one = half_full(shape);
+        let mut many = one.clone();
+        let before: Vec<bool> = keys.iter().map(|key| one.contains(key)).collect();
+        let mut answers = vec![true; 5];
+        one.contains_batch(&keys, &mut answers);
+        assert_eq!(answers, before, "{hashes} hashes");
+        assert!(before.contains(&true) && before.contains(&false));
+
+        keys[..300].iter().for_each(|key| {
+            one.insert(key);
+        });
+        many.insert_batch(&keys[..300]);
+        assert_eq!(one, many);
+        many.bits().validate();
+        let after: Vec<bool> = keys.iter().map(|key| one.contains(key)).collect();
+        let digests: Vec<_> = keys.iter().map(|key| one.scheme().digest(key)).collect();
+        one.contains_digests(&digests, &mut answers);
+        assert_eq!(answers, after, "{hashes} hashes");
+    }
+}
+
+/// A filter of which every other bit is set, by chance.
+fn half_full(shape: Shape) -> StandardFilter {
+    let length = Bits::new(shape.bits()).unwrap();
+    let mut state = 1u64;
+    let mut words: Vec<u64> = (0..length.get().div_ceil(64))
+        .map(|_| {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state ^ state >> 29
+        })
+        .collect();
+    *words.last_mut().unwrap() &= u64::MAX >> (length.get().wrapping_neg() & 63);
+    StandardFilter::from_parts(shape.into(), BitVector::from_words(length, words), 0)
 }
 
 const ABSENT: u64 = 1_000_000;
@@ -454,10 +553,115 @@ fn a_filter_built_again_into_remembered_components_is_the_same() {
     let mut again = DynamicFilter::new(*filter.scheme(), 50, 8).unwrap();
     for key in (0..170u64).rev() {
         again.insert_into(homes[key as usize], again.scheme().digest(&bytes(key)));
+        again.validate();
     }
-    again.validate();
     for ((id, mine), (other, theirs)) in filter.components().iter().zip(again.components()) {
         assert_eq!((id, mine), (other, theirs));
+    }
+}
+
+/// A component that comes to stand before full ones has room before they do.
+#[test]
+fn a_component_between_full_ones_is_filled_next() {
+    let mut filter = DynamicFilter::for_target(2, 0.01).unwrap();
+    let digest = filter.scheme().digest(b"key");
+    for id in [0, 0, 5, 5, 3] {
+        filter.insert_into(ComponentId(id), digest);
+        filter.validate();
+    }
+    assert_eq!(filter.insert("next"), ComponentId(3));
+    assert_eq!(filter.insert("next"), ComponentId(6), "ids are never given twice");
+}
+
+/// The first two components are full; the third takes over the fourth, and is taken over.
+#[test]
+fn ids_lead_through_several_merges_and_into_a_union() {
+    let mut filter = DynamicFilter::for_target(10, 0.01).unwrap();
+    let homes: Vec<_> = (0..40u64).map(|key| filter.insert(bytes(key))).collect();
+    let remove = |filter: &mut DynamicFilter, keys: std::ops::Range<u64>| {
+        for key in keys {
+            assert!(filter.remove_from(homes[key as usize], bytes(key)), "{key}");
+        }
+    };
+    remove(&mut filter, 20..25);
+    remove(&mut filter, 30..35);
+    assert_eq!(filter.shrink(), [Merge { from: homes[30], into: homes[20] }]);
+    remove(&mut filter, 0..5);
+    remove(&mut filter, 25..30);
+    assert_eq!(filter.shrink(), [Merge { from: homes[20], into: homes[0] }]);
+    filter.validate();
+
+    let mut union = DynamicFilter::new(*filter.scheme(), 10, 8).unwrap();
+    union.insert("other");
+    let moves = union.union_with(&filter).unwrap();
+    union.validate();
+    let moved = |from: ComponentId| moves.iter().find(|merge| merge.from == from).unwrap().into;
+    assert_eq!(moves.len(), 4, "two that live and two that lead to them");
+    for key in 35..40u64 {
+        assert!(union.remove_from(moved(homes[key as usize]), bytes(key)), "{key}");
+    }
+    remove(&mut filter, 35..40);
+    remove(&mut filter, 5..20);
+    assert_eq!((filter.items(), filter.components()[0].1.bits().ones()), (0, 0));
+}
+
+/// The component was there, without its id being taken, when the number of ids turned out to be
+/// used up.
+#[test]
+fn an_id_that_leaves_no_further_one_is_refused_before_anything_changes() {
+    let mut filter = DynamicFilter::for_target(50, 0.01).unwrap();
+    let digest = filter.scheme().digest(b"key");
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        filter.insert_into(ComponentId(u32::MAX), digest);
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(filter.components().len(), 1);
+    filter.validate();
+}
+
+/// Slices are a way to ask, not a part of what is held.
+#[test]
+fn filters_with_and_without_slices_are_equal_when_they_hold_the_same() {
+    let mut sliced = DynamicFilter::for_target(10, 0.01).unwrap();
+    (0..35).for_each(|key| sliced.put(key));
+    let listed = sliced.clone().without_slices();
+    assert_eq!(sliced, listed);
+    assert!(listed.memory_bytes() < sliced.memory_bytes());
+    assert!((0..35).all(|key| listed.has(key)));
+    sliced.put(35);
+    assert_ne!(sliced, listed);
+}
+
+#[test]
+fn an_empty_filter_of_any_kind_claims_nothing() {
+    let standard = StandardFilter::for_target(10, 0.01).unwrap();
+    let counting = CountingFilter::for_target(10, 0.01).unwrap();
+    let dynamic = DynamicFilter::for_target(10, 0.01).unwrap();
+    let plain = dynamic.to_standard();
+    let any: [AnyFilter; 4] = [standard.into(), counting.into(), dynamic.into(), plain.into()];
+    for filter in any {
+        // Printed as 0, not as -0.
+        assert_eq!(filter.false_positive().to_bits(), 0.0_f64.to_bits(), "{filter:?}");
+        assert!((0..100).all(|key| !filter.may_contain(&bytes(key))));
+    }
+}
+
+#[test]
+fn a_full_filter_of_any_kind_claims_everything() {
+    let shape = Shape::new(8, 2).unwrap();
+    let mut standard = StandardFilter::with_shape(shape).unwrap();
+    let mut counting = CountingFilter::with_shape(shape).unwrap();
+    let mut dynamic = DynamicFilter::with_shape(shape, 100).unwrap();
+    for key in 0..250 {
+        standard.put(key);
+        counting.put(key);
+        dynamic.put(key);
+    }
+    let plain = dynamic.to_standard();
+    let any: [AnyFilter; 4] = [standard.into(), counting.into(), dynamic.into(), plain.into()];
+    for filter in any {
+        assert_eq!(filter.false_positive(), 1.0, "{filter:?}");
+        assert!((1000..1100).all(|key| filter.may_contain(&bytes(key))));
     }
 }
 
@@ -490,6 +694,8 @@ fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
         assert_eq!(filter.intersect_with(&other), Err(mismatch));
         assert_eq!(filter.difference_with(&other), Err(mismatch));
         assert_eq!(estimate_union(&filter, &other), Err(mismatch));
+        assert_eq!(estimate_intersection(&filter, &other), Err(mismatch));
+        assert!(other.clone().union_with(&filter).is_err(), "{mismatch}, the other way round");
         assert_eq!(filter, before);
         let mut counting = CountingFilter::new(base).unwrap();
         assert_eq!(counting.union_with(&CountingFilter::new(scheme).unwrap()), Err(mismatch));
@@ -500,6 +706,37 @@ fn algebra_of_different_schemes_is_an_error_and_changes_nothing() {
     let mut dynamic = DynamicFilter::<CountingFilter>::new(base, 10, 8).unwrap();
     let other = DynamicFilter::new(base, 11, 8).unwrap();
     assert_eq!(dynamic.union_with(&other), Err(Mismatch::Capacity(10, 11)));
+}
+
+#[test]
+fn items_follow_the_algebra() {
+    let make = |keys: std::ops::Range<u64>| {
+        let mut filter = StandardFilter::for_target(1000, 0.01).unwrap();
+        keys.for_each(|key| filter.put(key));
+        filter
+    };
+    let (many, few) = (make(0..500), make(0..10));
+    let mut both = many.clone();
+    both.union_with(&few).unwrap();
+    assert_eq!(both.items(), 510);
+    // Never more than the smaller side, whichever is asked.
+    for (a, b) in [(&many, &few), (&few, &many)] {
+        let mut shared = a.clone();
+        shared.intersect_with(b).unwrap();
+        assert!(shared.items() <= 10, "{shared:?}");
+    }
+    let mut only = many.clone();
+    only.difference_with(&few).unwrap();
+    assert!((400..=500).contains(&only.items()), "{only:?}");
+    only.clear();
+    assert_eq!((only.items(), only.bits().ones()), (0, 0));
+
+    let mut counting = CountingFilter::for_target(1000, 0.01).unwrap();
+    (0..20).for_each(|key| counting.put(key));
+    counting.union_with(&counting.clone()).unwrap();
+    assert_eq!(counting.items(), 40);
+    counting.clear();
+    assert_eq!(counting, CountingFilter::for_target(1000, 0.01).unwrap());
 }
 
 /// A full filter tells nothing of its number of keys: the estimate is infinite, and a file
@@ -544,11 +781,79 @@ fn estimates_come_close() {
     assert!(estimate_intersection(&full, &full.clone()).unwrap().is_infinite());
 }
 
+/// A filter of eight bits that has ones exactly here.
+fn ones_at(positions: std::ops::Range<u64>) -> StandardFilter {
+    let digest_bits = DigestBits::new(3).unwrap();
+    let shape = Shape::new(8, 1).unwrap().with_digest_bits(digest_bits);
+    let mut filter = StandardFilter::with_shape(shape).unwrap();
+    for position in positions {
+        filter.insert_digest(Digest::from_raw(position, digest_bits).unwrap());
+    }
+    filter
+}
+
+/// When a union has all bits set, nothing is left to subtract: the intersection with an empty
+/// filter was said to be infinite, and that of two halves without a common bit the sum of both.
 #[test]
-fn filters_cross_threads() {
+fn where_the_union_is_full_shared_bits_tell_what_is_in_both() {
+    let (full, none) = (ones_at(0..8), ones_at(0..0));
+    let (low, high) = (ones_at(0..4), ones_at(4..8));
+    for (a, b, expected) in [
+        (&full, &none, 0.0),
+        (&low, &high, 0.0),
+        (&full, &low, estimate_items(low.scheme().shape(), 4)),
+        (&full, &full, f64::INFINITY),
+        (&none, &none, 0.0),
+    ] {
+        assert_eq!(estimate_intersection(a, b), Ok(expected), "{a:?} and {b:?}");
+        assert_eq!(estimate_intersection(b, a), Ok(expected), "{b:?} and {a:?}");
+    }
+    let mut both = full;
+    both.intersect_with(&none).unwrap();
+    assert_eq!(both.items(), 0);
+}
+
+#[test]
+fn whatever_holds_keys_crosses_threads() {
     fn crosses<T: Send + Sync + Clone + std::fmt::Debug>() {}
     crosses::<StandardFilter>();
     crosses::<CountingFilter>();
     crosses::<DynamicFilter>();
     crosses::<DynamicFilter<StandardFilter>>();
+    crosses::<AttributeFilter>();
+    crosses::<AnyFilter>();
+    crosses::<Bank>();
+    crosses::<ElasticFilter<MemoryCatalogue>>();
+}
+
+/// What holds much says how much, not what.
+#[test]
+fn debug_is_short_however_much_is_held() {
+    let keys: Vec<_> = (0..5000).map(bytes).collect();
+    let mut standard = StandardFilter::for_target(5000, 0.01).unwrap();
+    standard.insert_batch(&keys);
+    let mut counting = CountingFilter::for_target(5000, 0.01).unwrap();
+    counting.insert_batch(&keys);
+    let mut dynamic = DynamicFilter::for_target(500, 0.01).unwrap();
+    dynamic.insert_batch(&keys);
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    bank.add(standard.scheme(), standard.bits()).unwrap();
+    let rate = |rate| Rate::new(rate).unwrap();
+    let mut elastic =
+        ElasticFilter::new(100, rate(0.01), rate(0.1), MemoryCatalogue::new()).unwrap();
+    keys.iter().for_each(|key| assert!(elastic.add(key).unwrap()));
+    let all: [&dyn std::fmt::Debug; 8] = [
+        standard.bits(),
+        &standard,
+        &counting,
+        &dynamic,
+        &AnyFilter::from(dynamic.clone()),
+        &bank,
+        &elastic,
+        elastic.catalogue(),
+    ];
+    for shown in all {
+        let shown = format!("{shown:?}");
+        assert!(shown.len() < 200, "{shown}");
+    }
 }

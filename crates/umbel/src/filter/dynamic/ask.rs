@@ -20,7 +20,7 @@ impl<C: Component> DynamicFilter<C> {
     pub fn contains_digest(&self, digest: Digest) -> bool {
         match &self.slices {
             Some(slices) => slices.claim(digest, self.scheme.shape()),
-            None => self.components.iter().any(|(_, component)| component.claims(digest)),
+            None => self.contains_digest_listed(digest),
         }
     }
 
@@ -46,7 +46,9 @@ impl<C: Component> DynamicFilter<C> {
                 }
             }
             (None, [(_, only)]) => only.claims_digests(digests, answers),
-            (None, _) => answers.extend(digests.iter().map(|digest| self.contains_digest(*digest))),
+            (None, _) => {
+                answers.extend(digests.iter().map(|digest| self.contains_digest_listed(*digest)));
+            }
         }
     }
 

@@ -35,7 +35,8 @@ impl<C: Component> DynamicFilter<C> {
     /// never seen is made; an id that was merged leads to the merged component.
     ///
     /// # Panics
-    /// If there is no memory for another component.
+    /// If there is no memory for another component, or the id is the largest there is, which
+    /// is never given; nothing changes then.
     pub fn insert_into(&mut self, component: ComponentId, digest: Digest) {
         let index = self.index_of(component).unwrap_or_else(|| self.add_component(component));
         self.components[index].1.add(digest);

@@ -1,7 +1,7 @@
 //! Fewer components, or those of two filters: merging and union.
 
 use super::super::Component;
-use super::{ComponentId, DynamicFilter};
+use super::{ComponentId, DynamicFilter, IDS_LEFT};
 use crate::scheme::Mismatch;
 
 /// Keys remembered in the component `from` are now in the component `into`.
@@ -42,20 +42,24 @@ impl<C: Component> DynamicFilter<C> {
     ///
     /// # Errors
     /// If scheme or capacity differ; nothing changes then.
+    ///
+    /// # Panics
+    /// If 2^32 components were ever made.
     pub fn union_with(&mut self, other: &Self) -> Result<Vec<Merge>, Mismatch> {
         self.scheme.check(&other.scheme)?;
         if self.capacity != other.capacity {
             return Err(Mismatch::Capacity(self.capacity, other.capacity));
         }
+        let after = self.next_id.checked_add(other.components.len() as u32).expect(IDS_LEFT);
         let mut moves = Vec::new();
-        for (from, component) in &other.components {
-            let into = ComponentId(self.next_id);
-            self.next_id += 1;
+        for ((from, component), id) in other.components.iter().zip(self.next_id..) {
+            let into = ComponentId(id);
             self.components.push((into, component.clone()));
             moves.push(Merge { from: *from, into });
             let aliases = other.aliases.iter().filter(|(_, target)| *target == from);
             moves.extend(aliases.map(|(alias, _)| Merge { from: *alias, into }));
         }
+        self.next_id = after;
         self.rebuild_slices();
         self.find_room(0);
         Ok(moves)

@@ -33,6 +33,8 @@ use super::slices::Slices;
 use super::{Component, CountingFilter};
 use crate::bits::BitVector;
 use crate::design;
+use crate::key_hash::{Seed, WrongSeed};
+use crate::model::stale::several_components;
 use crate::params::{ParamError, Rate, Shape};
 use crate::scheme::Scheme;
 
@@ -54,7 +56,7 @@ pub struct ComponentId(pub u32);
 /// assert!(filter.remove_from(component, "apple"));
 /// # Ok::<(), umbel::params::ParamError>(())
 /// ```
-#[derive(Clone, PartialEq)]
+#[derive(Clone)]
 pub struct DynamicFilter<C: Component = CountingFilter> {
     scheme: Scheme,
     capacity: u64,
@@ -168,7 +170,7 @@ impl<C: Component> DynamicFilter<C> {
         self
     }
 
-    /// The same filter without slices:    /// The same filter without slices: a byte a position less of memory, and as many fewer
+    /// The same filter without slices: a byte a position less of memory, and as many fewer
     /// places to change with every key. For filters that are changed and published, but not
     /// asked; one that is asked has to go through its components one by one.
     #[must_use]
@@ -242,9 +244,8 @@ impl<C: Component> DynamicFilter<C> {
     /// `1 - Π (1 - fill^k)`.
     #[must_use]
     pub fn false_positive(&self) -> f64 {
-        let k = self.scheme.shape().hashes() as i32;
-        let fills = self.components.iter().map(|(_, component)| component.bits().fill());
-        -fills.map(|fill| (-fill.powi(k)).ln_1p()).sum::<f64>().exp_m1()
+        let fills: Vec<f64> = self.plain_bits().map(BitVector::fill).collect();
+        several_components(self.scheme.shape().hashes(), &fills)
     }
 
     /// Shape of a component, and hasher.
@@ -257,12 +258,10 @@ impl<C: Component> DynamicFilter<C> {
     ///
     /// # Errors
     /// If it is not the seed the filter was made with; nothing changes then.
-    pub fn unlock(&mut self, seed: crate::Seed) -> Result<(), crate::key_hash::WrongSeed> {
+    pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
         self.scheme.hasher_mut().unlock(seed)?;
-        for (_, component) in &mut self.components {
-            *component.scheme_mut() = self.scheme;
-        }
-        Ok(())
+        // They share its scheme: what unlocked the one unlocks all.
+        self.components.iter_mut().try_for_each(|(_, component)| component.unlock(seed))
     }
 
     /// Bytes of memory that the filter takes.
@@ -317,10 +316,11 @@ impl<C: Component> DynamicFilter<C> {
 
     /// Adds an empty component, in the order of ids; returns its index.
     fn add_component(&mut self, id: ComponentId) -> usize {
+        let after = id.0.checked_add(1).expect(IDS_LEFT);
         let component = C::empty(self.scheme).expect("memory for another component");
         let index = self.components.partition_point(|(other, _)| *other < id);
         self.components.insert(index, (id, component));
-        self.next_id = self.next_id.max(id.0.checked_add(1).expect("fewer than 2^32 components"));
+        self.next_id = self.next_id.max(after);
         match &mut self.slices {
             Some(slices) if index + 1 == self.components.len() => {
                 slices.add(index, self.components[index].1.bits());
@@ -354,6 +354,21 @@ impl<C: Component> DynamicFilter<C> {
     fn index_of(&self, id: ComponentId) -> Option<usize> {
         let id = self.living(id);
         self.components.binary_search_by_key(&id, |(id, _)| *id).ok()
+    }
+}
+
+/// Every component ever made takes one of 2^32 ids, and the last is never given.
+const IDS_LEFT: &str = "fewer than 2^32 - 1 components were ever made";
+
+impl<C: Component> PartialEq for DynamicFilter<C> {
+    /// Filters are equal when they hold the same in the same components; whether they keep
+    /// slices to ask them by does not matter.
+    fn eq(&self, other: &Self) -> bool {
+        let plan = |filter: &Self| (filter.capacity, filter.max_components, filter.next_id);
+        self.scheme == other.scheme
+            && plan(self) == plan(other)
+            && self.aliases == other.aliases
+            && self.components == other.components
     }
 }
 
