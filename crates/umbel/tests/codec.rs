@@ -733,6 +733,20 @@ fn a_sender_of_nearly_all_digests_names_bits() {
     assert_eq!(Decoder::new().apply(&old.into(), &delta), Ok(new.into()));
 }
 
+/// As many bits as were set, but others.
+#[test]
+fn digests_of_other_keys_are_not_sent() {
+    let shape = Shape::new(1 << 16, 12).unwrap().with_digest_bits(DigestBits::new(20).unwrap());
+    let old = StandardFilter::with_shape(shape).unwrap();
+    let (mut new, mut other) = (old.clone(), old.clone());
+    new.insert("added");
+    other.insert("told");
+    assert_eq!(new.bits().ones(), other.bits().ones());
+    let told = old.scheme().digest(b"told");
+    let delta = encode_delta(&old, &new, &[told]).unwrap();
+    assert_eq!(Decoder::new().apply(&old.into(), &delta), Ok(new.into()));
+}
+
 /// A digest longer than the shape's has the positions of a shorter one, but no number on the
 /// wire: it was sent all the same, and nobody could read the delta.
 #[test]

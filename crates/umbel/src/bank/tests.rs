@@ -299,6 +299,39 @@ fn a_limit_is_the_last_that_is_admitted() {
     assert!(just.add_many(first.scheme(), &[first.bits(); 63]).is_ok());
 }
 
+/// Rows of a caller who has no memory for more than 32 lines.
+#[derive(Clone)]
+struct Scarce(HeapRows);
+
+impl Rows for Scarce {
+    fn zeroed(lines: usize) -> Option<Self> {
+        if lines > 32 { None } else { HeapRows::zeroed(lines).map(Self) }
+    }
+    fn lines(&self) -> &[Line] {
+        self.0.lines()
+    }
+    fn lines_mut(&mut self) -> &mut [Line] {
+        self.0.lines_mut()
+    }
+}
+
+#[test]
+fn rows_that_the_caller_cannot_give_are_an_error_and_change_nothing() {
+    let shape = shapes()[0];
+    let new = filter(shape, &[1, 2, 3]);
+    let mut bank: Bank<Scarce> = Bank::new(KeyHasher::default());
+    let ids = bank.add_many(new.scheme(), &[new.bits(); 64]).unwrap();
+    // Twice as wide rows would take 33 lines, and those of another shape 65.
+    let refused = Err(BankError::NoMemory { bytes: 33 * 64 });
+    assert_eq!(bank.add(new.scheme(), new.bits()), refused);
+    let longer = filter(Shape::new(513, 2).unwrap(), &[]);
+    assert!(matches!(bank.add(longer.scheme(), longer.bits()), Err(BankError::NoMemory { .. })));
+    assert_eq!((bank.columns(), bank.memory_bytes()), (64, 17 * 64));
+    let mut who = BatchCandidates::new();
+    bank.who_batch(&[bank.hash(&2u64.to_le_bytes())], &mut who);
+    assert_eq!(who.of(0), ids);
+}
+
 #[test]
 fn a_shape_takes_as_many_columns_as_ids_can_name() {
     let shape = Shape::new(1, 1).unwrap();

@@ -725,6 +725,10 @@ fn items_follow_the_algebra() {
         shared.intersect_with(b).unwrap();
         assert!(shared.items() <= 10, "{shared:?}");
     }
+    let told_less = StandardFilter::from_parts(*many.scheme(), many.bits().clone(), 3);
+    let mut shared = many.clone();
+    shared.intersect_with(&told_less).unwrap();
+    assert_eq!(shared.items(), 3, "whatever the fill says");
     let mut only = many.clone();
     only.difference_with(&few).unwrap();
     assert!((400..=500).contains(&only.items()), "{only:?}");
