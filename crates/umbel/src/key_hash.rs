@@ -466,6 +466,17 @@ mod tests {
     }
 
     #[test]
+    fn hashes_have_one_name_and_one_number_each() {
+        for id in [HashId::Xxh3, HashId::SipHash13] {
+            assert_eq!(HashId::from_code(id.code()), Some(id));
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        assert_eq!(HashId::from_code(0), None);
+        let unknown = "md5".parse::<HashId>().unwrap_err();
+        assert_eq!(unknown.to_string(), "unknown hash 'md5': use xxh3 or siphash-1-3");
+    }
+
+    #[test]
     fn a_wrong_seed_does_not_unlock() {
         let secret = Seed::from_secret(b"correct horse");
         let mut locked = KeyHasher::locked(HashId::SipHash13, secret.fingerprint());

@@ -95,7 +95,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..crate::model::seeded() })]
 
     #[test]
     fn a_bank_answers_like_its_filters_one_by_one(steps in steps()) {

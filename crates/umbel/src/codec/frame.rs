@@ -30,6 +30,10 @@ const VERSION: u8 = 1;
 const SEED_IS_PUBLIC: u8 = 1;
 
 /// The bytes of a filter, as a file or message holds them.
+///
+/// # Panics
+/// If there is no memory for the levels that a counting filter is taken apart into, as long
+/// as its plain bits each.
 #[must_use]
 pub fn encode<F: Encodable>(filter: &F) -> Vec<u8> {
     let mut out = header(F::KIND.code(), filter.own_scheme());

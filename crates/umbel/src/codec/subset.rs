@@ -555,7 +555,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #![proptest_config(crate::model::seeded())]
 
         #[test]
         fn subsets_of_any_density_come_back(

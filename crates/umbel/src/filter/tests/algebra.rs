@@ -123,7 +123,7 @@ fn estimates_come_close() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..crate::model::seeded() })]
 
     #[test]
     fn an_intersection_is_estimated_at_no_more_than_either_side(

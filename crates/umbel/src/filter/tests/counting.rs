@@ -3,7 +3,7 @@
 use super::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..crate::model::seeded() })]
 
     /// Strangers that are claimed by chance may be removed too, by callers who do not know
     /// better, and positions may repeat: counters neither pass 15 nor fall below 0.

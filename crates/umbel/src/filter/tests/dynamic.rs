@@ -3,7 +3,7 @@
 use super::*;
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..crate::model::seeded() })]
 
     #[test]
     fn remembered_components_make_removal_exact(

@@ -198,7 +198,7 @@ fn roomy() -> Scheme {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 200, ..crate::model::seeded() })]
 
     #[test]
     fn standard_has_no_false_negative(steps in steps()) {
