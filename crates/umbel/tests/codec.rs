@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use umbel::bits::BitVector;
@@ -612,8 +610,8 @@ fn a_seed_is_stored_only_if_neither_base_nor_delta_keeps_it_secret() {
 
 #[test]
 fn a_filter_beyond_the_limit_is_refused_before_memory_is_taken() {
+    // With memory asked for first, the system would say no, not the decoder.
     let shape = Shape::new(Bits::MAX, 7).unwrap();
-    let start = Instant::now();
     for kind in [1, 2] {
         let refused = Decoder::new().filter(&snapshot(kind, &shape, &[0, 0]));
         assert!(matches!(refused, Err(DecodeError::TooLarge { .. })), "{refused:?}");
@@ -622,7 +620,6 @@ fn a_filter_beyond_the_limit_is_refused_before_memory_is_taken() {
         let refused = Decoder::new().filter(&snapshot(kind, &shape, &[1, 1, 1, 0, 1, 0, 0, 0, 0]));
         assert!(matches!(refused, Err(DecodeError::TooLarge { .. })), "{refused:?}");
     }
-    assert!(start.elapsed() < Duration::from_secs(1));
     let beyond = Shape::new(Bits::MAX, 7).unwrap();
     let mut bytes = snapshot(1, &beyond, &[0, 0]);
     // The last byte of the varint 2^40.
@@ -700,11 +697,10 @@ fn many_aliases_count_against_the_limit() {
 }
 
 /// Few bytes may name every bit: they once were set one by one from a list that took 64
-/// times the filter's memory.
+/// times the filter's memory, 8 GiB here.
 #[test]
-fn all_bits_at_once_take_little_time() {
+fn all_bits_at_once_take_no_list_of_them() {
     let shape = Shape::new(1 << 30, 1).unwrap().with_digest_bits(DigestBits::new(30).unwrap());
-    let start = Instant::now();
     let full = Decoder::new().filter(&snapshot(1, &shape, &[&[0][..], &varint(1 << 30)].concat()));
     let full = full.unwrap();
     assert_eq!(full.ones(), 1 << 30);
@@ -713,7 +709,6 @@ fn all_bits_at_once_take_little_time() {
     let delta = delta_of(&empty, plain(&full), &body);
     let updated = Decoder::new().limit(1 << 27).apply(&empty.into(), &delta).unwrap();
     assert_eq!(updated, full);
-    assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
 }
 
 /// Where nearly all digests are named by the few left out, a frame of some bytes once stood

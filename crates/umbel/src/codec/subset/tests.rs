@@ -129,6 +129,46 @@ fn size_comes_close_to_the_entropy_at_any_density() {
     }
 }
 
+/// Counts how numbers arrive.
+#[derive(Default)]
+struct Arrivals {
+    singly: u64,
+    runs: u64,
+    in_runs: u64,
+}
+
+impl Sink for Arrivals {
+    fn put(&mut self, _number: u64) {
+        self.singly += 1;
+    }
+
+    fn run(&mut self, numbers: Range<u64>) {
+        self.runs += 1;
+        self.in_runs += numbers.end - numbers.start;
+    }
+}
+
+/// Numbers that cost their writer nothing come in runs, whose number follows from what was
+/// paid for: a few bytes cannot keep a reader busy.
+#[test]
+fn numbers_that_are_not_coded_come_in_runs() {
+    let universe = 1 << 40;
+    for holes in [&[][..], &[0], &[universe - 1], &[5, 6, 1 << 39]] {
+        let count = universe - holes.len() as u64;
+        let mut bytes = Vec::new();
+        put_varint(&mut bytes, count);
+        if !holes.is_empty() {
+            bytes.push(GAPS | COMPLEMENT);
+            let holes: BTreeSet<u64> = holes.iter().copied().collect();
+            encode_gaps(&mut bytes, universe.into(), holes.len() as u64, &holes);
+        }
+        let mut arrivals = Arrivals::default();
+        decode(&mut Reader::new(&bytes), universe.into(), universe, &mut arrivals).unwrap();
+        assert_eq!((arrivals.singly, arrivals.in_runs), (0, count));
+        assert_eq!(arrivals.runs, holes.len() as u64 + 1);
+    }
+}
+
 /// A bitmap of 2^64 numbers once took zero bytes, since the universe was cut to 64 bits.
 #[test]
 fn a_bitmap_of_all_digests_is_refused() {
