@@ -287,7 +287,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column; nothing changes then.
+    /// If a position lies outside the column; those before it are changed by then.
     pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.set(column.slot(), positions);
         Ok(())
@@ -299,7 +299,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column; nothing changes then.
+    /// If a position lies outside the column; those before it are changed by then.
     pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.clear(column.slot(), positions);
         Ok(())
