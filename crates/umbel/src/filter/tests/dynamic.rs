@@ -56,6 +56,19 @@ proptest! {
 }
 
 #[test]
+fn plans_for_nothing_or_too_much_are_refused() {
+    let made =
+        |capacity, most| DynamicFilter::<CountingFilter>::new(crowded(), capacity, most).err();
+    assert_eq!(made(0, 8), Some(ParamError::Items(0)));
+    assert_eq!(made(1, 0), Some(ParamError::Components(0)));
+    assert_eq!(made(1, 65_537), Some(ParamError::Components(65_537)));
+    assert_eq!(made(1, 65_536), None);
+    assert!(DynamicFilter::for_target(0, 0.01).is_err());
+    assert!(DynamicFilter::for_target(10, 1.0).is_err());
+    assert!(DynamicFilter::<StandardFilter>::planned(10, 0.01, 0).is_err());
+}
+
+#[test]
 fn a_key_that_several_components_claim_is_kept_unless_its_component_is_named() {
     let mut filter = DynamicFilter::new(Scheme::from(Shape::new(64, 1).unwrap()), 1, 8).unwrap();
     let first = filter.insert("twin");

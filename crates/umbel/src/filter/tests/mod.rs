@@ -16,7 +16,7 @@ use crate::bits::BitVector;
 use crate::catalogue::MemoryCatalogue;
 use crate::codec::{AnyFilter, Decoder};
 use crate::elastic::ElasticFilter;
-use crate::params::{Bits, DigestBits, Rate, Shape};
+use crate::params::{Bits, DigestBits, ParamError, Rate, Shape};
 use crate::scheme::{Mismatch, Scheme};
 use crate::{HashId, KeyHasher, Seed, design};
 
@@ -235,6 +235,42 @@ fn removing_what_is_not_claimed_changes_nothing() {
     let mut dynamic = DynamicFilter::for_target(100, 0.01).unwrap();
     assert_eq!(dynamic.remove("not here"), Removal::Absent);
     assert!(!dynamic.remove_from(ComponentId(9), "not here"));
+}
+
+#[test]
+fn an_insert_says_whether_anything_changed() {
+    let mut standard = StandardFilter::for_target(10, 0.01).unwrap();
+    assert!(standard.insert("key"));
+    assert!(!standard.insert("key"));
+    assert_eq!(standard.items(), 2, "repeats included");
+    let mut counting = CountingFilter::for_target(10, 0.01).unwrap();
+    assert!(counting.insert("key"));
+    assert!(!counting.insert("key"));
+    assert!(counting.remove("key") && counting.contains("key"), "added twice");
+    let mut plain = DynamicFilter::<StandardFilter>::planned(10, 0.01, 8).unwrap();
+    assert_eq!(plain.insert_if_absent("key"), Some(ComponentId(0)));
+    assert_eq!(plain.insert_if_absent("key"), None);
+    assert_eq!(plain.items(), 1);
+}
+
+#[test]
+fn only_dynamic_filters_will_take_more_memory() {
+    let standard = StandardFilter::for_target(10, 0.01).unwrap();
+    let counting = CountingFilter::for_target(10, 0.01).unwrap();
+    let dynamic = DynamicFilter::for_target(10, 0.01).unwrap();
+    let plain = dynamic.to_standard();
+    for (any, grows) in [
+        (AnyFilter::from(standard), false),
+        (counting.into(), false),
+        (dynamic.into(), true),
+        (plain.into(), true),
+    ] {
+        let (now, mut grown) = (any.memory_bytes() as u64, any.clone());
+        assert_eq!(any.memory_bytes_with(10), now, "{any:?} has room");
+        assert_eq!(any.memory_bytes_with(11) > now, grows);
+        grown.insert_batch(&(0..95).map(bytes).collect::<Vec<_>>());
+        assert_eq!(grown.memory_bytes() as u64, any.memory_bytes_with(95), "{any:?}");
+    }
 }
 
 #[test]
