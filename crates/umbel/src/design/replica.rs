@@ -367,6 +367,8 @@ mod tests {
         }
         let nobody = Workload { hosts: 0, ..workload() };
         assert_eq!(plan(&nobody), Err(PlanError::Hosts(0)));
+        let crowd = Workload { hosts: 1_000_000_001, ..workload() };
+        assert_eq!(plan(&crowd), Err(PlanError::Hosts(1_000_000_001)));
         let deaf = Workload { miss: rate(0.9), ..workload() };
         assert!(matches!(plan(&deaf), Err(PlanError::Miss { .. })));
         let empty = Workload { items: 0, ..workload() };
