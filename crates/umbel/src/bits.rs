@@ -375,6 +375,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(crate::model::seeded())]
+
         #[test]
         fn changes_agree_with_a_plain_list(
             len in 1u64..300,

@@ -19,6 +19,27 @@ use crate::filter::ComponentId;
 ///
 /// Implemented in memory by [`MemoryCatalogue`], on disk by the store, or by a service that
 /// already indexes its objects.
+///
+/// ```
+/// use umbel::DynamicFilter;
+/// use umbel::catalogue::{Catalogue, MemoryCatalogue};
+///
+/// let mut filter = DynamicFilter::for_target(1000, 0.01)?;
+/// let mut catalogue = MemoryCatalogue::new();
+/// for key in ["apple", "pear", "apple"] {
+///     // The second apple stops here: the filter counts each key once.
+///     if !catalogue.contains(key.as_bytes()) {
+///         catalogue.insert(key.as_bytes(), filter.insert(key));
+///     }
+/// }
+/// // So does the removal of what is not there; what is there leaves without residue.
+/// assert_eq!(catalogue.remove(b"plum"), None);
+/// if let Some(component) = catalogue.remove(b"apple") {
+///     assert!(filter.remove_from(component, "apple"));
+/// }
+/// assert_eq!((catalogue.len(), filter.items()), (1, 1));
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
 pub trait Catalogue {
     /// Whether the key is held.
     #[must_use]

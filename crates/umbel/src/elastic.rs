@@ -246,6 +246,12 @@ mod tests {
         assert_eq!(filter.remove(&89_u32.to_le_bytes()), Ok(false));
         assert!((90..101_u32).all(|n| filter.may_contain(&n.to_le_bytes())));
 
+        // At the brim one key that comes and goes neither merges nor splits.
+        let mut filter = elastic(10);
+        (0..11_u32).for_each(|n| assert!(filter.add(&n.to_le_bytes()).unwrap()));
+        assert!(filter.remove(&3_u32.to_le_bytes()).unwrap());
+        assert_eq!(filter.filter().components().len(), 2);
+
         // While it is as small as it was planned, components are merged instead.
         let mut filter = elastic(10);
         (0..100_u32).for_each(|n| assert!(filter.add(&n.to_le_bytes()).unwrap()));

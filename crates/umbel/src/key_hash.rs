@@ -164,6 +164,22 @@ enum SeedKnowledge {
 }
 
 /// Turns key bytes into [`KeyHash`]es: a hash function and its seed.
+///
+/// ```
+/// use umbel::{HashId, KeyHasher, Scheme, Seed, Shape, StandardFilter};
+///
+/// // Keys that strangers choose: without the seed nobody can make them collide.
+/// let hasher = KeyHasher::secret(HashId::SipHash13, Seed::from_secret(b"only for us"));
+/// let mut small = StandardFilter::new(Scheme::new(Shape::new(1 << 12, 4)?, hasher))?;
+/// let mut large = StandardFilter::new(Scheme::new(Shape::new(1 << 16, 7)?, hasher))?;
+///
+/// // Hashed once, and cut to what each filter uses of it.
+/// let hash = hasher.hash(b"apple");
+/// small.insert_digest(small.scheme().cut(hash));
+/// large.insert_digest(large.scheme().cut(hash));
+/// assert!(small.contains("apple") && large.contains("apple"));
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
 #[derive(Clone, Copy)]
 pub struct KeyHasher {
     id: HashId,
@@ -447,6 +463,17 @@ mod tests {
         assert_ne!(plain, positions(&KeyHasher::default(), "b", &shape));
         assert_ne!(plain, positions(&seeded, "a", &shape));
         assert_ne!(plain, positions(&sip, "a", &shape));
+    }
+
+    #[test]
+    fn hashes_have_one_name_and_one_number_each() {
+        for id in [HashId::Xxh3, HashId::SipHash13] {
+            assert_eq!(HashId::from_code(id.code()), Some(id));
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        assert_eq!(HashId::from_code(0), None);
+        let unknown = "md5".parse::<HashId>().unwrap_err();
+        assert_eq!(unknown.to_string(), "unknown hash 'md5': use xxh3 or siphash-1-3");
     }
 
     #[test]

@@ -8,9 +8,11 @@
 //! |---|---|
 //! | add keys and ask for them | [`StandardFilter`] |
 //! | remove them again | [`CountingFilter`] |
+//! | hash a key once for many filters, with a seed of one's own | [`key_hash`] |
 //! | grow and shrink | [`DynamicFilter`] |
 //! | keep a rate while growing without bound | [`elastic::ElasticFilter`] |
 //! | ask by any of several attributes | [`filter::AttributeFilter`] |
+//! | keep the exact keys beside a filter | [`catalogue`] |
 //! | ask many filters at once | [`bank::Bank`] |
 //! | write, read, send changes | [`codec`] |
 //! | choose parameters for a target | [`design`] |

@@ -8,6 +8,17 @@ use crate::key_hash::{Digest, HashId, KeyHash, KeyHasher, SeedFingerprint};
 use crate::params::Shape;
 
 /// Shape and hasher of a filter: what its bits mean.
+///
+/// ```
+/// use umbel::{HashId, KeyHasher, Mismatch, Scheme, Seed, Shape, StandardFilter};
+///
+/// let shape = Shape::new(1 << 16, 7)?;
+/// let seeded = |seed| Scheme::new(shape, KeyHasher::new(HashId::Xxh3, Seed::from_number(seed)));
+/// let mut ours = StandardFilter::new(seeded(1))?;
+/// let theirs = StandardFilter::new(seeded(2))?;
+/// assert!(matches!(ours.union_with(&theirs), Err(Mismatch::Seed(..))));
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scheme {
     shape: Shape,

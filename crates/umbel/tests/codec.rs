@@ -3,9 +3,8 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use std::time::{Duration, Instant};
-
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 use umbel::bits::BitVector;
 use umbel::codec::{
     AnyFilter, DecodeError, Decoder, Encodable, Flips, Kind, decode_change, encode, encode_change,
@@ -17,6 +16,15 @@ use umbel::{
     CountingFilter, Digest, DigestBits, DynamicFilter, HashId, KeyHasher, Membership, Scheme, Seed,
     Shape, StandardFilter,
 };
+
+/// The same cases every time: a failure is the next one's too.
+fn seeded() -> ProptestConfig {
+    ProptestConfig {
+        rng_seed: RngSeed::Fixed(0x0075_6d62_656c),
+        failure_persistence: None,
+        ..Default::default()
+    }
+}
 
 // ---- random histories
 
@@ -178,7 +186,7 @@ fn validate(filter: &AnyFilter) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(seeded())]
 
     #[test]
     fn deltas_of_every_kind_rebuild_the_new_filter_exactly(
@@ -434,7 +442,7 @@ fn flipped_bits_under_a_checksum_that_fits_give_an_error_or_a_sound_filter() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+    #![proptest_config(seeded())]
 
     #[test]
     fn nonsense_under_a_checksum_that_fits_gives_an_error_or_a_sound_filter(
@@ -602,8 +610,8 @@ fn a_seed_is_stored_only_if_neither_base_nor_delta_keeps_it_secret() {
 
 #[test]
 fn a_filter_beyond_the_limit_is_refused_before_memory_is_taken() {
+    // With memory asked for first, the system would say no, not the decoder.
     let shape = Shape::new(Bits::MAX, 7).unwrap();
-    let start = Instant::now();
     for kind in [1, 2] {
         let refused = Decoder::new().filter(&snapshot(kind, &shape, &[0, 0]));
         assert!(matches!(refused, Err(DecodeError::TooLarge { .. })), "{refused:?}");
@@ -612,7 +620,6 @@ fn a_filter_beyond_the_limit_is_refused_before_memory_is_taken() {
         let refused = Decoder::new().filter(&snapshot(kind, &shape, &[1, 1, 1, 0, 1, 0, 0, 0, 0]));
         assert!(matches!(refused, Err(DecodeError::TooLarge { .. })), "{refused:?}");
     }
-    assert!(start.elapsed() < Duration::from_secs(1));
     let beyond = Shape::new(Bits::MAX, 7).unwrap();
     let mut bytes = snapshot(1, &beyond, &[0, 0]);
     // The last byte of the varint 2^40.
@@ -690,11 +697,10 @@ fn many_aliases_count_against_the_limit() {
 }
 
 /// Few bytes may name every bit: they once were set one by one from a list that took 64
-/// times the filter's memory.
+/// times the filter's memory, 8 GiB here.
 #[test]
-fn all_bits_at_once_take_little_time() {
+fn all_bits_at_once_take_no_list_of_them() {
     let shape = Shape::new(1 << 30, 1).unwrap().with_digest_bits(DigestBits::new(30).unwrap());
-    let start = Instant::now();
     let full = Decoder::new().filter(&snapshot(1, &shape, &[&[0][..], &varint(1 << 30)].concat()));
     let full = full.unwrap();
     assert_eq!(full.ones(), 1 << 30);
@@ -703,7 +709,6 @@ fn all_bits_at_once_take_little_time() {
     let delta = delta_of(&empty, plain(&full), &body);
     let updated = Decoder::new().limit(1 << 27).apply(&empty.into(), &delta).unwrap();
     assert_eq!(updated, full);
-    assert!(start.elapsed() < Duration::from_secs(20), "took {:?}", start.elapsed());
 }
 
 /// Where nearly all digests are named by the few left out, a frame of some bytes once stood
@@ -730,6 +735,20 @@ fn a_sender_of_nearly_all_digests_names_bits() {
     let mut new = old.clone();
     new.insert_digests(&digests);
     let delta = encode_delta(&old, &new, &digests).unwrap();
+    assert_eq!(Decoder::new().apply(&old.into(), &delta), Ok(new.into()));
+}
+
+/// As many bits as were set, but others.
+#[test]
+fn digests_of_other_keys_are_not_sent() {
+    let shape = Shape::new(1 << 16, 12).unwrap().with_digest_bits(DigestBits::new(20).unwrap());
+    let old = StandardFilter::with_shape(shape).unwrap();
+    let (mut new, mut other) = (old.clone(), old.clone());
+    new.insert("added");
+    other.insert("told");
+    assert_eq!(new.bits().ones(), other.bits().ones());
+    let told = old.scheme().digest(b"told");
+    let delta = encode_delta(&old, &new, &[told]).unwrap();
     assert_eq!(Decoder::new().apply(&old.into(), &delta), Ok(new.into()));
 }
 

@@ -13,6 +13,22 @@ use crate::processor::{self, Work};
 
 impl<R: Rows> Bank<R> {
     /// Which columns claim a key, as a bitmap in the caller's buffer.
+    ///
+    /// ```
+    /// use umbel::bank::{Bank, Candidates};
+    /// use umbel::{KeyHasher, StandardFilter};
+    ///
+    /// let mut filter = StandardFilter::for_target(100, 0.001)?;
+    /// filter.insert("apple");
+    /// let mut bank: Bank = Bank::new(KeyHasher::default());
+    /// let column = bank.add(filter.scheme(), filter.bits())?;
+    ///
+    /// let (mut candidates, mut ids) = (Candidates::new(), Vec::new());
+    /// bank.who(bank.hash(b"apple"), &mut candidates);
+    /// candidates.extend_ids(&mut ids);
+    /// assert_eq!(ids, [column]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[inline]
     pub fn who(&self, hash: KeyHash, candidates: &mut Candidates) {
         self.lay_out(candidates);

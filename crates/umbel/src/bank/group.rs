@@ -169,14 +169,13 @@ impl<R: Rows> Group<R> {
         /// Rows asked for ahead: as many as a core can have under way.
         const AHEAD: usize = 24;
         let bits = self.shape.bits();
-        if let Some(last) = positions.iter().max() {
-            assert!(*last < bits, "position {last} of {bits} bits");
-        }
         let (stride, word, bit) = (self.stride, slot / 64, 1u64 << (slot % 64));
         let words = words_mut(&mut self.rows);
         for (index, position) in positions.iter().enumerate() {
+            // Rows are padded, and the product below may wrap: neither would be noticed there.
+            assert!(*position < bits, "position {position} of {bits} bits");
             if let Some(later) = positions.get(index + AHEAD) {
-                prefetch(words, *later as usize * stride + word);
+                prefetch(words, (*later as usize).wrapping_mul(stride).wrapping_add(word));
             }
             change(&mut words[*position as usize * stride + word], bit);
         }

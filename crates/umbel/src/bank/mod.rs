@@ -287,7 +287,7 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column; nothing changes then.
+    /// If a position lies outside the column; those before it are changed by then.
     pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.set(column.slot(), positions);
         Ok(())
@@ -299,13 +299,31 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column; nothing changes then.
+    /// If a position lies outside the column; those before it are changed by then.
     pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         self.group_mut(column)?.clear(column.slot(), positions);
         Ok(())
     }
 
     /// Applies a decoded delta to a column: sets, then clears.
+    ///
+    /// ```
+    /// use umbel::bank::Bank;
+    /// use umbel::codec::{decode_change, encode_change};
+    /// use umbel::{KeyHasher, StandardFilter};
+    ///
+    /// let old = StandardFilter::for_target(1000, 0.01)?;
+    /// let mut new = old.clone();
+    /// new.insert("apple");
+    /// let mut bank: Bank = Bank::new(KeyHasher::default());
+    /// let column = bank.add(old.scheme(), old.bits())?;
+    ///
+    /// let (shape, mut sent) = (old.scheme().shape(), Vec::new());
+    /// encode_change(&mut sent, shape, old.bits(), new.bits(), &[]);
+    /// bank.apply(column, &decode_change(&sent, shape, old.bits())?)?;
+    /// assert_eq!(bank.read(column)?, *new.bits());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the column is not there.

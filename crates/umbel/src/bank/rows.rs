@@ -13,6 +13,29 @@ use bytemuck::{Pod, Zeroable};
 pub struct Line([u64; 8]);
 
 /// Memory for rows: cache lines that start out as zeros.
+///
+/// ```
+/// use umbel::KeyHasher;
+/// use umbel::bank::{Bank, Line, Rows};
+///
+/// /// Rows of one's own; a host would map huge pages here.
+/// struct Mapped(Box<[Line]>);
+///
+/// impl Rows for Mapped {
+///     fn zeroed(lines: usize) -> Option<Self> {
+///         Some(Self(vec![Line::default(); lines].into()))
+///     }
+///     fn lines(&self) -> &[Line] {
+///         &self.0
+///     }
+///     fn lines_mut(&mut self) -> &mut [Line] {
+///         &mut self.0
+///     }
+/// }
+///
+/// let bank: Bank<Mapped> = Bank::new(KeyHasher::default());
+/// assert_eq!(bank.memory_bytes(), 0);
+/// ```
 pub trait Rows: Sized {
     /// `lines` zeroed lines, or `None` if there is no memory for them.
     fn zeroed(lines: usize) -> Option<Self>;

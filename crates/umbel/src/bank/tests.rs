@@ -95,7 +95,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, ..crate::model::seeded() })]
 
     #[test]
     fn a_bank_answers_like_its_filters_one_by_one(steps in steps()) {
@@ -215,19 +215,19 @@ fn a_part_past_the_end_changes_nothing() {
 /// Rows are whole cache lines, which have room for positions past the length, and a position
 /// times the words of a row may exceed 64 bits and come out small.
 #[test]
-fn positions_outside_a_column_are_refused_before_anything_changes() {
+fn positions_outside_a_column_are_refused() {
     let old = filter(shapes()[0], &[1, 2, 3]);
     for position in [130, 1 << 61, u64::MAX] {
         for change in [Bank::set, Bank::clear] {
             let mut bank: Bank = Bank::new(KeyHasher::default());
             let ids = bank.add_many(old.scheme(), &vec![old.bits(); 500]).unwrap();
-            let positions = [0, 1, 2, position, 3];
+            let positions = [&[0, 1, 2][..], &[position; 30]].concat();
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 change(&mut bank, ids[0], &positions)
             }));
             let said = *outcome.unwrap_err().downcast::<String>().unwrap();
             assert_eq!(said, format!("position {position} of 130 bits"));
-            assert_eq!(bank.read(ids[0]).unwrap(), *old.bits());
+            assert!(ids[1..].iter().all(|id| bank.read(*id).unwrap() == *old.bits()));
         }
     }
 }
@@ -297,6 +297,39 @@ fn a_limit_is_the_last_that_is_admitted() {
     assert_eq!(less.add(first.scheme(), first.bits()), Err(refused));
     // Room that is there already costs nothing, whatever the limit.
     assert!(just.add_many(first.scheme(), &[first.bits(); 63]).is_ok());
+}
+
+/// Rows of a caller who has no memory for more than 32 lines.
+#[derive(Clone)]
+struct Scarce(HeapRows);
+
+impl Rows for Scarce {
+    fn zeroed(lines: usize) -> Option<Self> {
+        if lines > 32 { None } else { HeapRows::zeroed(lines).map(Self) }
+    }
+    fn lines(&self) -> &[Line] {
+        self.0.lines()
+    }
+    fn lines_mut(&mut self) -> &mut [Line] {
+        self.0.lines_mut()
+    }
+}
+
+#[test]
+fn rows_that_the_caller_cannot_give_are_an_error_and_change_nothing() {
+    let shape = shapes()[0];
+    let new = filter(shape, &[1, 2, 3]);
+    let mut bank: Bank<Scarce> = Bank::new(KeyHasher::default());
+    let ids = bank.add_many(new.scheme(), &[new.bits(); 64]).unwrap();
+    // Twice as wide rows would take 33 lines, and those of another shape 65.
+    let refused = Err(BankError::NoMemory { bytes: 33 * 64 });
+    assert_eq!(bank.add(new.scheme(), new.bits()), refused);
+    let longer = filter(Shape::new(513, 2).unwrap(), &[]);
+    assert!(matches!(bank.add(longer.scheme(), longer.bits()), Err(BankError::NoMemory { .. })));
+    assert_eq!((bank.columns(), bank.memory_bytes()), (64, 17 * 64));
+    let mut who = BatchCandidates::new();
+    bank.who_batch(&[bank.hash(&2u64.to_le_bytes())], &mut who);
+    assert_eq!(who.of(0), ids);
 }
 
 #[test]

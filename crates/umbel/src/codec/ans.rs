@@ -164,7 +164,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #![proptest_config(crate::model::seeded())]
 
         #[test]
         fn symbols_are_coded_as_by_the_twin_and_come_back(

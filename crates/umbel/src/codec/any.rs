@@ -116,6 +116,10 @@ impl AnyFilter {
     }
 
     /// Adds a key by its digest.
+    ///
+    /// # Panics
+    /// If a dynamic filter has no memory for another component: see
+    /// [`Self::memory_bytes_with`].
     pub fn insert_digest(&mut self, digest: Digest) {
         match self {
             Self::Standard(filter) => filter.add(digest),

@@ -122,6 +122,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(crate::model::seeded())]
+
         #[test]
         fn varints_come_back(value in any::<u64>(), shift in 0u32..64) {
             let value = value >> shift;

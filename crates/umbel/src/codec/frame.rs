@@ -30,6 +30,10 @@ const VERSION: u8 = 1;
 const SEED_IS_PUBLIC: u8 = 1;
 
 /// The bytes of a filter, as a file or message holds them.
+///
+/// # Panics
+/// If there is no memory for the levels that a counting filter is taken apart into, as long
+/// as its plain bits each.
 #[must_use]
 pub fn encode<F: Encodable>(filter: &F) -> Vec<u8> {
     let mut out = header(F::KIND.code(), filter.own_scheme());
@@ -43,6 +47,22 @@ pub fn encode<F: Encodable>(filter: &F) -> Vec<u8> {
 
 /// The bytes that turn `base` into `new`. `added` are the digests of all keys added since
 /// the base, if they are known: for standard filters they make a small delta smaller.
+///
+/// ```
+/// use umbel::StandardFilter;
+/// use umbel::codec::encode_delta;
+///
+/// let mut old = StandardFilter::for_target(100_000, 0.001)?;
+/// old.insert_batch(&(0..100_000_u32).map(u32::to_le_bytes).collect::<Vec<_>>());
+/// let mut new = old.clone();
+/// let added: Vec<_> = (0..50).map(|n| old.scheme().digest(format!("new {n}").as_bytes())).collect();
+/// new.insert_digests(&added);
+///
+/// let by_bits = encode_delta(&old, &new, &[])?;
+/// let by_digests = encode_delta(&old, &new, &added)?;
+/// assert!(by_digests.len() < by_bits.len() * 3 / 4);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If the schemes differ.

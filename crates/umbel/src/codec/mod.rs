@@ -36,6 +36,7 @@ mod bytes;
 mod change;
 mod decoder;
 pub(crate) mod frame;
+mod low_bits;
 mod ranks;
 pub(crate) mod subset;
 

@@ -186,7 +186,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #![proptest_config(crate::model::seeded())]
 
         #[test]
         fn ranks_and_positions_are_inverse(

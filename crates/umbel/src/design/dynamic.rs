@@ -325,6 +325,19 @@ mod tests {
         assert!((false_positive(plan.shape, 2000) - 0.157).abs() < 0.001);
     }
 
+    /// A limit that is exactly that of some components: the logarithms may say a hair less.
+    #[test]
+    fn as_many_components_as_make_the_right_limit_are_kept() {
+        for left in [1e-9, 0.001, 0.01, 0.03] {
+            for components in 2..30_u32 {
+                let right = any_of(left, components.into());
+                let plan = unbounded(1000, rate(left), rate(right)).unwrap();
+                let kept = 1000.0 * f64::from(components);
+                assert_eq!(plan.dynamic_rebuild_at, kept, "{left} and {right}");
+            }
+        }
+    }
+
     #[test]
     fn limits_in_the_wrong_order_are_refused() {
         let swapped = unbounded(1000, rate(0.1), rate(0.01));

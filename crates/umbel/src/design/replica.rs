@@ -36,10 +36,10 @@ const MOST_MISSES: f64 = 0.5;
 
 /// The shape of a home's filter and all its replicas, for `items` keys: no lookup of an
 /// absent key over `hosts` hosts names a wrong one with a chance above `per_lookup`, even
-/// with a tenth more keys uncleared.
+/// with a tenth more keys uncleared. No hosts count as one.
 ///
 /// # Errors
-/// If a number is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
+/// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
 pub fn replica_shape(items: u64, per_lookup: Rate, hosts: u64) -> Result<Shape, ParamError> {
     let with_room = items.saturating_add(items.div_ceil(10));
     standard(with_room, Rate::new(each_of(per_lookup.get(), hosts.max(1) as f64))?)
@@ -367,6 +367,8 @@ mod tests {
         }
         let nobody = Workload { hosts: 0, ..workload() };
         assert_eq!(plan(&nobody), Err(PlanError::Hosts(0)));
+        let crowd = Workload { hosts: 1_000_000_001, ..workload() };
+        assert_eq!(plan(&crowd), Err(PlanError::Hosts(1_000_000_001)));
         let deaf = Workload { miss: rate(0.9), ..workload() };
         assert!(matches!(plan(&deaf), Err(PlanError::Miss { .. })));
         let empty = Workload { items: 0, ..workload() };

@@ -341,6 +341,17 @@ mod tests {
         assert_eq!(set.ask(&[("a", "1"), ("b", "2")]), Ok(Answer::Yes));
     }
 
+    /// Three attributes have four combinations of two or more.
+    #[test]
+    fn combinations_have_room_for_as_many_as_a_key_has() {
+        let capacities = |checked| {
+            let set = set(checked);
+            (set.values.iter().map(DynamicFilter::capacity).max(), set.combinations.capacity())
+        };
+        assert_eq!(capacities(Combinations::Every), (Some(500), 2000));
+        assert_eq!(capacities(Combinations::Whole), (Some(500), 500));
+    }
+
     #[test]
     fn repeats_do_not_fill_components() {
         let mut set = set(Combinations::Every);

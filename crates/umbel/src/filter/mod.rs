@@ -35,6 +35,21 @@ use crate::key_hash::Digest;
 /// Anything that can be asked whether it may hold a key.
 ///
 /// `false` is certain, `true` may be wrong with the filter's false positive rate.
+///
+/// ```
+/// use umbel::{CountingFilter, Membership, StandardFilter};
+///
+/// /// What is certainly not there has to be fetched.
+/// fn missing<'a>(filter: &impl Membership, keys: &[&'a str]) -> Vec<&'a str> {
+///     keys.iter().copied().filter(|key| !filter.may_contain(key.as_bytes())).collect()
+/// }
+///
+/// let mut filter = CountingFilter::for_target(1000, 0.001)?;
+/// filter.insert("apple");
+/// assert_eq!(missing(&filter, &["apple", "pear"]), ["pear"]);
+/// assert_eq!(missing(&filter.to_standard(), &["apple", "pear"]), ["pear"]);
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
 pub trait Membership {
     /// Whether the key may be held.
     #[must_use]

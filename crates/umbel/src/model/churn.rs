@@ -126,6 +126,8 @@ mod tests {
         assert!((alone.published_after(30.0) - 700.0).abs() < 1e-9);
         assert_eq!(alone.published_after(100.0), 0.0);
         assert_eq!(alone.members_after(200.0), 0.0);
+        // Long after the last one went.
+        assert_eq!((alone.published_after(200.0), alone.ghosts_after(200.0)), (0.0, 1000.0));
     }
 
     #[test]

@@ -79,7 +79,7 @@ pub(crate) fn one_minus_exp(x: f64) -> f64 {
     -x.exp_m1() + 0.0
 }
 
-/// Property tests here and in `design` try the same cases every time.
+/// Property tests try the same cases every time: a failure is the next one's too.
 #[cfg(test)]
 pub(crate) fn seeded() -> proptest::test_runner::Config {
     proptest::test_runner::Config {

@@ -18,6 +18,21 @@ impl<C: Component> DynamicFilter<C> {
     /// Ids of merged components stay valid. Returns what was merged, for callers who keep
     /// ids of their own.
     ///
+    /// ```
+    /// use umbel::DynamicFilter;
+    ///
+    /// let mut filter = DynamicFilter::for_target(100, 0.01)?;
+    /// let homes: Vec<_> = (0..300_u32).map(|n| filter.insert(n.to_le_bytes())).collect();
+    /// for n in (0..300_u32).filter(|n| n % 3 > 0) {
+    ///     filter.remove_from(homes[n as usize], n.to_le_bytes());
+    /// }
+    /// assert_eq!(filter.components().len(), 3);
+    /// assert_eq!(filter.shrink().len(), 2);
+    /// // The id from before the merge still names the component that holds the key.
+    /// assert!(filter.remove_from(homes[297], 297_u32.to_le_bytes()));
+    /// # Ok::<(), umbel::params::ParamError>(())
+    /// ```
+    ///
     /// # Panics
     /// Never: components of one filter share one scheme.
     pub fn shrink(&mut self) -> Vec<Merge> {

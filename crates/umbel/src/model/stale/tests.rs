@@ -161,6 +161,17 @@ fn a_tiny_share_of_dirty_ones_is_not_lost() {
     assert!((replica(1e-12).unwrap().disagreement() / expected - 1.0).abs() < 1e-9);
 }
 
+/// Share of zeros and of ones each lose their digits where they are next to one.
+#[test]
+fn a_nearly_empty_and_a_nearly_full_replica_keep_their_digits() {
+    let long = Shape::new(1 << 40, 1).unwrap();
+    let one = Replica::new(long, 1, Dirty::default()).unwrap().items().unwrap();
+    assert!((one - 1.0).abs() < 1e-12, "{one}");
+    let short = Shape::new(64, 4).unwrap();
+    let many = Replica::new(short, 1000, Dirty::default()).unwrap().items().unwrap();
+    assert!((many - 1000.0).abs() < 1e-9, "{many}");
+}
+
 proptest! {
     #![proptest_config(crate::model::seeded())]
 
