@@ -6,7 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-use umbel::filter::DynamicFilter;
+use umbel::filter::{CountingFilter, DynamicFilter};
 use umbel::model::standard::false_positive;
 use umbel::{Digest, DigestBits, Rate, Shape, StandardFilter, design};
 
@@ -32,6 +32,7 @@ trait Asked {
     fn shape(&self) -> Shape;
     fn add(&mut self, digest: Digest);
     fn claims(&self, digest: Digest) -> bool;
+    fn says(&self) -> f64;
 }
 
 macro_rules! asked {
@@ -46,11 +47,14 @@ macro_rules! asked {
             fn claims(&self, digest: Digest) -> bool {
                 self.contains_digest(digest)
             }
+            fn says(&self) -> f64 {
+                self.false_positive()
+            }
         }
     )*};
 }
 
-asked!(StandardFilter, DynamicFilter);
+asked!(StandardFilter, CountingFilter, DynamicFilter);
 
 /// A mean of several filters, and its standard error.
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +130,63 @@ fn by_the_formula_alone_short_filters_break_the_promise() {
         let Measured { rate, error } = measured(&filter, items, target, 1000.0);
         assert!(rate - 4.0 * error > times * target, "{shape:?}: {rate} ± {error}");
     }
+}
+
+/// What filters say of themselves counts keys that share a member's digest: with 12 bits of
+/// digest, 40 keys in 4000 bits have one in a hundred of them, and claim nobody else.
+#[test]
+fn filters_know_how_often_digests_are_equal() {
+    let with_digests = |digest_bits, bits, hashes| {
+        let shape = Shape::new(bits, hashes).unwrap();
+        shape.with_digest_bits(DigestBits::new(digest_bits).unwrap())
+    };
+    let shape = with_digests(12, 4000, 20);
+    says_what_is_measured(&StandardFilter::with_shape(shape).unwrap(), 40);
+    says_what_is_measured(&CountingFilter::with_shape(shape).unwrap(), 40);
+    says_what_is_measured(&DynamicFilter::with_shape(shape, 15).unwrap(), 40);
+    // As many by chance; and so many keys that most of the digests are theirs.
+    for (shape, items) in [(with_digests(14, 1000, 4), 100), (with_digests(12, 300_000, 3), 5000)] {
+        says_what_is_measured(&StandardFilter::with_shape(shape).unwrap(), items);
+        says_what_is_measured(&CountingFilter::with_shape(shape).unwrap(), items);
+    }
+}
+
+fn says_what_is_measured<F: Asked + Clone>(empty: &F, items: u64) {
+    const FILTERS: u32 = 20;
+    const ASKED: u32 = 5000;
+    let (bits, mut random) = (empty.shape().digest_bits(), Random(items));
+    let (mut claimed, mut said) = (0, 0.0);
+    for _ in 0..FILTERS {
+        let mut filter = empty.clone();
+        (0..items).for_each(|_| filter.add(random.digest(bits)));
+        claimed += (0..ASKED).filter(|_| filter.claims(random.digest(bits))).count();
+        said += filter.says() / f64::from(FILTERS);
+    }
+    let asked = f64::from(FILTERS * ASKED);
+    let (rate, error) = (claimed as f64 / asked, (said * (1.0 - said) / asked).sqrt());
+    assert!((rate - said).abs() <= 3.0 * error, "{rate} measured, {said} ± {error} said");
+}
+
+/// Keys that were added again, or whose number nobody knows, do not count.
+#[test]
+fn a_key_added_over_and_over_has_one_digest() {
+    let mut filter = StandardFilter::for_target(1000, 0.01).unwrap();
+    (0..1_000_000).for_each(|_| {
+        filter.insert("often");
+    });
+    assert!(filter.false_positive() < 1e-8, "{}", filter.false_positive());
+    assert_eq!(StandardFilter::for_target(1000, 0.01).unwrap().false_positive(), 0.0);
+}
+
+/// A tenth of the keys that it was planned for: what is left is nearly all equal digests.
+#[test]
+fn a_nearly_empty_filter_is_not_as_good_as_its_fill() {
+    let mut filter = StandardFilter::for_target(1000, 0.01).unwrap();
+    (0..100u64).for_each(|key| {
+        filter.insert(key.to_le_bytes());
+    });
+    let equal = 100.0 / 27_f64.exp2();
+    assert!((filter.false_positive() / equal - 1.0).abs() < 0.05, "{}", filter.false_positive());
 }
 
 #[test]

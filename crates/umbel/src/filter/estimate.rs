@@ -4,8 +4,13 @@
 //! `n = -(m/k) ln(1 - X/m)`; a union is the OR of the bits, and an intersection follows
 //! from `|A∩B| = |A| + |B| - |A∪B|`. A filter of all ones tells nothing: the estimate is
 //! infinite, and says so.
+//!
+//! And how often a filter is wrong ([`false_positive`]), which every kind says the same way: a
+//! random key is claimed if it shares a member's digest, else if its bits happen to be set.
 
 use super::StandardFilter;
+use crate::bits::BitVector;
+use crate::model::any_of;
 use crate::params::Shape;
 use crate::scheme::Mismatch;
 
@@ -15,6 +20,20 @@ use crate::scheme::Mismatch;
 pub fn estimate_items(shape: &Shape, ones: u64) -> f64 {
     let m = shape.bits() as f64;
     -(m / f64::from(shape.hashes())) * (-(ones as f64) / m).ln_1p()
+}
+
+/// The chance that a random key is claimed: `c + (1-c) fill^k`, from the fill as it is and the
+/// chance `c` that the key shares its digest with a member.
+///
+/// `n` keys have `1 - (1 - 2^-b)^n` of the `2^b` digests; but `items` counts repeats, which the
+/// fill does not, and the fill counts what stuck counters hold, so the smaller number is taken.
+#[must_use]
+pub(super) fn false_positive(shape: &Shape, bits: &BitVector, items: u64) -> f64 {
+    let one_digest = (-f64::from(shape.digest_bits().get())).exp2();
+    let by_items = any_of(one_digest, items as f64);
+    let by_fill = estimate_items(shape, bits.ones()) * one_digest;
+    let equal = by_items.min(by_fill);
+    equal + (1.0 - equal) * bits.fill().powi(shape.hashes() as i32)
 }
 
 /// The number of distinct keys in either filter.

@@ -30,7 +30,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::slices::Slices;
-use super::{Component, CountingFilter};
+use super::{Component, CountingFilter, estimate};
 use crate::bits::BitVector;
 use crate::design;
 use crate::params::{ParamError, Rate, Shape};
@@ -238,13 +238,14 @@ impl<C: Component> DynamicFilter<C> {
         self.components.iter().map(|(_, component)| component.stuck_counters()).sum()
     }
 
-    /// The chance that a random key is claimed, from the fills as they are:
-    /// `1 - Π (1 - fill^k)`.
+    /// The chance that a random key is claimed, from the fills as they are: `1 - Π (1 - f)` over
+    /// the components, `f` as in [`super::StandardFilter::false_positive`].
     #[must_use]
     pub fn false_positive(&self) -> f64 {
-        let k = self.scheme.shape().hashes() as i32;
-        let fills = self.components.iter().map(|(_, component)| component.bits().fill());
-        -fills.map(|fill| (-fill.powi(k)).ln_1p()).sum::<f64>().exp_m1()
+        let rates = self.components.iter().map(|(_, component)| {
+            estimate::false_positive(self.scheme.shape(), component.bits(), component.items())
+        });
+        -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
     }
 
     /// Shape of a component, and hasher.
