@@ -15,8 +15,8 @@ use umbel::codec::{encode, encode_delta};
 use umbel::filter::Removal;
 use umbel::prefix::{Ipv4Prefix, Ipv6Prefix, Labelled, Name, Prefix};
 use umbel::{
-    CountingFilter, Digest, DigestBits, DynamicFilter, HashId, KeyHasher, Scheme, Seed, Shape,
-    StandardFilter,
+    CountingFilter, Digest, DigestBits, DynamicFilter, HashId, KeyHasher, Rate, Scheme, Seed,
+    Shape, StandardFilter,
 };
 
 fn main() -> io::Result<()> {
@@ -117,7 +117,9 @@ fn modes() -> Files {
 
 /// Key 0 to 29, key 0 twenty times; then key 10 to 39.
 fn counting() -> Files {
-    let mut old = CountingFilter::for_target(50, 0.05).expect("in range");
+    let digest_bits = DigestBits::for_target(50, Rate::new(0.05).expect("a rate"));
+    let shape = Shape::new(313, 4).expect("in range").with_digest_bits(digest_bits);
+    let mut old = CountingFilter::with_shape(shape).expect("there is memory");
     old.insert_batch(&keys(0..30));
     (1..20).for_each(|_| {
         old.insert("key 0");

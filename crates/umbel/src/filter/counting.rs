@@ -17,7 +17,7 @@
 use std::fmt;
 
 use super::standard::{claims, claims_of};
-use super::{ASKED, BATCH, StandardFilter, in_batches};
+use super::{ASKED, BATCH, StandardFilter, estimate, in_batches};
 use crate::bits::{BitVector, checksum_of, zeroed};
 use crate::design;
 use crate::key_hash::{Digest, Seed, Walk, WrongSeed};
@@ -327,10 +327,11 @@ impl CountingFilter {
         self.stuck
     }
 
-    /// The chance that a random key is claimed, from the fill as it is.
+    /// The chance that a random key is claimed, from the fill as it is: `c + (1-c) fill^k`, where
+    /// `c` is the chance that it shares its digest with a member.
     #[must_use]
     pub fn false_positive(&self) -> f64 {
-        self.bits.fill().powi(self.scheme.shape().hashes() as i32)
+        estimate::false_positive(self.scheme.shape(), &self.bits, self.items)
     }
 
     /// Shape and hasher.

@@ -5,9 +5,14 @@
 //! from `|A∩B| = |A| + |B| - |A∪B|`. A filter of all ones tells nothing: the estimate is
 //! infinite, and says so.
 //!
+//! And how often a filter is wrong ([`false_positive`]), which every kind says the same way: a
+//! random key is claimed if it shares a member's digest, else if its bits happen to be set.
+//!
 //! Always true: an intersection is estimated at no more than either side.
 
 use super::StandardFilter;
+use crate::bits::BitVector;
+use crate::model::any_of;
 use crate::model::standard::items_of_fill;
 use crate::params::Shape;
 use crate::scheme::Mismatch;
@@ -31,6 +36,20 @@ use crate::scheme::Mismatch;
 #[must_use]
 pub fn estimate_items(shape: &Shape, ones: u64) -> f64 {
     items_of_fill(*shape, ones as f64 / shape.bits() as f64)
+}
+
+/// The chance that a random key is claimed: `c + (1-c) fill^k`, from the fill as it is and the
+/// chance `c` that the key shares its digest with a member.
+///
+/// `n` keys have `1 - (1 - 2^-b)^n` of the `2^b` digests; but `items` counts repeats, which the
+/// fill does not, and the fill counts what stuck counters hold, so the smaller number is taken.
+#[must_use]
+pub(super) fn false_positive(shape: &Shape, bits: &BitVector, items: u64) -> f64 {
+    let one_digest = (-f64::from(shape.digest_bits().get())).exp2();
+    let by_items = any_of(one_digest, items as f64);
+    let by_fill = estimate_items(shape, bits.ones()) * one_digest;
+    let equal = by_items.min(by_fill);
+    equal + (1.0 - equal) * bits.fill().powi(shape.hashes() as i32)
 }
 
 /// The number of distinct keys in either filter; infinite when all bits are set in one or

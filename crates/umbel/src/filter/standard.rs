@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use super::{ASKED, BATCH, in_batches};
+use super::{ASKED, BATCH, estimate, in_batches};
 use crate::bits::BitVector;
 use crate::design;
 use crate::key_hash::{Digest, Seed, Walk, WrongSeed};
@@ -201,10 +201,11 @@ impl StandardFilter {
         self.items
     }
 
-    /// The chance that a random key is claimed, from the fill as it is.
+    /// The chance that a random key is claimed, from the fill as it is: `c + (1-c) fill^k`, where
+    /// `c` is the chance that it shares its digest with a member.
     #[must_use]
     pub fn false_positive(&self) -> f64 {
-        self.bits.fill().powi(self.scheme.shape().hashes() as i32)
+        estimate::false_positive(self.scheme.shape(), &self.bits, self.items)
     }
 
     /// Shape and hasher.

@@ -64,7 +64,7 @@ fn setups() -> impl Iterator<Item = (f64, u64)> {
 }
 
 fn shape_for(bound: f64) -> Shape {
-    let shape = design::standard(CAPACITY, rate(bound)).expect("a small filter");
+    let shape = design::standard_by_formula(CAPACITY, rate(bound)).expect("a small filter");
     shape.with_digest_bits(umbel::DigestBits::FULL)
 }
 

@@ -78,7 +78,7 @@ impl Way {
 
     /// The rate at the limit of the first filter, percent.
     fn formula(self) -> f64 {
-        let shape = design::standard(GUESS, rate(LEFT)).expect("a small filter");
+        let shape = design::standard_by_formula(GUESS, rate(LEFT)).expect("a small filter");
         let items = self.limit(GUESS);
         100.0
             * if self.is_dynamic() {
@@ -120,7 +120,7 @@ fn trial(mut random: Random, asked: usize) -> Vec<[f64; 1]> {
         let mut guess = GUESS;
         let mut rates = Vec::new();
         for limit in &limits[..limits.len() - 1] {
-            let shape = design::standard(guess, rate(LEFT)).expect("a small filter");
+            let shape = design::standard_by_formula(guess, rate(LEFT)).expect("a small filter");
             let shape = shape.with_digest_bits(DigestBits::FULL);
             let capacity = if way.is_dynamic() { guess } else { u64::MAX };
             let mut filter: DynamicFilter<StandardFilter> = super::dynamic(&keys, shape, capacity);

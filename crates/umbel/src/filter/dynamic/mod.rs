@@ -30,11 +30,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use super::slices::Slices;
-use super::{Component, CountingFilter};
+use super::{Component, CountingFilter, estimate};
 use crate::bits::BitVector;
 use crate::design;
 use crate::key_hash::{Seed, WrongSeed};
-use crate::model::stale::several_components;
 use crate::params::{ParamError, Rate, Shape};
 use crate::scheme::Scheme;
 
@@ -240,12 +239,14 @@ impl<C: Component> DynamicFilter<C> {
         self.components.iter().map(|(_, component)| component.stuck_counters()).sum()
     }
 
-    /// The chance that a random key is claimed, from the fills as they are:
-    /// `1 - Π (1 - fill^k)`.
+    /// The chance that a random key is claimed, from the fills as they are: `1 - Π (1 - f)` over
+    /// the components, `f` as in [`super::StandardFilter::false_positive`].
     #[must_use]
     pub fn false_positive(&self) -> f64 {
-        let fills: Vec<f64> = self.plain_bits().map(BitVector::fill).collect();
-        several_components(self.scheme.shape().hashes(), &fills)
+        let rates = self.components.iter().map(|(_, component)| {
+            estimate::false_positive(self.scheme.shape(), component.bits(), component.items())
+        });
+        -rates.map(|rate| (-rate).ln_1p()).sum::<f64>().exp_m1()
     }
 
     /// Shape of a component, and hasher.
