@@ -97,9 +97,7 @@ pub(crate) fn decode_changes(
                 check_number(wholes, most)?;
                 Change::Whole(decode_whole(reader, shape)?)
             }
-            (op @ (BY_BITS | BY_DIGESTS), Some(base)) => {
-                Change::Flips(decode_flips(reader, shape, base, op)?)
-            }
+            (op @ (BY_BITS | BY_DIGESTS), Some(base)) => decode_flips(reader, shape, base, op)?,
             _ => return Err(DecodeError::Malformed("unknown change of a component")),
         };
         changes.push((id, change));
@@ -223,7 +221,7 @@ fn decode_flips(
     shape: &Shape,
     base: &BitVector,
     op: u8,
-) -> Result<Flips, DecodeError> {
+) -> Result<Change, DecodeError> {
     let mut new = base.clone();
     if op == BY_DIGESTS {
         decode_digests(reader, shape, &mut new)?;
@@ -236,7 +234,10 @@ fn decode_flips(
             new.put_slice(page * PAGE_BITS, &here);
         }
     }
-    Ok(Flips::between(base, &new))
+    // A few bytes can flip all bits, and a list of flips takes 64 times as much as the bits.
+    let flips = base.count_beyond(&new) + new.count_beyond(base);
+    let is_dense = flips > shape.bits() / 8;
+    Ok(if is_dense { Change::Whole(new) } else { Change::Flips(Flips::between(base, &new)) })
 }
 
 /// Reads one page's block and flips the bits of `new`, which is `base` and perhaps more.
@@ -342,4 +343,30 @@ fn decode_partial_flips<'a>(
         changed.push((page, bits));
     }
     Ok(changed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever is flooded with flips holds bits, not a list of them.
+    #[test]
+    fn a_change_of_most_bits_is_held_as_bits() {
+        let shape = Shape::new(4096, 3).unwrap();
+        let base = BitVector::zeros(Bits::new(4096).unwrap()).unwrap();
+        for (flips, dense) in [(0, false), (512, false), (513, true), (4096, true)] {
+            let mut bits = base.clone();
+            for position in 0..flips {
+                bits.set(position);
+            }
+            let target = Target { id: ComponentId(1), bits: bits.clone(), added: Vec::new() };
+            let bytes = by_bits(&shape, &base, &target);
+            let change = decode_flips(&mut Reader::new(&bytes[1..]), &shape, &base, bytes[0]);
+            let expected = match dense {
+                true => Change::Whole(bits),
+                false => Change::Flips(Flips::between(&base, &bits)),
+            };
+            assert_eq!(change, Ok(expected), "{flips} flips");
+        }
+    }
 }

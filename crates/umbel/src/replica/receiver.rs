@@ -396,8 +396,12 @@ impl Installed {
         }
         let gained = replicas.add(self.image.scheme(), &bits)?;
         for (id, change) in changes {
-            if let (Change::Flips(flips), Some(column)) = (change, self.column(*id)) {
-                replicas.set(column, &flips.sets)?;
+            match (change, self.column(*id)) {
+                (Change::Flips(flips), Some(column)) => replicas.set(column, &flips.sets)?,
+                (Change::Whole(bits), Some(column)) => {
+                    replicas.replace(&[(column, &self.with_old_bits(*id, bits))])?;
+                }
+                (Change::Dropped, _) | (_, None) => {}
             }
         }
         let dropped = changes.iter().filter(|(_, change)| *change == Change::Dropped);
@@ -417,6 +421,15 @@ impl Installed {
         Ok(())
     }
 
+    /// The bits that a component has and those that it gets.
+    fn with_old_bits(&self, id: ComponentId, bits: &BitVector) -> BitVector {
+        let mut both = bits.clone();
+        if let Some(old) = self.image.component(id) {
+            both.union_with(&old.bits);
+        }
+        both
+    }
+
     fn column(&self, id: ComponentId) -> Option<ColumnId> {
         self.columns.iter().find(|(other, _)| *other == id).map(|(_, column)| *column)
     }
@@ -425,5 +438,57 @@ impl Installed {
         let lost: Vec<ColumnId> = self.columns.iter().map(|(_, column)| *column).collect();
         replicas.hand_over(home, &[], &lost);
         replicas.remove(&lost);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::bank::{BatchCandidates, HeapRows};
+    use crate::{KeyHasher, Shape, StandardFilter};
+
+    /// One component is dropped, and another, given anew, has its key from then on.
+    #[test]
+    fn a_key_that_moves_to_a_component_given_anew_is_never_denied() {
+        let scheme = Scheme::from(Shape::new(1 << 20, 3).unwrap());
+        let home = Name::new("home").unwrap();
+        let (first, second) = (ComponentId(1), ComponentId(2));
+        let empty = StandardFilter::new(scheme).unwrap();
+        let mut holder = empty.clone();
+        holder.insert("key");
+        let hash = scheme.hasher().hash(b"key");
+
+        let replicas: Replicas<HeapRows> = Replicas::new(KeyHasher::default(), u64::MAX);
+        let bits = [holder.bits(), empty.bits()];
+        let columns = replicas.add(&scheme, &bits).unwrap();
+        replicas.hand_over(&home, &columns, &[]);
+        let mut image = Image::new(scheme, Vec::new());
+        [first, second].iter().zip(bits).for_each(|(id, bits)| image.put(*id, bits.clone()));
+        let columns = [first, second].into_iter().zip(columns).collect();
+        let mut here = Installed { incarnation: Incarnation(1), epoch: Epoch(1), image, columns };
+
+        let (begun, done) = (Barrier::new(2), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let asking = scope.spawn(|| {
+                let (mut found, mut asked, mut denied) = (BatchCandidates::new(), 0, 0);
+                begun.wait();
+                while !done.load(Ordering::Relaxed) {
+                    replicas
+                        .who(&[hash], &mut found, |hosts| denied += usize::from(hosts.is_empty()));
+                    asked += 1;
+                }
+                (asked, denied)
+            });
+            let whole = Change::Whole(holder.bits().clone());
+            begun.wait();
+            here.apply(&home, &vec![(first, Change::Dropped), (second, whole)], &replicas).unwrap();
+            done.store(true, Ordering::Relaxed);
+            let (asked, denied) = asking.join().unwrap();
+            assert_eq!(denied, 0, "of {asked} questions");
+        });
+        replicas.who(&[hash], &mut BatchCandidates::new(), |hosts| assert_eq!(hosts, [&home]));
     }
 }
