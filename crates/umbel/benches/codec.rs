@@ -8,28 +8,16 @@
 
 #![allow(missing_docs, reason = "a bench has no documentation to read")]
 
+#[path = "../tests/random/mod.rs"]
+mod random;
+
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use umbel::codec::{AnyFilter, Decoder, encode, encode_delta};
 use umbel::{CountingFilter, Digest, DigestBits, Shape, StandardFilter};
 
-/// A small generator of its own: the same bits in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    fn chance(&mut self, probability: f64) -> bool {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64 <= probability
-    }
-}
+use random::Random;
 
 /// With one hash and as many digest bits as positions, a digest is its position: bits can
 /// be set at will.

@@ -6,25 +6,16 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod random;
+
 use umbel::filter::{CountingFilter, DynamicFilter};
 use umbel::model::standard::false_positive;
 use umbel::{Digest, DigestBits, Rate, Shape, StandardFilter, design};
 
-/// A small generator of its own: the same bits in every run.
-struct Random(u64);
+use random::Random;
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut x = self.0;
-        x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    fn digest(&mut self, bits: DigestBits) -> Digest {
-        Digest::from_raw(self.next() >> (64 - bits.get()), bits).unwrap()
-    }
+fn digest(random: &mut Random, bits: DigestBits) -> Digest {
+    Digest::from_raw(random.next() >> (64 - bits.get()), bits).unwrap()
 }
 
 /// What is measured of every kind.
@@ -74,8 +65,8 @@ fn measured<F: Asked + Clone>(empty: &F, items: u64, rate: f64, wrong: f64) -> M
     let (mut sum, mut squares) = (0.0, 0.0);
     for _ in 0..filters as u64 {
         let mut filter = empty.clone();
-        (0..items).for_each(|_| filter.add(random.digest(bits)));
-        let claimed = (0..ASKED).filter(|_| filter.claims(random.digest(bits))).count();
+        (0..items).for_each(|_| filter.add(digest(&mut random, bits)));
+        let claimed = (0..ASKED).filter(|_| filter.claims(digest(&mut random, bits))).count();
         let share = claimed as f64 / f64::from(ASKED);
         sum += share;
         squares += share * share;
@@ -158,8 +149,8 @@ fn says_what_is_measured<F: Asked + Clone>(empty: &F, items: u64) {
     let (mut claimed, mut said) = (0, 0.0);
     for _ in 0..FILTERS {
         let mut filter = empty.clone();
-        (0..items).for_each(|_| filter.add(random.digest(bits)));
-        claimed += (0..ASKED).filter(|_| filter.claims(random.digest(bits))).count();
+        (0..items).for_each(|_| filter.add(digest(&mut random, bits)));
+        claimed += (0..ASKED).filter(|_| filter.claims(digest(&mut random, bits))).count();
         said += filter.says() / f64::from(FILTERS);
     }
     let asked = f64::from(FILTERS * ASKED);

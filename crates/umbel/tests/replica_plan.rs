@@ -5,8 +5,12 @@
 //! Both must agree within 10 % on how often updates come, how long they are, and how many
 //! strangers a replica claims.
 
+mod random;
+
 use umbel::design::replica::{GHOST_TARGET, UPDATE_HEADER_BYTES, Workload, plan};
 use umbel::{Rate, Shape};
+
+use random::Random;
 
 const TOLERANCE: f64 = 0.10;
 
@@ -275,21 +279,4 @@ fn rice_bits(mut numbers: Vec<u64>) -> f64 {
         numbers.iter().map(code).sum::<u64>()
     };
     (0..63).map(gaps).min().unwrap_or(0) as f64
-}
-
-/// `SplitMix64`.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, count: usize) -> usize {
-        ((u128::from(self.next()) * count as u128) >> 64) as usize
-    }
 }
