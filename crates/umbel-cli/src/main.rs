@@ -5,6 +5,8 @@ mod cmd;
 mod lines;
 mod output;
 mod progress;
+#[cfg(unix)]
+mod signals;
 mod values;
 mod whole_file;
 

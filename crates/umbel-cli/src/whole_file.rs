@@ -72,21 +72,9 @@ impl Drop for Unfinished {
 /// cannot be waited for, files may stay behind: that is no reason not to write one.
 #[cfg(unix)]
 fn watch_signals() {
-    use tokio::signal::unix::{SignalKind, signal};
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let Ok(runtime) = runtime else { return };
-    let listening = {
-        let _inside = runtime.enter();
-        [SignalKind::interrupt(), SignalKind::terminate()].map(signal)
-    };
-    let [Ok(mut interrupted), Ok(mut terminated)] = listening else { return };
-    std::thread::spawn(move || {
-        let kind = runtime.block_on(async {
-            tokio::select! {
-                _ = interrupted.recv() => SignalKind::interrupt(),
-                _ = terminated.recv() => SignalKind::terminate(),
-            }
-        });
+    use tokio::signal::unix::SignalKind;
+    let kinds = [SignalKind::interrupt(), SignalKind::terminate()];
+    let _ = crate::signals::on_first(kinds, |kind| {
         let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
         unfinished.iter().for_each(|path| drop(std::fs::remove_file(path)));
         std::process::exit(128 + kind.as_raw_value());

@@ -2,11 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod random;
+
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use umbel::prefix::{AnyTable, Ipv4Prefix, Ipv6Prefix, Labelled, Name, ParseError, Prefix, Table};
+
+use random::Random;
 
 /// A binary trie, node by node.
 #[derive(Default)]
@@ -51,24 +55,8 @@ impl Trie {
     }
 }
 
-/// Well-mixed numbers, always the same.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        (self.next() % bound as u64) as usize
-    }
-
-    fn bits(&mut self) -> u128 {
-        u128::from(self.next()) << 64 | u128::from(self.next())
-    }
+fn address_bits(random: &mut Random) -> u128 {
+    u128::from(random.next()) << 64 | u128::from(random.next())
 }
 
 /// An address family, its first bit highest.
@@ -112,7 +100,7 @@ fn routes<P: Bits>(count: usize) -> Vec<P> {
     let mut routes: Vec<P> = Vec::new();
     while routes.len() < count {
         let length = P::LENGTHS[random.below(P::LENGTHS.len())];
-        let mut bits = random.bits();
+        let mut bits = address_bits(&mut random);
         if !routes.is_empty() && random.below(2) == 0 {
             let above = &routes[random.below(routes.len())];
             let kept = u128::MAX.checked_shr(above.length().into()).unwrap_or(0);
@@ -138,14 +126,14 @@ fn same_answers<P: Bits>(table: &Table<P, u32>, trie: &Trie, routes: &[P], seed:
                 .map(|_| {
                     let index = match kind {
                         0 => random.below(routes.len()),
-                        1 => return random.bits(),
+                        1 => return address_bits(&mut random),
                         _ => {
                             let share = random.next() as f64 / 2f64.powi(64);
                             (routes.len() as f64).powf(share) as usize - 1
                         }
                     };
                     let kept = u128::MAX.checked_shr(routes[index].length().into()).unwrap_or(0);
-                    routes[index].bits() & !kept | random.bits() & kept
+                    routes[index].bits() & !kept | address_bits(&mut random) & kept
                 })
                 .map(|bits| bits >> (128 - u32::from(P::LONGEST)) << (128 - u32::from(P::LONGEST)))
                 .collect();

@@ -1,11 +1,12 @@
 //! Ctrl-C, SIGTERM and SIGHUP as a flag that everybody looks at.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::SignalKind;
+
+use crate::signals::on_first;
 
 /// Set once, by a signal or by whoever ends the work.
 #[derive(Clone, Default)]
@@ -15,24 +16,10 @@ impl Stop {
     /// Set when the process is asked to end. The signals no longer end it on their own: what
     /// must be cleaned up is cleaned up.
     pub(super) fn on_signals() -> anyhow::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.context("cannot wait for signals")?;
+        let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let stop = Self::default();
-        let listening = {
-            // Signals are caught from here on, not from when the thread runs.
-            let _inside = runtime.enter();
-            let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
-            kinds.into_iter().map(signal).collect::<Result<Vec<_>, _>>()
-        };
-        let mut listening = listening.context("cannot wait for signals")?;
         let told = stop.clone();
-        std::thread::spawn(move || {
-            runtime.block_on(std::future::poll_fn(|context| {
-                let came = listening.iter_mut().any(|signal| signal.poll_recv(context).is_ready());
-                if came { Poll::Ready(()) } else { Poll::Pending }
-            }));
-            told.set();
-        });
+        on_first(kinds, move |_| told.set()).context("cannot wait for signals")?;
         Ok(stop)
     }
 
