@@ -28,7 +28,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(super) const fn new(at_once: usize, patience: Duration) -> Self {
+    pub(crate) const fn new(at_once: usize, patience: Duration) -> Self {
         let turns = Semaphore::const_new(at_once);
         Self { client: OnceLock::new(), turns, at_once, patience }
     }

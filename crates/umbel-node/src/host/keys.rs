@@ -9,7 +9,7 @@ use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 
 use super::{Host, State, wall_clock_ms};
-use crate::catalogue::Ticket;
+use crate::catalogue::{KeyPage, Ticket};
 use crate::error::HostError;
 
 /// How long a key is held unless it is removed or added again.
@@ -23,9 +23,6 @@ pub enum Lifetime {
     /// Until it is removed, whatever was said before.
     Forever,
 }
-
-/// Some keys of a set, and the cursor of the next page, if there is one.
-pub type KeyPage = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
 /// Buffers that questions of one thread use again and again.
 #[derive(Debug, Default)]

@@ -19,11 +19,10 @@ mod info;
 mod keys;
 mod names;
 mod plan;
-mod reload;
+pub(crate) mod reload;
 mod route;
 mod sets;
 mod single;
-mod start;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -44,13 +43,14 @@ use crate::lifetimes::Lifetimes;
 use crate::network::{Happening, Inbox, Network};
 use crate::protocol::Protocol;
 use crate::settings::Settings;
+#[cfg(feature = "http")]
+pub(crate) use cache::Cache;
 use directory::Known;
 pub use happened::Happened;
 pub use info::{Coverage, HostInfo, Readiness, Routing, SetInfo, Status};
-pub use keys::{KeyPage, Lifetime};
+pub use keys::Lifetime;
 pub use names::Announced;
 pub use plan::{Change, Reserve};
-pub use start::Builder;
 
 /// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
 /// Hosts that know two words take the third for "not".
@@ -70,17 +70,17 @@ pub(crate) struct Inner {
     /// As it was at the start.
     pub(crate) settings: Settings,
     /// As it is now, as far as it can change.
-    live: RwLock<Arc<Settings>>,
-    seen: tokio::sync::Mutex<reload::Seen>,
+    pub(crate) live: RwLock<Arc<Settings>>,
+    pub(crate) seen: tokio::sync::Mutex<reload::Seen>,
     pub(crate) incarnation: Incarnation,
     pub(crate) hasher: KeyHasher,
-    started: Instant,
+    pub(crate) started: Instant,
     pub(crate) state: Mutex<State>,
-    directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
+    pub(crate) directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
     pub(crate) network: Arc<dyn Network>,
     /// The same, where its links can be opened anew.
     #[cfg(feature = "zenoh")]
-    links: Option<Arc<crate::network::ZenohNetwork>>,
+    pub(crate) links: Option<Arc<crate::network::ZenohNetwork>>,
     /// Whether no peer was told of at the start.
     pub(crate) alone: bool,
     /// What the ports for clients show.
@@ -90,7 +90,7 @@ pub(crate) struct Inner {
     pub(crate) inbox: Inbox,
     /// Whether the driver has been told that there is something to do.
     pub(crate) woken: AtomicBool,
-    journal: Option<Arc<Journal>>,
+    pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) stopping: AtomicBool,
     pub(crate) ready: AtomicBool,
     pub(crate) name_taken: AtomicU64,
@@ -102,10 +102,10 @@ pub(crate) struct Inner {
     pub(crate) happened: tokio::sync::broadcast::Sender<Happened>,
     #[cfg(feature = "http")]
     pub(crate) cache: cache::Cache,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    pub(crate) threads: Mutex<Vec<JoinHandle<()>>>,
     /// Told when the host stops, so that its ports close.
-    stopped: tokio::sync::watch::Sender<bool>,
-    addresses: Mutex<Addresses>,
+    pub(crate) stopped: tokio::sync::watch::Sender<bool>,
+    pub(crate) addresses: Mutex<Addresses>,
     pub(crate) access: Arc<Access>,
 }
 
@@ -126,7 +126,7 @@ pub struct Addresses {
 pub(crate) struct State {
     pub(crate) engine: Protocol,
     pub(crate) own: BTreeMap<Name, OwnSet>,
-    next_number: u32,
+    pub(crate) next_number: u32,
     /// What other hosts say of themselves.
     pub(crate) hellos: HashMap<Name, Hello>,
     pub(crate) hello: Hello,
@@ -146,11 +146,6 @@ pub(crate) struct OwnSet {
 impl Host {
     /// The longest key, in bytes.
     pub const MAX_KEY: usize = 32 << 10;
-
-    /// A host to be started; see [`Builder`].
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
 
     /// Its name.
     #[must_use]

@@ -28,7 +28,7 @@ type Stamp = Option<(SystemTime, u64)>;
 
 /// What was seen last.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     stamps: HashMap<PathBuf, Stamp>,
     #[cfg(feature = "zenoh")]
     looked_up: Instant,
@@ -46,7 +46,7 @@ struct Links {
 }
 
 impl Seen {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         let mut seen = Self {
             stamps: HashMap::new(),
             #[cfg(feature = "zenoh")]
@@ -61,7 +61,7 @@ impl Seen {
     }
 
     #[cfg(feature = "zenoh")]
-    pub(super) fn with_links(mut self, peers: Peers) -> Self {
+    pub(crate) fn with_links(mut self, peers: Peers) -> Self {
         self.links = Some(Links { peers, open: true });
         self
     }
@@ -131,7 +131,7 @@ impl Host {
     }
 
     /// Looks at the files until the host stops.
-    pub(super) async fn keep_looking(self) {
+    pub(crate) async fn keep_looking(self) {
         let every = self.inner.settings.timing.reload;
         loop {
             tokio::select! {
@@ -225,7 +225,7 @@ impl Host {
 
 /// What zenoh is told of all this.
 #[cfg(feature = "zenoh")]
-pub(super) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
+pub(crate) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
     let guard = settings
         .peer_tls
         .clone()
@@ -242,7 +242,7 @@ pub(super) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
 
 /// That this host's certificate is sound and of this host.
 #[cfg(all(feature = "zenoh", feature = "tls"))]
-pub(super) fn check_peer_tls(
+pub(crate) fn check_peer_tls(
     settings: &Settings,
     files: &crate::settings::PeerFiles,
 ) -> Result<(), String> {

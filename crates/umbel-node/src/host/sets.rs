@@ -134,7 +134,7 @@ impl Host {
     }
 
     /// Owns a set whose keys are in the embedder's own catalogue.
-    pub(super) fn own_foreign(&self, set: &str, keys: OwnCatalogue) -> Result<(), HostError> {
+    pub(crate) fn own_foreign(&self, set: &str, keys: OwnCatalogue) -> Result<(), HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let mut state = self.inner.state.lock();
         let catalogue = HostCatalogue::Own(Arc::new(RwLock::new(keys)));
@@ -143,7 +143,7 @@ impl Host {
     }
 
     /// Owns the sets that the folder holds, with the keys in them.
-    pub(super) fn own_stored(&self) -> Result<(), HostError> {
+    pub(crate) fn own_stored(&self) -> Result<(), HostError> {
         let Some(journal) = &self.inner.journal else { return Ok(()) };
         for (set, record) in journal.sets()? {
             let name = Name::new(&set).ok_or(HostError::SetName)?;
@@ -317,7 +317,7 @@ impl Host {
             name: self.name().as_str().to_owned(),
             cluster: self.inner.settings.cluster.as_str().to_owned(),
             version: env!("CARGO_PKG_VERSION"),
-            build: crate::build(),
+            build: crate::build_info::text(),
             incarnation: self.inner.incarnation.0,
             uptime: seconds(self.inner.now()),
             ready: self.inner.ready.load(Ordering::Acquire),

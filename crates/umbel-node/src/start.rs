@@ -1,4 +1,7 @@
-//! How a host comes to life.
+//! How a host is started: settings are read, the catalogue opened, the network joined, the parts
+//! put together, the driver and the ports started.
+//!
+//! It knows the host, its driver and its ports; none of them knows it.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -11,13 +14,13 @@ use parking_lot::{Mutex, RwLock};
 use umbel::replica::{Config, Engine, Incarnation, Intervals};
 use umbel_store::{Options, Store};
 
-use super::reload::Seen;
-use super::{Addresses, Happened, Host, Inner, State, wall_clock_ms};
 use crate::access::Access;
 use crate::catalogue::{Journal, OwnCatalogue};
 use crate::driver::Driver;
 use crate::error::StartError;
 use crate::hello::Hello;
+use crate::host::reload::{self, Seen};
+use crate::host::{Addresses, Happened, Host, Inner, State, wall_clock_ms};
 use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
 use crate::overlay::Overlay;
 use crate::protocol::Protocol;
@@ -58,6 +61,13 @@ pub struct Builder {
     foreign: Vec<(String, Foreign)>,
 }
 
+impl Host {
+    /// A host to be started; see [`Builder`].
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
 /// A catalogue that cannot be shown.
 struct Foreign(OwnCatalogue);
 
@@ -68,7 +78,7 @@ impl std::fmt::Debug for Foreign {
 }
 
 impl Builder {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let layer = Ok(Layer::flags());
         Self { layer, settings: None, ports: false, local: None, foreign: Vec::new() }
     }
@@ -204,7 +214,7 @@ type Certificates = std::convert::Infallible;
 fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, StartError> {
     #[cfg(feature = "zenoh")]
     if let Some(files) = &settings.peer_tls {
-        super::reload::check_peer_tls(settings, files).map_err(StartError::Tls)?;
+        reload::check_peer_tls(settings, files).map_err(StartError::Tls)?;
     }
     let read = settings.tls.as_ref().map(crate::tls::Certificates::read).transpose();
     read.map_err(|error| StartError::Tls(error.to_string()))
@@ -307,7 +317,7 @@ async fn join_as(
         use crate::network::{ZenohNetwork, peers::Peers};
         let peers = Peers::gather(settings, &Peers::default()).await;
         let peers = peers.map_err(StartError::Network)?;
-        let network = ZenohNetwork::join(&super::reload::endpoints(settings, &peers), me, inbox)
+        let network = ZenohNetwork::join(&reload::endpoints(settings, &peers), me, inbox)
             .await
             .map_err(|error| StartError::Network(error.to_string()))?;
         let (listen, network) = (network.local_addr(), Arc::new(network));
@@ -364,7 +374,7 @@ fn assemble(
         None => (None, Vec::new()),
     };
     #[cfg(feature = "http")]
-    let cache = super::cache::Cache::new(settings.limits.confirms, settings.timing.confirm);
+    let cache = crate::host::Cache::new(settings.limits.confirms, settings.timing.confirm);
     let addresses = Addresses { listen: joined.listen, ..Addresses::default() };
     let Guards { access, certificates, seen } = guards;
     let alone = settings.peers.is_empty();
