@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use umbel::replica::Name;
 
-use super::directory::Known;
+use super::sets::Known;
 use super::{HELD, Host, UNKNOWN};
 use crate::confirm::object_address;
 use crate::error::HostError;
@@ -72,7 +72,7 @@ impl Host {
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<(Vec<String>, bool), HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let keys = [key];
         let others = self.confirm(&known, &keys, timeout.unwrap_or(PATIENCE));
         let (own, verdicts) = tokio::join!(self.holds(set, &keys), others);
@@ -105,7 +105,7 @@ impl Host {
         set: &str,
         keys: Vec<Vec<u8>>,
     ) -> Result<(Vec<Vec<u8>>, bool), HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         if known.replicas.is_none() {
             return Ok((self.missing_in_range(set, keys).await?, false));
         }
@@ -132,7 +132,7 @@ impl Host {
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<Option<String>, HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let address = |advertise: &str| object_address(&known.confirm, advertise, set, key);
         if let Some(advertise) = &self.inner.settings.advertise
             && self.holds(set, &[key]).await == [HELD]
@@ -143,7 +143,8 @@ impl Host {
         for (host, _) in self.candidates(&known, &[key]) {
             let Some(advertise) = self.advertised(&host) else { continue };
             let bytes = Question::Holds { set, keys: vec![key] }.encode();
-            let (network, timeout) = (Arc::clone(&self.inner.network), timeout.unwrap_or(PATIENCE));
+            let (network, timeout) =
+                (Arc::clone(&self.inner.cluster.network), timeout.unwrap_or(PATIENCE));
             asked.spawn(async move {
                 let answer = network.ask(&host, bytes, timeout).await;
                 (answer.as_deref() == Some(&[HELD])).then_some(advertise)
@@ -159,7 +160,7 @@ impl Host {
 
     /// Where another host's objects are fetched, if it has told.
     fn advertised(&self, host: &Name) -> Option<String> {
-        self.inner.state.lock().hellos.get(host)?.advertise.clone()
+        self.inner.cluster.greetings().others.get(host)?.advertise.clone()
     }
 
     /// Asks every candidate of every key, in one question each as far as they fit.
@@ -176,7 +177,7 @@ impl Host {
                 let set = known.name.as_str();
                 let named = part.iter().map(|place| keys[*place]).collect();
                 let bytes = Question::Holds { set, keys: named }.encode();
-                let network = Arc::clone(&self.inner.network);
+                let network = Arc::clone(&self.inner.cluster.network);
                 let to = host.clone();
                 let answer = tokio::spawn(async move { network.ask(&to, bytes, timeout).await });
                 asked.push((host.clone(), part, answer));
@@ -201,7 +202,7 @@ impl Host {
 
     /// For each host, the places of the keys that memory says it may hold.
     fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
-        let hashes: Vec<_> = keys.iter().map(|key| self.inner.hasher.hash(key)).collect();
+        let hashes: Vec<_> = keys.iter().map(|key| self.inner.sets.hasher.hash(key)).collect();
         let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
         let mut places = 0..;
         let Some(replicas) = &known.replicas else { return candidates };

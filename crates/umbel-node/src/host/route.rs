@@ -9,9 +9,10 @@ use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 use umbel::route::{Located, Search};
 
-use super::directory::Known;
+use super::cluster::Greetings;
 use super::keys::show;
-use super::{Host, HostInfo, Routing, SetInfo, State};
+use super::sets::{Known, State};
+use super::{Host, HostInfo, Routing, SetInfo};
 use crate::error::HostError;
 use crate::overlay::Overlay;
 
@@ -116,14 +117,13 @@ impl Host {
         limits: impl FnOnce(Search) -> Search,
     ) -> Result<tokio::sync::oneshot::Receiver<Located>, HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
-        let mut state = self.inner.state.lock();
-        self.inner.check()?;
+        let mut state = self.inner.sets.change()?;
         let now = self.inner.now();
         let overlay = state.engine.overlay_mut();
         let overlay = overlay.ok_or(HostError::NoOverlay("queries are not routed"))?;
         let answer = overlay.locate(now, &name, key, limits)?;
         drop(state);
-        self.inner.wake();
+        self.inner.cluster.wake();
         Ok(answer)
     }
 
@@ -134,7 +134,7 @@ impl Host {
         keys: &[&[u8]],
         each: &mut dyn FnMut(&[&str]),
     ) -> Result<(), HostError> {
-        let state = self.inner.state.lock();
+        let state = self.inner.sets.lock();
         let Some(overlay) = state.engine.overlay() else { return Ok(()) };
         // All or none: a reply that has begun cannot be taken back.
         let homes: Vec<Vec<&Name>> =
@@ -191,10 +191,14 @@ pub(super) fn in_overlay(mut info: SetInfo, state: &State, set: &Name) -> SetInf
 }
 
 /// Adds the other hosts that an overlay knows of.
-pub(super) fn others_in_overlay(mut hosts: Vec<HostInfo>, state: &State) -> Vec<HostInfo> {
+pub(super) fn others_in_overlay(
+    mut hosts: Vec<HostInfo>,
+    state: &State,
+    greetings: &Greetings,
+) -> Vec<HostInfo> {
     let seen = state.engine.overlay().map(Overlay::seen).unwrap_or_default();
     hosts.extend(seen.into_iter().map(|host| {
-        let hello = state.hellos.get(host.name);
+        let hello = greetings.others.get(host.name);
         HostInfo {
             name: host.name.as_str().to_owned(),
             state: host.state,
