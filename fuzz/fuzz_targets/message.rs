@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan};
+use umbel::mesh::{Config, Engine};
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 fn host(name: &str) -> Engine<MemoryCatalogue> {

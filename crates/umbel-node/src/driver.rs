@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use umbel::replica::{self, Destination, Name, Transmit};
+use umbel::mesh::{Destination, Transmit};
+use umbel::replica::{self, Name};
 use umbel::route;
 
 use crate::hello::Hello;

@@ -7,8 +7,9 @@
 
 use std::time::Duration;
 
+use umbel::mesh::Engine;
 use umbel::params::ParamError;
-use umbel::replica::{self, Counters, Engine, Home, Incarnation, Name, Policy, SetPlan};
+use umbel::replica::{self, Counters, Home, Incarnation, Name, Policy, SetPlan};
 use umbel::route;
 
 use crate::catalogue::HostCatalogue;
@@ -27,7 +28,7 @@ pub(crate) enum Protocol {
 /// A message that is to be sent.
 #[derive(Debug)]
 pub(crate) enum Outgoing {
-    Mesh(replica::Transmit),
+    Mesh(umbel::mesh::Transmit),
     Overlay(route::Transmit),
 }
 

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use umbel::replica::{Config, Engine, Incarnation, Intervals};
+use umbel::mesh::{Config, Engine};
+use umbel::replica::{Incarnation, Intervals};
 use umbel_store::{Options, Store};
 
 use crate::access::Access;

@@ -9,9 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{
-    Config, Destination, Engine, Epoch, Incarnation, Intervals, Name, SetPlan, Transmit,
-};
+use umbel::mesh::{Config, Destination, Engine, Transmit};
+use umbel::replica::{Epoch, Incarnation, Intervals, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 use super::network::{Network, Weather};

@@ -3,7 +3,8 @@
 
 use umbel::catalogue::MemoryCatalogue;
 use umbel::design::replica::{UPDATE_HEADER_BYTES, Workload, plan};
-use umbel::replica::{Config, Engine, Home, Incarnation, Name};
+use umbel::mesh::{Config, Engine};
+use umbel::replica::{Home, Incarnation, Name};
 use umbel::{HashId, KeyHasher, Rate, Seed};
 
 use super::*;

@@ -25,7 +25,8 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use umbel::KeyHasher;
-use umbel::replica::{Destination, Name, Transmit};
+use umbel::mesh::{Destination, Transmit};
+use umbel::replica::Name;
 
 use super::clock::{Clock, wall_clock_ms};
 use super::live::LiveSettings;

@@ -1,4 +1,5 @@
-//! A host's share of the protocol: its own sets, and replicas of everybody else's.
+//! A cluster in which every host knows every other: a host's own sets, and replicas of everybody
+//! else's.
 //!
 //! Call order: any `handle_*` or `add`/`remove`, then `poll_transmit` and `poll_event` until
 //! both return `None`, then sleep until `poll_timeout` or the next happening, and
@@ -16,6 +17,8 @@ mod config;
 mod peers;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -25,17 +28,16 @@ pub use config::Config;
 use peers::Peer;
 pub use peers::PeerInfo;
 
-use super::event::{Counters, Event};
-use super::home::{Home, SetPlan};
-use super::message::Message;
-use super::policy::Policy;
-use super::receiver::{Received, Receiver, Sampled};
-use super::replicas::Replicas;
-use super::{Epoch, Incarnation, Name};
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
+use crate::replica::event::{Counters, Event};
+use crate::replica::message::Message;
+use crate::replica::receiver::Receiver;
+use crate::replica::{
+    Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
+};
 use crate::scheme::Scheme;
 
 /// A message that is to be sent.

@@ -1,6 +1,5 @@
 //! Updates and pages between hosts: delivered, lost, late, damaged.
 
-use super::homes::denied;
 use super::*;
 use crate::codec::seal;
 
