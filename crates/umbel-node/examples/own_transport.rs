@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use umbel::catalogue::MemoryCatalogue;
 use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
 use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 

@@ -24,7 +24,6 @@ mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;
 pub mod network;
-mod overlay;
 mod protocol;
 mod question;
 #[cfg(feature = "resp")]

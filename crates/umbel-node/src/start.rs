@@ -9,8 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use umbel::mesh::{Config, Engine};
-use umbel::replica::{Incarnation, Intervals};
+use umbel::replica::Incarnation;
 use umbel_store::{Options, Store};
 
 use crate::access::Access;
@@ -25,8 +24,7 @@ use crate::host::{
     Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, wall_clock_ms,
 };
 use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
-use crate::overlay::Overlay;
-use crate::protocol::Protocol;
+use crate::protocol::HostProtocol;
 use crate::question::Question;
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
 
@@ -336,22 +334,6 @@ async fn join_as(
     }
 }
 
-/// What the host's sets are kept and told by.
-fn protocol(settings: &Settings, incarnation: Incarnation) -> Protocol {
-    if let Some(place) = &settings.overlay {
-        return Protocol::Overlay(Box::new(Overlay::new(settings, place, incarnation)));
-    }
-    let mut config = Config::new(settings.name.clone(), incarnation, settings.hasher());
-    config.intervals = Intervals::default();
-    config.announce_every = settings.timing.announce;
-    config.grace = settings.timing.grace;
-    config.silence = settings.timing.silence;
-    config.max_bits = settings.limits.filter_bits;
-    config.bank_bytes = settings.limits.bank_bytes;
-    config.seed = incarnation.0;
-    Protocol::Mesh(Box::new(Engine::with_rows(config)))
-}
-
 fn assemble(
     settings: Settings,
     guards: Guards,
@@ -371,7 +353,7 @@ fn assemble(
         journal
     });
     let live = Arc::new(LiveSettings::new(settings.clone()));
-    let protocol = protocol(&settings, incarnation);
+    let protocol = HostProtocol::new(&settings, incarnation);
     let sets = Sets::new(protocol, Arc::clone(&live), clock, incarnation.0, journal);
     let mut cluster = Cluster::new(joined.network, incarnation, inbox, hello);
     cluster.alone = settings.peers.is_empty();

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::mesh::{Config, Engine, Transmit};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::{Protocol as _, Transmit};
 use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 

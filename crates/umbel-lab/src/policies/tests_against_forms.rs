@@ -4,6 +4,7 @@
 use umbel::catalogue::MemoryCatalogue;
 use umbel::design::replica::{UPDATE_HEADER_BYTES, Workload, plan};
 use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
 use umbel::replica::{Home, Incarnation, Name};
 use umbel::{HashId, KeyHasher, Rate, Seed};
 

@@ -46,7 +46,7 @@ impl Host {
             _ => sets.create_default(&mut state, set)?,
         };
         let now = self.inner.now();
-        state.engine.add_many(now, &name, keys, |is_new| answers.push(is_new));
+        state.protocol.add_many(now, &name, keys, &mut |is_new| answers.push(is_new));
         sets.set_lifetimes(&mut state, &name, keys, lifetime);
         self.inner.wake_if_urgent(&state, &name);
         sets.checked_ticket()
@@ -67,8 +67,8 @@ impl Host {
         let known = sets.find(set)?;
         let mut state = sets.change()?;
         let now = self.inner.now();
-        let told = |was_held| answers.push(was_held);
-        if !state.engine.remove_many(now, &known.name, keys, told) {
+        let mut on_result = |was_held| answers.push(was_held);
+        if !state.protocol.remove_many(now, &known.name, keys, &mut on_result) {
             // Others have the set; of this host's keys there are none.
             answers.extend(keys.iter().map(|_| false));
             return Ok(Ticket::NONE);

@@ -22,12 +22,13 @@ mod info;
 mod keys;
 mod lifecycle;
 mod live;
+mod locate;
 mod names;
 mod plan;
 mod ports;
+mod query;
 pub(crate) mod reload;
 mod report;
-mod route;
 mod sets;
 mod single;
 
@@ -125,7 +126,7 @@ impl Host {
         if self.inner.lifecycle.is_ready() {
             return Readiness::Ready;
         }
-        let (known, expected) = self.inner.sets.lock().known_hosts(self.inner.now());
+        let (known, expected) = self.inner.sets.lock().known_hosts();
         Readiness::Waiting { known, expected }
     }
 

@@ -103,7 +103,7 @@ impl Host {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         self.check_confirm(change)?;
         let mut state = self.inner.sets.change()?;
-        let made = state.engine.plan(&name).is_none();
+        let made = state.protocol.plan(&name).is_none();
         self.check_shape(&state, change)?;
         if made {
             let live = self.inner.live.current();
@@ -157,16 +157,16 @@ impl Host {
 
     fn change_own(&self, state: &mut State, name: &Name, change: &Change) -> Result<(), HostError> {
         self.check_shape(state, change)?;
-        let Some(before) = state.engine.plan(name) else {
+        let Some(before) = state.protocol.plan(name) else {
             return Err(HostError::NotOwn(name.as_str().to_owned()));
         };
         let plan = change.apply(before);
         let now = self.inner.now();
         if plan == (SetPlan { policy: plan.policy, ..before }) {
-            state.engine.set_policy(now, name, plan.policy);
+            state.protocol.set_policy(now, name, plan.policy);
         } else {
             self.check_size(&plan)?;
-            state.engine.replan(now, name, plan)?;
+            state.protocol.replan(now, name, plan)?;
         }
         if let Some(own) = state.own.get_mut(name) {
             own.lifetime = change.lifetime(own.lifetime);
@@ -183,7 +183,7 @@ impl Host {
 
     /// In an overlay nobody chooses a set's shape alone.
     fn check_shape(&self, state: &State, change: &Change) -> Result<(), HostError> {
-        if state.engine.overlay().is_some() && change.is_of_shape() {
+        if state.protocol.overlay().is_some() && change.is_of_shape() {
             return Err(HostError::InOverlay(
                 "every set has the shape that all hosts agreed on: see the overlay's settings",
             ));
@@ -197,7 +197,7 @@ impl Host {
     /// If this host has no such set of its own.
     pub fn publish(&self, set: &str) -> Result<(), HostError> {
         let (name, mut state) = self.inner.sets.change_own(set)?;
-        state.engine.publish(self.inner.now(), &name);
+        state.protocol.publish(self.inner.now(), &name);
         self.inner.wake_if_urgent(&state, &name);
         Ok(())
     }

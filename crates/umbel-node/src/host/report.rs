@@ -1,14 +1,16 @@
 //! What a host reports of its sets, of the other hosts and of itself.
 
 use umbel::catalogue::Catalogue as _;
+use umbel::overlay::Overlay;
 use umbel::replica::{Home, Name};
 
+use super::cluster::Greetings;
 use super::info::seconds;
-use super::route::{in_overlay, others_in_overlay};
 use super::sets::State;
 use super::{Host, HostInfo, Routing, SetInfo, Status};
 use crate::catalogue::HostCatalogue;
 use crate::error::HostError;
+use crate::settings::agreement;
 
 impl Host {
     /// The names of the sets that somebody is known to have, in order.
@@ -35,7 +37,7 @@ impl Host {
     fn describe(&self, state: &State, name: &Name) -> SetInfo {
         let now = self.inner.now();
         let mut info = SetInfo { set: name.as_str().to_owned(), ..SetInfo::default() };
-        if let Some(home) = state.engine.home(name) {
+        if let Some(home) = state.protocol.home(name) {
             describe_own(&mut info, home);
         }
         if let Some(own) = state.own.get(name) {
@@ -44,7 +46,7 @@ impl Host {
             info.confirm = Some(own.confirm.to_string());
         }
         info.items_everywhere = info.items;
-        let Some(engine) = state.engine.mesh() else { return in_overlay(info, state, name) };
+        let Some(engine) = state.protocol.mesh() else { return in_overlay(info, state, name) };
         let (mut members, mut denied) = (0, 0);
         for host in engine.replicas(name) {
             let Some(replica) = engine.replica(now, name, host) else { continue };
@@ -72,7 +74,7 @@ impl Host {
         let state = self.inner.sets.lock();
         let now = self.inner.now();
         let own_sets = state.own.keys().map(|name| name.as_str().to_owned()).collect();
-        let epochs = state.own.keys().map(|name| state.engine.epoch(name));
+        let epochs = state.own.keys().map(|name| state.protocol.epoch(name).0);
         let greetings = self.inner.cluster.greetings();
         let mut hosts = vec![HostInfo {
             name: self.name().as_str().to_owned(),
@@ -86,9 +88,10 @@ impl Host {
             age: None,
             current: true,
         }];
-        let Some(engine) = state.engine.mesh() else {
+        let Some(engine) = state.protocol.mesh() else {
             return others_in_overlay(hosts, &state, &greetings);
         };
+        let sets = state.protocol.sets();
         for (name, peer) in engine.peers(now) {
             let hello = greetings.others.get(name);
             let mut info = HostInfo {
@@ -103,7 +106,7 @@ impl Host {
                 age: None,
                 current: peer.is_known,
             };
-            for set in engine.sets() {
+            for set in &sets {
                 let Some(replica) = engine.replica(now, set, name) else { continue };
                 info.sets.push(set.as_str().to_owned());
                 info.epochs.push(replica.epoch.map_or(0, |epoch| epoch.0));
@@ -120,9 +123,9 @@ impl Host {
     #[must_use]
     pub fn status(&self) -> Status {
         let state = self.inner.sets.lock();
-        let (known, expected) = state.known_hosts(self.inner.now());
-        let counters = state.engine.counters();
-        let routing = state.engine.overlay().map(|overlay| Routing::of(overlay, None));
+        let (known, expected) = state.known_hosts();
+        let counters = state.protocol.counters();
+        let routing = state.protocol.overlay().map(|overlay| Routing::of(overlay, None));
         Status {
             routing,
             name: self.name().as_str().to_owned(),
@@ -134,7 +137,7 @@ impl Host {
             ready: self.inner.lifecycle.is_ready(),
             hosts_known: known,
             hosts_expected: expected,
-            sets: state.engine.sets().len() as u64,
+            sets: state.protocol.sets().len() as u64,
             durable: self.inner.sets.is_durable(),
             messages: counters.messages,
             refused: counters.refused,
@@ -170,4 +173,72 @@ fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
     info.bytes_sent = sent.bytes;
     info.full_broadcast_bytes = sent.full_broadcast_bytes;
     info.rebuilds = home.rebuilds();
+}
+
+impl Routing {
+    /// Of one set, or of all together.
+    fn of(overlay: &Overlay<HostCatalogue>, set: Option<&Name>) -> Self {
+        let (homes, counters) = match set.and_then(|set| overlay.routing(set)) {
+            Some((homes, counters)) => (homes, counters),
+            None => {
+                let homes = overlay.known().into_iter().filter(|host| !host.sets.is_empty());
+                (homes.map(|host| host.name).collect(), overlay.route_counters())
+            }
+        };
+        let texts = |names: Vec<&Name>| names.iter().map(|name| name.as_str().to_owned()).collect();
+        Self {
+            overlay: agreement(&overlay.agreed_plan(set), overlay.is_measured()),
+            links: texts(overlay.neighbours(false)),
+            links_up: texts(overlay.neighbours(true)),
+            homes: texts(homes),
+            queries_asked: counters.asked,
+            queries_not_found: counters.not_found,
+            queries_answered: counters.answered,
+            queries_given_up: counters.expired_queries,
+            forwards: counters.claimed_forwards,
+            wrong_forwards: counters.wrong_forwards,
+            walk_forwards: counters.walk_forwards,
+            filters_sent: counters.adverts_sent,
+            filters_refused: counters.refused_filters,
+        }
+    }
+}
+
+/// The rest of what is told of a set in an overlay.
+fn in_overlay(mut info: SetInfo, state: &State, set: &Name) -> SetInfo {
+    // What a lookup promises over all hosts has no meaning here: the plan's rate is a link's.
+    (info.false_positive, info.expected_hosts) = (None, None);
+    if let Some(overlay) = state.protocol.overlay() {
+        let routing = Routing::of(overlay, Some(set));
+        info.replicas = routing.homes.len() as u64;
+        info.items_everywhere += overlay.items_in_range(set);
+        info.replica_bytes = overlay.memory_bytes(set);
+        info.routing = Some(routing);
+    }
+    info
+}
+
+/// Adds the other hosts that an overlay knows of.
+fn others_in_overlay(
+    mut hosts: Vec<HostInfo>,
+    state: &State,
+    greetings: &Greetings,
+) -> Vec<HostInfo> {
+    let seen = state.protocol.overlay().map(Overlay::known).unwrap_or_default();
+    hosts.extend(seen.into_iter().map(|host| {
+        let hello = greetings.others.get(host.name);
+        HostInfo {
+            name: host.name.as_str().to_owned(),
+            state: host.state,
+            incarnation: host.incarnation.map_or(0, |life| life.0),
+            advertise: hello.and_then(|hello| hello.advertise.clone()),
+            resp: hello.and_then(|hello| hello.resp.clone()),
+            http: hello.and_then(|hello| hello.http.clone()),
+            sets: host.sets.iter().map(|(set, _)| set.as_str().to_owned()).collect(),
+            epochs: host.sets.iter().map(|(_, epoch)| epoch.0).collect(),
+            age: None,
+            current: host.state != "down",
+        }
+    }));
+    hosts
 }

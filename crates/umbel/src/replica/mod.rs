@@ -10,7 +10,7 @@
 //!
 //! Papers 1 and 3 give the update control, formulas section 2 its corrected mathematics.
 
-pub(crate) mod event;
+mod counters;
 pub(crate) mod fetch;
 pub(crate) mod fields;
 mod home;
@@ -27,7 +27,7 @@ mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub use event::{Counters, Event};
+pub use counters::Counters;
 pub use home::{Home, SetPlan};
 pub use names::{Epoch, Incarnation, Name};
 pub use policy::{Policy, PolicyError, Rule};

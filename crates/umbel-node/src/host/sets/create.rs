@@ -140,7 +140,7 @@ impl Sets {
         lifetime: Option<Duration>,
         catalogue: HostCatalogue,
     ) -> Result<(), HostError> {
-        state.engine.create(self.clock.now(), name, plan, catalogue)?;
+        state.protocol.create(self.clock.now(), name, plan, catalogue)?;
         let number = SetNumber(state.next_number);
         state.next_number += 1;
         let confirm = self.live.current().set.confirm.clone();
@@ -153,7 +153,7 @@ impl Sets {
     /// Writes down what a set is planned for.
     pub(in crate::host) fn record(&self, state: &State, name: &Name) {
         let (Some(journal), Some(own), Some(plan)) =
-            (&self.journal, state.own.get(name), state.engine.plan(name))
+            (&self.journal, state.own.get(name), state.protocol.plan(name))
         else {
             return;
         };

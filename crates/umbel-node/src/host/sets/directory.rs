@@ -69,9 +69,9 @@ impl Sets {
     pub(crate) fn refresh_directory(&self, state: &State) {
         let old = self.directory.read();
         let mut new = HashMap::new();
-        for name in state.engine.sets() {
-            let replicas = state.engine.mesh().and_then(|engine| engine.shared_replicas(name));
-            let own = state.engine.home(name).map(|home| home.catalogue().clone());
+        for name in state.protocol.sets() {
+            let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
+            let own = state.protocol.home(name).map(|home| home.catalogue().clone());
             let before = old.get(name.as_str());
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
             let (name, replicas) = (name.clone(), replicas.cloned());

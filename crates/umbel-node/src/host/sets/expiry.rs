@@ -57,13 +57,14 @@ impl Sets {
     /// comes.
     pub(crate) fn expire(&self, state: &mut State) -> Option<Duration> {
         let (now, wall) = (self.clock.now(), wall_clock_ms());
-        let State { engine, own, .. } = state;
+        let State { protocol, own, .. } = state;
         for (name, set) in own.iter_mut() {
             let keys = set.lifetimes.expired(wall, EXPIRED_AT_ONCE);
             if keys.is_empty() {
                 continue;
             }
-            engine.remove_many(now, name, &keys, |_| ());
+            let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+            protocol.remove_many(now, name, &keys, &mut |_| ());
             if let Some(journal) = &self.journal {
                 keys.iter().for_each(|key| journal.set_lifetime(set.number, key, None));
             }

@@ -24,9 +24,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
+use tokio::sync::oneshot;
 use umbel::KeyHasher;
-use umbel::mesh::{Destination, Transmit};
+use umbel::protocol::{Destination, Event, Transmit};
 use umbel::replica::Name;
+use umbel::route::{Located, QueryId, Search};
 
 use super::clock::{Clock, wall_clock_ms};
 use super::live::LiveSettings;
@@ -34,7 +36,7 @@ use crate::catalogue::{Journal, SetNumber, Ticket};
 use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::lifetimes::Lifetimes;
-use crate::protocol::Protocol;
+use crate::protocol::HostProtocol;
 pub(super) use directory::Known;
 pub use expiry::Lifetime;
 
@@ -54,9 +56,11 @@ pub(crate) struct Sets {
 /// What the driver and changes share.
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) engine: Protocol,
+    pub(crate) protocol: HostProtocol,
     pub(crate) own: BTreeMap<Name, OwnSet>,
     next_number: u32,
+    /// Queries of an overlay that are under way, and who waits for them.
+    queries: HashMap<(Name, QueryId), oneshot::Sender<Located>>,
     /// Until when the driver sleeps.
     pub(crate) sleeping_until: Duration,
     /// Whether no change is accepted any more.
@@ -75,16 +79,17 @@ pub(crate) struct OwnSet {
 impl Sets {
     /// No sets yet.
     pub(crate) fn new(
-        protocol: Protocol,
+        protocol: HostProtocol,
         live: Arc<LiveSettings>,
         clock: Clock,
         seed: u64,
         journal: Option<Arc<Journal>>,
     ) -> Self {
         let state = State {
-            engine: protocol,
+            protocol,
             own: BTreeMap::new(),
             next_number: 1,
+            queries: HashMap::new(),
             sleeping_until: Duration::ZERO,
             is_closed: false,
         };
@@ -132,7 +137,7 @@ impl Sets {
 
     /// Deletes an own set with all its keys.
     pub(super) fn delete(&self, state: &mut State, set: &Name) {
-        state.engine.delete(set);
+        state.protocol.delete(set);
         if let (Some(own), Some(journal)) = (state.own.remove(set), &self.journal) {
             journal.delete_set(set.as_str(), own.number);
         }
@@ -140,14 +145,13 @@ impl Sets {
     }
 
     /// Accepts no change from now on; returns what is to be sent to all others, so that they
-    /// name this host no longer. In an overlay the neighbours see the link go, and what was
-    /// learnt over it with it.
+    /// name this host no longer. Queries that are under way are given up.
     pub(super) fn close(&self) -> Vec<Vec<u8>> {
         let mut state = self.state.lock();
         state.is_closed = true;
-        let Some(engine) = state.engine.mesh_mut() else { return Vec::new() };
-        engine.leave();
-        let transmits = std::iter::from_fn(|| engine.poll_transmit());
+        state.queries.clear();
+        state.protocol.leave();
+        let transmits = std::iter::from_fn(|| state.protocol.poll_transmit());
         let to_all = transmits.filter(|Transmit { to, .. }| *to == Destination::All);
         to_all.map(|transmit| transmit.bytes).collect()
     }
@@ -203,11 +207,47 @@ impl State {
         let expires_first = expiry.is_some_and(|at| {
             now + Duration::from_millis(at.saturating_sub(wall_clock_ms())) < self.sleeping_until
         });
-        expires_first || self.engine.is_urgent(set, self.sleeping_until)
+        expires_first || self.protocol.is_urgent(set, self.sleeping_until)
+    }
+
+    /// Sends out a query in an overlay; what becomes of it arrives in the receiver. The driver
+    /// is to be woken.
+    ///
+    /// # Errors
+    /// If there is no overlay, or no room for another set.
+    pub(super) fn search(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        key: &[u8],
+        limits: impl FnOnce(Search) -> Search,
+    ) -> Result<oneshot::Receiver<Located>, HostError> {
+        let overlay = self.protocol.overlay_mut();
+        let overlay = overlay.ok_or(HostError::NoOverlay("queries are not routed"))?;
+        let query = overlay.search(now, set, key, limits)?;
+        let (sender, receiver) = oneshot::channel();
+        self.queries.insert((set.clone(), query), sender);
+        Ok(receiver)
+    }
+
+    /// What happened since this was last asked. Who waits for a query that is done is answered.
+    pub(crate) fn take_events(&mut self) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some(event) = self.protocol.poll_event() {
+            let Event::Located { set, located } = event else {
+                events.push(event);
+                continue;
+            };
+            if let Some(asker) = self.queries.remove(&(set, located.query.clone())) {
+                // Whoever asked may have gone away meanwhile.
+                let _ = asker.send(located);
+            }
+        }
+        events
     }
 
     /// Hosts whose sets are all here, and hosts that are there; this one counts as both.
-    pub(crate) fn known_hosts(&self, now: Duration) -> (u64, u64) {
-        self.engine.known_hosts(now)
+    pub(crate) fn known_hosts(&self) -> (u64, u64) {
+        self.protocol.known_hosts()
     }
 }

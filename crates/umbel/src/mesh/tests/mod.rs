@@ -68,6 +68,7 @@ impl Cluster {
                     let meant = match &to {
                         Destination::All => me != from,
                         Destination::Host(host) | Destination::Reply(host) => *host == me,
+                        Destination::Neighbour(_) => panic!("a mesh has no neighbours"),
                     };
                     if meant && passes(&from, &me, &bytes) {
                         engine.handle_message(self.now, &from, &bytes);
