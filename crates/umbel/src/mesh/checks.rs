@@ -3,7 +3,6 @@
 use super::Engine;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::replica::receiver::Receiver;
 use crate::replica::{Epoch, Incarnation, Name};
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
@@ -19,16 +18,5 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
         let own = self.sets.get(set)?.own.as_ref()?;
         Some((self.config.incarnation, own.epoch, own.home.kept().checksum()))
-    }
-
-    /// Checks that the bank's columns are exactly the images of the replicas.
-    ///
-    /// # Panics
-    /// If a promise is broken: a bug in this crate.
-    pub fn validate(&self) {
-        for set in self.sets.values() {
-            let expected: Vec<_> = set.receivers.values().flat_map(Receiver::expected).collect();
-            set.replicas.validate(&expected);
-        }
     }
 }

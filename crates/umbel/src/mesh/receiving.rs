@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use super::{Destination, Engine};
+use super::Engine;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::replica::event::{Counters, Event};
+use crate::protocol::{Destination, Event};
 use crate::replica::image::Image;
 use crate::replica::message::{Announce, Message, Page, Request, Update};
 use crate::replica::paged::{self, PAGE_BITS};
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
-use crate::replica::{Epoch, Incarnation, Name};
+use crate::replica::{Counters, Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
