@@ -57,6 +57,11 @@ pub enum Happened {
         /// The set.
         set: String,
     },
+    /// A host was linked but did not reply: its link is opened again.
+    LinkReopened {
+        /// Its name.
+        host: String,
+    },
     /// Another host lives under this host's name.
     NameTaken {},
 }
@@ -77,6 +82,7 @@ impl Happened {
             Self::TargetBroken { .. } => "target_broken",
             Self::Grown { .. } => "grown",
             Self::Rebuilt { .. } => "rebuilt",
+            Self::LinkReopened { .. } => "link_reopened",
             Self::NameTaken {} => "name_taken",
         }
     }
