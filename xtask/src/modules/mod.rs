@@ -22,7 +22,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("umbel", "crate::prefix", &["ip", "kind"]),
     ("umbel", "crate::route", &["entry", "table", "union"]),
     ("umbel", "crate::route", &["heard", "message", "parts", "router"]),
-    ("umbel-lab", "crate::policies", &["history", "synthetic"]),
     (
         "umbel-node",
         "crate",
