@@ -13,7 +13,7 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: cargo xtask <command>
 
-  test    everything CI runs: format, module cycles, clippy, tests, quick report, doc tests, docs, benches once
+  test    everything CI runs: format, module cycles, clippy, tests, doc tests, docs, benches once
   modules which modules of a crate use which: names of crates (default all); fails on cycles
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
@@ -66,11 +66,6 @@ fn test() -> Result<(), String> {
     } else {
         step("tests", cargo("test --workspace --lib --bins --tests --examples"))?;
     }
-    // The binary that the tests were run with: built for it alone, the network would be
-    // compiled once more.
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
-    let report = format!("{target}/debug/umbel lab report --quick --out {target}/report");
-    step("the papers' claims, quickly", command(&report))?;
     step("doc tests", cargo("test --workspace --doc --quiet"))?;
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     docs.env("RUSTDOCFLAGS", "--deny warnings");

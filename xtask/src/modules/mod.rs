@@ -22,7 +22,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("umbel", "crate::prefix", &["ip", "kind"]),
     ("umbel", "crate::route", &["entry", "table", "union"]),
     ("umbel", "crate::route", &["heard", "message", "parts", "router"]),
-    ("umbel-lab", "crate::policies", &["history", "synthetic"]),
 ];
 
 /// Prints the graph of the crates whose names are given, or of all; cycles are an error.
