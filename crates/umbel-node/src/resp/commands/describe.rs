@@ -49,8 +49,8 @@ pub(super) fn list(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         5 if is(2, "FILTERBY") && is(3, "PATTERN") => arguments.get(4).unwrap_or_default(),
         _ => return Err("COMMAND LIST takes nothing, or FILTERBY PATTERN and a pattern".into()),
     };
-    let pattern = pattern.to_ascii_uppercase();
-    let fits = |command: &&Command| glob::matches(&pattern, command.name.as_bytes());
+    let pattern = glob(&pattern.to_ascii_uppercase())?;
+    let fits = |command: &&Command| pattern.matches(command.name.as_bytes());
     let names: Vec<&Command> = every().iter().filter(fits).collect();
     context.replies.array(names.len());
     names.iter().for_each(|command| context.replies.text(&command.full_name()));
