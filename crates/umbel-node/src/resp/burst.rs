@@ -111,6 +111,10 @@ impl<'a> Burst<'a> {
     fn alone(&mut self, command: Option<&'static Command>, arguments: Arguments<'_, '_>) -> Next {
         let start = self.context.replies.len();
         let outcome = match command {
+            None if is_http(arguments) => {
+                self.refuse_http();
+                return Next::Go;
+            }
             None => Err(commands::unknown(arguments)),
             Some(command) => self.execute(command, arguments),
         };
@@ -119,6 +123,13 @@ impl<'a> Burst<'a> {
             self.context.replies.error(&refusal);
             Next::Go
         })
+    }
+
+    /// Closes the connection of a browser: a page of anybody's makes it send what the page likes.
+    fn refuse_http(&mut self) {
+        let peer = self.context.client.peer;
+        tracing::warn!(%peer, "closed a connection that speaks HTTP to the port for Redis clients");
+        self.context.quit = true;
     }
 
     fn execute(
@@ -167,6 +178,18 @@ impl<'a> Burst<'a> {
         }
         Ok(Next::Go)
     }
+}
+
+/// Whether a request is the first line of an HTTP request, or a header that every one has. Redis
+/// closes such connections too.
+fn is_http(arguments: Arguments<'_, '_>) -> bool {
+    let name = arguments.get(0).unwrap_or_default();
+    let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+    let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
+    let last = arguments.get(arguments.len().saturating_sub(1)).unwrap_or_default();
+    is("HOST:")
+        || is("POST")
+        || (methods.iter().any(|method| is(method)) && last.starts_with(b"HTTP/"))
 }
 
 /// What is to be waited for; an error waits as well, so that replies keep their order.
