@@ -461,7 +461,7 @@ mod tests {
         holder.insert("key");
         let hash = scheme.hasher().hash(b"key");
 
-        let replicas: Replicas<HeapRows> = Replicas::new(KeyHasher::default(), u64::MAX);
+        let replicas: Replicas<HeapRows> = Replicas::new(KeyHasher::default());
         let bits = [holder.bits(), empty.bits()];
         let columns = replicas.add(&scheme, &bits).unwrap();
         replicas.hand_over(&home, &columns, &[]);

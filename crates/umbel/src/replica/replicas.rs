@@ -30,14 +30,12 @@ struct State<R: Rows> {
     owners: HashMap<ColumnId, Name>,
 }
 
-/// Words of a column that are written under one lock: some ten thousand rows.
-const PART: usize = 512;
 /// Bits of a column that are flipped under one lock.
 const FLIPS: usize = 4096;
 
 impl<R: Rows> Replicas<R> {
-    pub(crate) fn new(hasher: KeyHasher, limit_bytes: u64) -> Self {
-        let bank = Bank::with_limit(hasher, limit_bytes);
+    pub(crate) fn new(hasher: KeyHasher) -> Self {
+        let bank = Bank::new(hasher);
         Self { state: RwLock::new(State { bank, owners: HashMap::new() }) }
     }
 
@@ -76,19 +74,24 @@ impl<R: Rows> Replicas<R> {
         scheme: &Scheme,
         bits: &[&BitVector],
     ) -> Result<Vec<ColumnId>, BankError> {
-        let ids = self.write().bank.add_empty(scheme, bits.len())?;
-        let columns: Vec<_> = ids.iter().copied().zip(bits.iter().copied()).collect();
-        self.replace(&columns)?;
-        Ok(ids)
+        let insert = |bits: &&BitVector| self.write().bank.insert(scheme, (*bits).clone());
+        let ids = bits.iter().map(insert).collect();
+        self.settle();
+        ids
     }
 
     /// Overwrites columns.
     pub(crate) fn replace(&self, columns: &[(ColumnId, &BitVector)]) -> Result<(), BankError> {
-        let words = columns.first().map_or(0, |(_, bits)| bits.words().len());
-        for start in (0..words).step_by(PART) {
-            self.write().bank.replace_part(columns, start..start + PART)?;
+        self.write().bank.replace_many(columns)
+    }
+
+    /// Moves columns into rows, part by part.
+    fn settle(&self) {
+        loop {
+            let Some(mut work) = self.read().bank.next_work() else { return };
+            while work.read_part(&self.read().bank) {}
+            while work.write_part(&mut self.write().bank) {}
         }
-        Ok(())
     }
 
     /// Sets bits of a column.
@@ -111,17 +114,10 @@ impl<R: Rows> Replicas<R> {
     /// Takes columns out that answer no more.
     pub(crate) fn remove(&self, columns: &[ColumnId]) {
         for column in columns {
-            let gone = self.erase(*column);
+            let gone = self.write().bank.take_out(*column);
             debug_assert!(gone.is_ok(), "an installed column is in the bank");
         }
-    }
-
-    fn erase(&self, column: ColumnId) -> Result<(), BankError> {
-        let words = self.read().bank.words(column)?;
-        for start in (0..words).step_by(PART) {
-            self.write().bank.erase_part(column, start..start + PART)?;
-        }
-        self.write().bank.release(column)
+        self.settle();
     }
 
     /// Checks that exactly these columns are here, with these bits and this owner.
@@ -132,11 +128,12 @@ impl<R: Rows> Replicas<R> {
         let state = self.read();
         for (column, owner, bits) in expected {
             assert_eq!(state.owners.get(column), Some(*owner), "columns have owners");
-            let found = state.bank.read(*column).expect("the column is there");
-            assert!(found == **bits, "columns hold the image");
+            let found = state.bank.bits(*column).expect("the column is there");
+            assert!(found == *bits, "columns hold the image");
         }
         assert_eq!(state.bank.columns(), expected.len(), "no column without an image");
         assert_eq!(state.owners.len(), expected.len(), "no owner without a column");
+        state.bank.validate();
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State<R>> {

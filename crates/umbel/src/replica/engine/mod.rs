@@ -440,11 +440,11 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
-        let (hasher, limit) = (self.config.hasher, self.config.bank_bytes);
+        let hasher = self.config.hasher;
         self.sets.entry(name.clone()).or_insert_with(|| Set {
             own: None,
             deleted: None,
-            replicas: Arc::new(Replicas::new(hasher, limit)),
+            replicas: Arc::new(Replicas::new(hasher)),
             receivers: BTreeMap::new(),
         })
     }
