@@ -65,7 +65,7 @@ fn update(c: &mut Criterion) {
             bank.apply(ids[7], &undo).expect("a column");
         });
     });
-    assert_eq!(bank.read(ids[7]).expect("a column"), *old);
+    assert_eq!(bank.bits(ids[7]).expect("a column"), old);
     let block: Vec<_> = ids[64..128]
         .iter()
         .copied()

@@ -192,7 +192,7 @@ impl BitVector {
     }
 
     /// The OR of neighbouring bits, `2^steps` of them at a time: the same keys' bits in a filter
-    /// that many rungs below (`ladder`).
+    /// that many rungs below (`design::ladder`).
     ///
     /// # Panics
     /// If the result would not be a whole number of words.

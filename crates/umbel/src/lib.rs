@@ -16,7 +16,7 @@
 //! | ask many filters at once | [`bank::Bank`] |
 //! | write, read, send changes | [`codec`] |
 //! | choose parameters for a target | [`design`] |
-//! | choose a length for a set that grows and shrinks | [`ladder`] |
+//! | choose a length for a set that grows and shrinks | [`design::ladder`] |
 //! | know what a filter will do | [`model`] |
 //! | keep replicas fresh at other hosts | [`replica`] |
 //! | find an object hop by hop, where hosts know their neighbours only | [`route`] |
@@ -43,7 +43,6 @@ pub mod design;
 pub mod elastic;
 pub mod filter;
 pub mod key_hash;
-pub mod ladder;
 pub mod model;
 pub mod params;
 mod prefetch;

@@ -18,12 +18,13 @@
 
 use std::ops::Range;
 
-use super::layout::{rows_read, width_for};
+use super::layout::rows_read;
 use super::refresh::{Cell, Refresh};
 use super::rows::{Line, Rows};
 use super::stretch::stretched;
 use super::{BankError, ColumnId};
 use crate::bits::BitVector;
+use crate::design::replica::row_width;
 use crate::key_hash::{KeyHash, Positions};
 use crate::params::Shape;
 use crate::prefetch::prefetch;
@@ -54,9 +55,9 @@ pub(super) struct Group<R> {
 }
 
 impl<R: Rows> Group<R> {
-    /// A group with room for `columns`, none of which is there yet.
+    /// A group with room for `columns`, at least 8, none of which is there yet.
     pub(super) fn new(shape: Shape, columns: usize) -> Result<Self, BankError> {
-        let width = width_for(columns);
+        let width = row_width(columns);
         let bytes = rows_bytes(&shape, width);
         let lines = usize::try_from(bytes / size_of::<Line>() as u64).ok();
         let rows = lines.and_then(R::zeroed).ok_or(BankError::NoMemory { bytes })?;

@@ -1,6 +1,6 @@
 //! Which columns of a bank share rows: the fewest accesses within a bound on memory.
 //!
-//! Columns of nested shapes (`ladder`) may stand in the same rows: a column of a lower rung is
+//! Columns of nested shapes (`design::ladder`) may stand in the same rows: a column of a lower rung is
 //! stretched, `2^d` rows for each of its bits. The rungs in use are sorted and divided into runs
 //! of neighbours; a run has the rows of its highest rung, or none if it has fewer than 8 columns,
 //! whose bits are then asked one by one.
@@ -9,26 +9,17 @@
 //! nothing by more than `2^8`, [`Layout::best`] is the one with the fewest accesses per lookup of
 //! an absent key. One run per rung always keeps the bound, so that there is always an answer.
 
+use crate::design::replica::row_width;
+
 /// Rows take at most this many times the bits of the columns.
 pub(super) const MAX_ROWS: u64 = 2;
 /// A column is stretched by at most two to this power.
 pub(super) const MAX_STRETCH: u32 = 8;
-/// Runs of fewer columns have no rows.
-pub(super) const FEWEST: usize = 8;
 /// A layout is changed for the sake of speed only if it saves a quarter of the accesses.
 const WORTHWHILE: f64 = 0.75;
 
 /// Accesses of a column that is asked alone: most say no at the first or second bit.
 const ALONE: f64 = 1.7;
-
-/// Columns that a row of `columns` columns has room for: 8, 16, 32, whole words in powers of two
-/// up to a cache line, whole lines beyond.
-pub(super) fn width_for(columns: usize) -> usize {
-    match columns {
-        0..=512 => columns.next_power_of_two().max(FEWEST),
-        _ => columns.next_multiple_of(512),
-    }
-}
 
 /// Rows of a key that are read before no column is left, on average: each row leaves some 40 %
 /// of the columns.
@@ -61,7 +52,7 @@ pub(super) struct Run {
 impl Run {
     /// Columns that a row has room for; 0 without rows.
     pub(super) fn width(&self) -> usize {
-        if self.columns < FEWEST { 0 } else { width_for(self.columns) }
+        row_width(self.columns)
     }
 
     fn rows_bits(&self) -> u64 {

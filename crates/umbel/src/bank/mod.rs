@@ -7,7 +7,7 @@
 //! times less than asking the filters one by one.
 //!
 //! Fewer than 8 columns have no rows and are asked one by one. Columns of nested shapes
-//! (`ladder`) share a group, the shorter ones stretched (`layout` says which). All columns share
+//! (`design::ladder`) share a group, the shorter ones stretched (`layout` says which). All columns share
 //! one hash and seed: a key is hashed once, each group cuts the hash to its own digest.
 //!
 //! A new column answers at once, from its master copy. Moving it into rows, and building other

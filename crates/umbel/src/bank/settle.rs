@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use super::group::Group;
 use super::layout::{Cost, Layout, MAX_STRETCH, Rungful};
 use super::{Bank, Column, ColumnId, Place, Rows};
-use crate::ladder::Rung;
+use crate::design::ladder::Rung;
 use crate::params::{DigestBits, Shape};
 
 /// Blocks of 64 rows that are written in one part.

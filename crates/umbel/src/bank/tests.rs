@@ -310,7 +310,7 @@ fn a_bank_without_columns_takes_no_memory() {
 /// Homes of 10^2 to 10^6 keys that grow, shrink and come back: few groups, little memory.
 #[test]
 fn banks_of_unequal_homes_have_few_groups_and_little_memory() {
-    let ladder = crate::ladder::Ladder::new(crate::Rate::new(0.01).unwrap());
+    let ladder = crate::design::ladder::Ladder::new(crate::Rate::new(0.01).unwrap());
     let mut state = 5u64;
     let mut uniform = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -76,7 +76,7 @@ fn folded(p: f64, m: f64, hashes: u32) -> f64 {
 
 /// Whether filters of this shape keep the rate with `items` keys: each by the formula, and all
 /// on average.
-pub(crate) fn keeps(shape: Shape, items: u64, rate: Rate) -> bool {
+pub(super) fn keeps(shape: Shape, items: u64, rate: Rate) -> bool {
     false_positive(shape, items) <= rate.get()
         && average_rate(shape, items) <= rate.get() * (1.0 + SLACK)
 }

@@ -233,7 +233,7 @@ impl CountingFilter {
         Ok(())
     }
 
-    /// The filter of the same keys that many rungs below (`ladder`): neighbouring counters add
+    /// The filter of the same keys that many rungs below (`design::ladder`): neighbouring counters add
     /// up, and a sum of 15 or more sticks.
     ///
     /// # Errors

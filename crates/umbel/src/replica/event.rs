@@ -33,14 +33,7 @@ pub enum Event {
     /// The published copy of an own set is staler than its policy permits: an update is due,
     /// as soon as the shortest interval lets it go.
     Broken(Name),
-    /// The filter of an own set has more components than before.
-    Grown {
-        /// The set.
-        set: Name,
-        /// Components that it has now.
-        components: u64,
-    },
-    /// An own set was built again into another shape.
+    /// An own set stands on another rung than before.
     Reshaped(Name),
     /// A message was refused; nothing changed.
     Refused {
@@ -69,6 +62,8 @@ pub struct Counters {
     pub gaps: u64,
     /// Images that were not what the home announced.
     pub mismatches: u64,
+    /// Images that a home published and that were here already, from an earlier life of it.
+    pub same_bits: u64,
     /// Deltas applied.
     pub deltas: u64,
     /// Whole images installed.
@@ -83,7 +78,7 @@ pub struct Counters {
     pub requests_sent: u64,
     /// Bytes of pages sent.
     pub page_bytes_sent: u64,
-    /// Own sets built again into another shape.
+    /// Climbs and descents of own sets.
     pub rebuilds: u64,
     /// Messages and events dropped because nobody polled them.
     pub dropped: u64,
@@ -98,6 +93,7 @@ impl Counters {
         old_lives: 0,
         gaps: 0,
         mismatches: 0,
+        same_bits: 0,
         deltas: 0,
         snapshots: 0,
         pages: 0,

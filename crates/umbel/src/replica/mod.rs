@@ -30,7 +30,9 @@ mod tally;
 #[cfg(test)]
 mod tests;
 
-pub use engine::{Config, Destination, Engine, PeerInfo, ReplicaInfo, Transmit};
+pub use engine::{
+    Config, Destination, Engine, PeerInfo, Reason, Refusal, ReplicaInfo, Transmit, replica_bytes_of,
+};
 pub use event::{Counters, Event};
 pub use home::{Home, SetPlan};
 pub use names::{Epoch, Incarnation, Name};

@@ -1,6 +1,7 @@
 //! What lab and tests look at: images as they are, compared with what homes published.
 
 use super::Engine;
+use super::budget::charge_of;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::replica::receiver::Receiver;
@@ -27,8 +28,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// If a promise is broken: a bug in this crate.
     pub fn validate(&self) {
         for set in self.sets.values() {
-            let expected: Vec<_> = set.receivers.values().flat_map(Receiver::expected).collect();
+            let expected: Vec<_> = set.receivers.values().filter_map(Receiver::expected).collect();
             set.replicas.validate(&expected);
         }
+        let receivers = self.sets.values().flat_map(|set| set.receivers.values());
+        assert_eq!(self.charged, receivers.map(charge_of).sum::<u64>(), "replicas are charged");
+        let own = self.sets.values().filter_map(|set| set.own.as_ref());
+        assert_eq!(self.own_bytes, own.map(|own| own.bytes).sum::<u64>(), "own sets are counted");
     }
 }

@@ -11,9 +11,11 @@
 //!
 //! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
 
+mod budget;
 mod checks;
 mod config;
 mod peers;
+mod planning;
 mod receiving;
 mod sending;
 
@@ -21,6 +23,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use budget::Refusals;
+pub use budget::{Reason, Refusal, replica_bytes_of};
 pub use config::Config;
 use peers::Peer;
 pub use peers::PeerInfo;
@@ -34,6 +38,7 @@ use super::replicas::Replicas;
 use super::{Epoch, Incarnation, Name};
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
+use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
 use crate::scheme::Scheme;
@@ -99,9 +104,12 @@ impl<C, R: Rows> Set<C, R> {
 struct Own<C> {
     home: Home<C>,
     epoch: Epoch,
-    /// Rebuilds, components and whether the target is broken, as they were told of.
-    rebuilds: u64,
-    components: u64,
+    /// Hosts that the set is planned for, unless its plan says.
+    hosts: ExpectedHosts,
+    /// Bytes that it took when last looked at.
+    bytes: u64,
+    /// The rung and whether the target is broken, as they were told of.
+    rung: Option<Rung>,
     is_broken: bool,
 }
 
@@ -123,6 +131,11 @@ pub struct Engine<C, R: Rows = HeapRows> {
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
     counters: Counters,
+    refusals: Refusals,
+    /// Bytes that all replicas are charged.
+    charged: u64,
+    /// Bytes that own sets take.
+    own_bytes: u64,
 }
 
 impl<C: Catalogue> Engine<C> {
@@ -148,6 +161,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             transmits: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::ZERO,
+            refusals: Refusals::new(),
+            charged: 0,
+            own_bytes: 0,
         }
     }
 
@@ -165,11 +181,31 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         plan: SetPlan,
         catalogue: C,
     ) -> Result<(), ParamError> {
-        let home = Home::new(self.config.hasher, plan, self.config.intervals, catalogue)?;
+        self.restore(now, set, plan, catalogue, None)
+    }
+
+    /// As [`Self::create`], for a set that stood on a rung before: if its keys still fit, it
+    /// has the same bits as then, and hosts that have them need nothing.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
+    /// then.
+    pub fn restore(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        plan: SetPlan,
+        catalogue: C,
+        before: Option<Standing>,
+    ) -> Result<(), ParamError> {
+        let (hasher, intervals) = (self.config.hasher, self.config.intervals);
+        let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
         let here = self.set_mut(set);
         let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
-        let components = home.filter().components().len() as u64;
-        here.own = Some(Own { home, epoch, rebuilds: 0, components, is_broken: false });
+        let rung = home.rung().map(RungChoice::rung);
+        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
+        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
+        here.own = Some(Own { home, epoch, hosts, bytes: 0, rung, is_broken: false });
         self.publish_if_due(now, set);
         Ok(())
     }
@@ -181,6 +217,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
     /// then.
     pub fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
+        self.limit_own(set);
         let Some(own) = self.own_mut(set) else { return Ok(false) };
         own.home.replan(now, plan)?;
         self.publish_if_due(now, set);
@@ -193,6 +230,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let own = here.own.take()?;
         let scheme = *own.home.kept().scheme();
         here.deleted = Some((own.epoch, scheme));
+        self.release_own(&own);
         if own.epoch > Epoch(0) {
             self.send_withdrawal(set);
         }
@@ -202,6 +240,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// Adds a key to an own set; `None` if this host owns no such set, else whether it is
     /// new.
     pub fn add(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<bool> {
+        self.limit_own(set);
         let new = self.own_mut(set)?.home.add(now, key);
         self.publish_if_due(now, set);
         Some(new)
@@ -216,6 +255,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         keys: &[K],
         told: impl FnMut(bool),
     ) -> bool {
+        self.limit_own(set);
         let Some(own) = self.own_mut(set) else { return false };
         own.home.add_many(now, keys, told);
         self.publish_if_due(now, set);
@@ -348,8 +388,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if from == &self.config.name {
             return self.event(Event::NameTaken);
         }
-        if self.has_left(from, life) {
-            // Said before it left, and overtaken.
+        if self.has_left(from, life) || !self.admits_peer(from) {
+            // Said before it left, and overtaken; or one host too many.
             return;
         }
         self.heard(now, from);
@@ -371,7 +411,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             }
             return;
         }
-        if self.has_left(host, Some(incarnation)) {
+        if self.has_left(host, Some(incarnation)) || !self.admits_peer(host) {
             return;
         }
         self.heard(now, host);
@@ -392,6 +432,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// Time has passed.
     pub fn handle_timeout(&mut self, now: Duration) {
         self.expire(now);
+        self.count_homes(now);
         let sets: Vec<Name> = self.sets.keys().cloned().collect();
         sets.iter().for_each(|set| self.publish_if_due(now, set));
         if now >= self.next_announce {

@@ -1,8 +1,10 @@
 //! The protocol against its promises, in small worlds without faults or with chosen ones.
 //! Random faults are the lab's.
 
+mod budgets;
 mod homes;
 mod hosts;
+mod rungs;
 mod updates;
 
 use std::time::Duration;
@@ -27,9 +29,8 @@ const AT_ONCE: Intervals =
 fn plan(policy: &str, capacity: u64) -> SetPlan {
     SetPlan {
         false_positive: 0.02,
-        expected_hosts: 1,
-        capacity,
-        max_components: 4,
+        expected_hosts: Some(1),
+        capacity: Some(capacity),
         policy: policy.parse().unwrap(),
         by_digests: true,
     }

@@ -31,6 +31,15 @@ pub enum Move {
     Descend(Rung),
 }
 
+/// What a set that restarts remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The rung that it stood on.
+    pub rung: Rung,
+    /// The hosts that it was planned for.
+    pub hosts: u32,
+}
+
 /// Where one set stands on its ladder, and where it should go.
 #[derive(Debug, Clone)]
 pub struct RungChoice {
@@ -81,6 +90,12 @@ impl RungChoice {
     #[must_use]
     pub const fn ladder(&self) -> &Ladder {
         &self.ladder
+    }
+
+    /// What to remember for a restart.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        Standing { rung: self.rung, hosts: self.hosts }
     }
 
     /// Where the set stands.

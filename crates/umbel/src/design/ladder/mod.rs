@@ -17,12 +17,14 @@
 //! [`BitVector::folded`]: crate::bits::BitVector::folded
 
 mod choice;
+mod hosts;
 
-pub use choice::{Move, RungChoice};
+pub use choice::{Move, RungChoice, Standing};
+pub use hosts::ExpectedHosts;
 
 use std::fmt;
 
-use crate::design::average;
+use super::average;
 use crate::model::standard::false_positive;
 use crate::params::{DigestBits, Hashes, ParamError, Rate, Shape};
 
@@ -92,7 +94,7 @@ impl fmt::Display for Rung {
 ///
 /// ```
 /// use umbel::Rate;
-/// use umbel::ladder::{Ladder, Rung};
+/// use umbel::design::ladder::{Ladder, Rung};
 ///
 /// let ladder = Ladder::new(Rate::new(0.01)?);
 /// let rung = Rung::new(20).unwrap();
@@ -157,14 +159,18 @@ impl Ladder {
     }
 
     /// The most keys that keep the promised rate on a rung with `hosts` hosts: by formula with
-    /// equal digests, `p(n)^k + n/2^b`, and on average over sets of keys.
+    /// equal digests, `p(n)^k + n/2^b`, and on average over sets of keys. Digests of 64 bits are
+    /// taken for different: no filter, however long, tells equal ones apart.
     #[must_use]
     pub fn capacity(&self, rung: Rung, hosts: u32) -> u64 {
         let Ok(rate) = self.replica_rate(hosts) else { return 0 };
         let shape = self.shape(rung);
-        let digests = f64::from(shape.digest_bits().get()).exp2();
+        let equal = match shape.digest_bits().get() {
+            64 => 0.0,
+            bits => f64::from(bits).exp2().recip(),
+        };
         let keeps = |keys: u64| {
-            false_positive(shape, keys) + keys as f64 / digests <= rate.get()
+            false_positive(shape, keys) + keys as f64 * equal <= rate.get()
                 && average::keeps(shape, keys, rate)
         };
         // Binary search: a closed form would need its rounding corrected.
