@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 fn host(name: &str) -> Engine<MemoryCatalogue> {
@@ -22,7 +24,7 @@ fuzz_target!(|data: &[u8]| {
     let (mut a, mut b) = (host("home"), host("host"));
     let plan = SetPlan { capacity: Some(16), ..SetPlan::default() };
     a.create(Duration::ZERO, &set, plan, MemoryCatalogue::new()).unwrap();
-    a.add_many(Duration::ZERO, &set, &["one", "two", "three"], |_| ());
+    a.add_many(Duration::ZERO, &set, &[b"one", b"two", b"three"], &mut |_| ());
     a.publish(Duration::ZERO, &set);
     while let Some(transmit) = a.poll_transmit() {
         b.handle_message(Duration::ZERO, &home, &transmit.bytes);

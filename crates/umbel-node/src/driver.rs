@@ -6,17 +6,15 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use umbel::replica::{self, Destination, Name, Transmit};
-use umbel::route;
+use umbel::protocol::{Destination, Event, Transmit};
+use umbel::replica::Name;
 
 use crate::hello::Hello;
 use crate::host::{Happened, Host, Inner, State};
 use crate::network::{Happening, Reply};
-use crate::protocol::{Event, Outgoing};
 use crate::question::Question;
 
 /// Happenings that are dealt with before anything is sent.
@@ -41,7 +39,7 @@ impl Driver {
 
     /// Runs until the host stops.
     pub(crate) fn run(mut self, happenings: &Receiver<Happening>) {
-        while !self.inner.stopping.load(Ordering::Acquire) {
+        while !self.inner.lifecycle.is_stopping() {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
             match happenings.recv_timeout(wait) {
                 Ok(first) => {
@@ -58,10 +56,10 @@ impl Driver {
     /// When there is something to do although nothing happens. Whoever changes the state in
     /// a way that cannot wait so long wakes us.
     fn sleep_until(&self) -> Duration {
-        let mut state = self.inner.state.lock();
-        self.inner.woken.store(false, Ordering::Release);
-        let expiry = self.inner.expire(&mut state).unwrap_or(Duration::MAX);
-        let until = state.engine.poll_timeout().min(self.next_greeting).min(expiry);
+        let mut state = self.inner.sets.lock();
+        self.inner.cluster.clear_wake();
+        let expiry = self.inner.sets.expire(&mut state).unwrap_or(Duration::MAX);
+        let until = state.protocol.poll_timeout().min(self.next_greeting).min(expiry);
         state.sleeping_until = until;
         until
     }
@@ -70,7 +68,7 @@ impl Driver {
         let now = self.inner.now();
         match happening {
             Happening::Said { from, bytes } => {
-                self.inner.state.lock().engine.handle_message(now, &from, &bytes);
+                self.inner.sets.lock().protocol.handle_message(now, &from, &bytes);
             }
             Happening::Asked { from, bytes, reply } => self.answer(&from, &bytes, reply),
             Happening::Greeted { bytes } => self.greeted(&bytes),
@@ -78,15 +76,15 @@ impl Driver {
                 // Of one's own name: the token of a life that ended a moment ago, or another
                 // host; its greeting tells which.
                 if host != self.inner.settings.name {
-                    self.inner.state.lock().engine.handle_alive(now, &host, incarnation);
+                    self.inner.sets.lock().protocol.handle_alive(now, &host, incarnation);
                     self.next_greeting = now;
                 }
             }
             Happening::Gone { host, incarnation } => {
-                self.inner.state.lock().engine.handle_gone(now, &host, incarnation);
+                self.inner.sets.lock().protocol.handle_gone(now, &host, incarnation);
             }
             Happening::Excluded { host } => {
-                self.inner.state.lock().engine.handle_excluded(now, &host);
+                self.inner.sets.lock().protocol.handle_excluded(now, &host);
             }
             Happening::Woken => {}
         }
@@ -95,13 +93,15 @@ impl Driver {
     fn answer(&self, from: &Name, bytes: &[u8], reply: Reply) {
         match Question::decode(bytes) {
             Some(Question::Protocol(bytes)) => {
-                let mut state = self.inner.state.lock();
+                let mut state = self.inner.sets.lock();
                 // Pages: neighbours of an overlay ask for none.
-                let Some(engine) = state.engine.mesh_mut() else { return };
-                engine.handle_message(self.inner.now(), from, bytes);
+                if state.protocol.overlay().is_some() {
+                    return;
+                }
+                state.protocol.handle_message(self.inner.now(), from, bytes);
                 let mut reply = Some(reply);
                 let transmits: Vec<Transmit> =
-                    std::iter::from_fn(|| engine.poll_transmit()).collect();
+                    std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
                 drop(state);
                 for Transmit { to, bytes } in transmits {
                     match to {
@@ -114,18 +114,18 @@ impl Driver {
                     }
                 }
             }
-            Some(Question::Holds { set, keys }) if self.inner.asks_its_cache(set) => {
+            Some(Question::Holds { set, keys }) if self.inner.sets.asks_its_cache(set) => {
                 let host = Host { inner: Arc::clone(&self.inner) };
                 let set = set.to_owned();
                 let keys: Vec<Vec<u8>> = keys.into_iter().map(<[u8]>::to_vec).collect();
-                self.inner.runtime.spawn(async move {
+                self.inner.lifecycle.runtime.spawn(async move {
                     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
                     reply.send(host.holds(&set, &keys).await);
                 });
             }
-            Some(Question::Holds { set, keys }) => reply.send(self.inner.holds(set, &keys)),
+            Some(Question::Holds { set, keys }) => reply.send(self.inner.sets.holds(set, &keys)),
             Some(Question::Life { of }) => {
-                let life = self.inner.state.lock().engine.life_of(self.inner.now(), &of);
+                let life = self.inner.sets.lock().protocol.incarnation_of(&of);
                 reply.send(life.map_or(0, |life| life.0).to_le_bytes().to_vec());
             }
             None => tracing::debug!(%from, "a question that is not to be understood"),
@@ -136,30 +136,27 @@ impl Driver {
         let Some(hello) = Hello::decode(bytes) else {
             return self.complain("a host in reach says something that is no greeting".into());
         };
-        let mut state = self.inner.state.lock();
-        if hello == state.hello {
+        let own = self.inner.cluster.greetings().own.clone();
+        if hello == own {
             return;
         }
-        if hello.name == state.hello.name && hello.cluster == state.hello.cluster {
-            drop(state);
+        if hello.name == own.name && hello.cluster == own.cluster {
             return self.name_taken();
         }
-        let difference = state.hello.differs_from(&hello);
+        let difference = own.differs_from(&hello);
         let Some(name) = Name::new(&hello.name) else { return };
-        if let Some(overlay) = state.engine.overlay_mut()
-            && hello.cluster == self.inner.settings.cluster.as_str()
-        {
-            overlay.handle_greeting(self.inner.now(), &name, difference.is_none());
+        if hello.cluster == self.inner.settings.cluster.as_str() {
+            let mut state = self.inner.sets.lock();
+            state.protocol.handle_greeting(self.inner.now(), &name, difference.is_none());
         }
         if let Some(difference) = difference {
-            drop(state);
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
-        state.hellos.insert(name, hello);
+        self.inner.cluster.greetings().others.insert(name, hello);
     }
 
     fn name_taken(&mut self) {
-        self.inner.name_taken.fetch_add(1, Ordering::Relaxed);
+        self.inner.cluster.count_name_taken();
         let name = &self.inner.settings.name;
         self.complain(format!(
             "another host is called '{name}' too: give one of them another name"
@@ -170,44 +167,37 @@ impl Driver {
     fn tick(&mut self) {
         let now = self.inner.now();
         let (transmits, events) = {
-            let mut state = self.inner.state.lock();
-            if now >= state.engine.poll_timeout() {
-                state.engine.handle_timeout(now);
+            let mut state = self.inner.sets.lock();
+            if now >= state.protocol.poll_timeout() {
+                state.protocol.handle_timeout(now);
             }
-            let transmits: Vec<Outgoing> =
-                std::iter::from_fn(|| state.engine.poll_transmit()).collect();
-            let events: Vec<Event> = std::iter::from_fn(|| state.engine.poll_event()).collect();
-            let changed = match state.engine.overlay_mut() {
-                Some(overlay) => overlay.take_changed(),
-                None => events.iter().any(changes_the_directory),
-            };
-            if changed {
-                self.inner.refresh_directory(&state);
+            let transmits: Vec<Transmit> =
+                std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
+            let events = state.take_events();
+            if events.iter().any(Event::changes_sets) {
+                self.inner.sets.refresh_directory(&state);
             }
             self.look_whether_ready(&state, now);
             (transmits, events)
         };
-        for outgoing in transmits {
-            match outgoing {
-                Outgoing::Mesh(Transmit { to, bytes }) => self.transmit(to, bytes),
-                Outgoing::Overlay(sent) => self.inner.network.tell(&sent.to, sent.bytes),
-            }
-        }
+        transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
         events.into_iter().for_each(|event| self.tell(event));
         if now >= self.next_greeting {
             self.next_greeting = now + GREET_EVERY;
-            let hello = self.inner.state.lock().hello.encode();
-            self.inner.network.greet(hello);
+            let hello = self.inner.cluster.greetings().own.encode();
+            self.inner.cluster.network.greet(hello);
         }
     }
 
     fn transmit(&self, to: Destination, bytes: Vec<u8>) {
         match to {
-            Destination::All => self.inner.network.say(bytes),
+            Destination::All => self.inner.cluster.network.say(bytes),
+            Destination::Neighbour(host) => self.inner.cluster.network.tell(&host, bytes),
             Destination::Host(host) => {
-                let (network, inbox) = (Arc::clone(&self.inner.network), self.inner.inbox.clone());
+                let (network, inbox) =
+                    (Arc::clone(&self.inner.cluster.network), self.inner.cluster.inbox.clone());
                 let question = Question::Protocol(&bytes).encode();
-                self.inner.runtime.spawn(async move {
+                self.inner.lifecycle.runtime.spawn(async move {
                     if let Some(bytes) = network.ask(&host, question, ANSWER).await {
                         inbox.put(Happening::Said { from: host, bytes });
                     }
@@ -219,64 +209,50 @@ impl Driver {
     }
 
     fn look_whether_ready(&self, state: &State, now: Duration) {
-        let ready = &self.inner.ready;
-        let (known, expected) = state.known_hosts(now);
-        self.inner.hosts_known.store(known, Ordering::Relaxed);
-        self.inner.hosts_expected.store(expected, Ordering::Relaxed);
-        if ready.load(Ordering::Acquire) {
+        let (known, expected) = state.known_hosts();
+        self.inner.cluster.set_known_hosts(known, expected);
+        if self.inner.lifecycle.is_ready() {
             return;
         }
         let settings = &self.inner.settings;
         // Links that are configured take a moment; then somebody should be there.
-        let complete = known == expected && (expected > 1 || self.inner.alone);
+        let complete = known == expected && (expected > 1 || self.inner.cluster.alone);
         if complete || now >= settings.timing.ready {
             if !complete {
                 tracing::warn!(known, expected, "ready without the replicas of all hosts");
             }
-            ready.store(true, Ordering::Release);
+            self.inner.lifecycle.set_ready();
         }
     }
 
     fn tell(&mut self, event: Event) {
-        let event = match event {
-            Event::Mesh(event) => event,
-            Event::Overlay(set, event) => return self.tell_of_overlay(&set, event),
-        };
         if let Some(happened) = happened(&event) {
             // Nobody need listen.
-            let _ = self.inner.happened.send(happened);
+            let _ = self.inner.events.send(happened);
         }
         match event {
-            replica::Event::Up(host) => tracing::info!(%host, "host is up"),
-            replica::Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
-            replica::Event::Down(host) => {
+            Event::Up(host) => tracing::info!(%host, "host is up"),
+            Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
+            Event::Down(host) => {
                 tracing::info!(%host, "host is gone: its replicas answer no more");
-                self.inner.state.lock().hellos.remove(&host);
+                self.inner.cluster.greetings().others.remove(&host);
             }
-            replica::Event::Updated { set, home, epoch } => {
+            Event::Updated { set, home, epoch } => {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
-            replica::Event::Reshaped(set) => {
+            Event::Reshaped(set) => {
                 tracing::info!(%set, "filter built again in another shape");
             }
-            replica::Event::Refused { from, reason } => {
+            Event::Refused { from, reason } => {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));
             }
-            replica::Event::NameTaken => self.name_taken(),
-            event => tracing::debug!(?event),
-        }
-    }
-
-    fn tell_of_overlay(&mut self, set: &Name, event: route::Event) {
-        match event {
-            route::Event::Refused { from, reason } => {
-                self.complain(format!("a message of host '{from}' is refused: {reason}"));
-            }
-            route::Event::NameTaken => self.name_taken(),
-            route::Event::Replanned { items, filters } => {
+            Event::NameTaken => self.name_taken(),
+            Event::LinkUp(host) => tracing::info!(%host, "link is up"),
+            Event::LinkDown(host) => tracing::info!(%host, "link is down"),
+            Event::Replanned { set, items, filters } => {
                 tracing::info!(%set, items, filters, "the overlay agreed on another plan");
             }
-            event => tracing::debug!(%set, ?event),
+            event => tracing::debug!(?event),
         }
     }
 
@@ -291,15 +267,8 @@ impl Driver {
     }
 }
 
-/// Whether a set may have come or gone, or somebody's replica of one.
-const fn changes_the_directory(event: &Event) -> bool {
-    use replica::Event as Of;
-    !matches!(event, Event::Mesh(Of::Published { .. } | Of::Broken(_) | Of::Grown { .. }))
-}
-
 /// An event of the protocol, for whoever listens; refusals are for the log.
-fn happened(event: &replica::Event) -> Option<Happened> {
-    use replica::Event;
+fn happened(event: &Event) -> Option<Happened> {
     let text = |name: &Name| name.as_str().to_owned();
     Some(match event {
         Event::Up(host) => Happened::HostUp { host: text(host) },

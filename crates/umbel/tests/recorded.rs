@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 /// One message: when, by whom, and what.

@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{
-    Config, Destination, Engine, Epoch, Incarnation, Intervals, Name, SetPlan, Transmit,
-};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::{Destination, Protocol as _, Transmit};
+use umbel::replica::{Epoch, Incarnation, Intervals, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 use super::network::{Network, Weather};
@@ -160,7 +160,8 @@ impl World {
     fn load(&mut self, number: usize, keys: u64) {
         let keys: Vec<_> = (1000..1000 + keys).map(u64::to_be_bytes).collect();
         if let Some(engine) = &mut self.hosts[number].engine {
-            engine.add_many(self.now, &self.set, &keys, |_| ());
+            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+            engine.add_many(self.now, &self.set, &keys, &mut |_| ());
         }
     }
 
@@ -186,9 +187,10 @@ impl World {
     }
 
     fn tell_gone(&mut self, number: usize) {
-        let (now, name) = (self.now, self.hosts[number].name.clone());
+        let Host { name, incarnation, .. } = &self.hosts[number];
+        let (now, name, incarnation) = (self.now, name.clone(), *incarnation);
         let others = self.hosts.iter_mut().filter_map(|host| host.engine.as_mut());
-        others.for_each(|engine| engine.handle_gone(now, &name));
+        others.for_each(|engine| engine.handle_gone(now, &name, incarnation));
     }
 
     /// A crashed host comes back: with its disk, with an old backup of it, or with nothing.
@@ -268,7 +270,9 @@ impl World {
         while let Some(Transmit { to, bytes }) = engine.poll_transmit() {
             let receivers: Vec<usize> = match to {
                 Destination::All => (0..self.numbers.len()).filter(|to| *to != number).collect(),
-                Destination::Host(name) | Destination::Reply(name) => {
+                Destination::Host(name)
+                | Destination::Reply(name)
+                | Destination::Neighbour(name) => {
                     self.numbers.get(&name).copied().into_iter().collect()
                 }
             };

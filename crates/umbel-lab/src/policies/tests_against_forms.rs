@@ -4,7 +4,9 @@
 use umbel::catalogue::MemoryCatalogue;
 use umbel::design::dynamic_component;
 use umbel::design::replica::{UPDATE_HEADER_BYTES, Workload, plan};
-use umbel::replica::{Config, Engine, Home, Incarnation, Name};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Home, Incarnation, Name};
 use umbel::{HashId, KeyHasher, Rate, Seed};
 
 use super::*;

@@ -47,7 +47,7 @@ fn server(context: &Context<'_>, text: &mut String) {
     let uptime = context.clients.since.elapsed().as_secs();
     line(text, "server_name", "umbel");
     line(text, "umbel_version", env!("CARGO_PKG_VERSION"));
-    line(text, "umbel_build", crate::build());
+    line(text, "umbel_build", crate::build_info::text());
     line(text, "redis_version", REDIS_VERSION);
     line(text, "redis_mode", "standalone");
     line(text, "process_id", std::process::id());

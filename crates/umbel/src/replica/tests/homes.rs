@@ -9,7 +9,7 @@ fn home(policy: &str, capacity: u64) -> Home<MemoryCatalogue> {
 }
 
 /// Members that the published copy denies, counted one by one.
-pub(super) fn denied(home: &Home<MemoryCatalogue>) -> u64 {
+pub(crate) fn denied(home: &Home<MemoryCatalogue>) -> u64 {
     let mut denied = 0;
     home.catalogue().for_each(&mut |key, _| {
         denied += u64::from(!home.published_claims(hasher().hash(key)));

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use umbel::replica::{Name, Replicas};
 
-use super::{Host, Inner, State};
+use super::{Sets, State};
 use crate::catalogue::HostCatalogue;
 use crate::confirm::Confirm;
 use crate::error::HostError;
@@ -14,20 +14,20 @@ use crate::huge_rows::HugeRows;
 
 /// A set that somebody has.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) name: Name,
+pub(in crate::host) struct Known {
+    pub(in crate::host) name: Name,
     /// What other hosts published; none in an overlay, where routers know.
-    pub(super) replicas: Option<Arc<Replicas<HugeRows>>>,
+    pub(in crate::host) replicas: Option<Arc<Replicas<HugeRows>>>,
     /// The own keys, if this host has the set too.
-    pub(super) own: Option<HostCatalogue>,
-    pub(super) confirmed: Arc<Confirmed>,
+    pub(in crate::host) own: Option<HostCatalogue>,
+    pub(in crate::host) confirmed: Arc<Confirmed>,
     /// Whose word counts when this host confirms one of its own keys.
-    pub(super) confirm: Confirm,
+    pub(in crate::host) confirm: Confirm,
 }
 
 /// Lookups whose candidates were asked.
 #[derive(Debug, Default)]
-pub(super) struct Confirmed {
+pub(in crate::host) struct Confirmed {
     lookups: AtomicU64,
     wrong: AtomicU64,
     /// What the cache was asked for, did not hold, and did not answer.
@@ -38,46 +38,46 @@ pub(super) struct Confirmed {
 
 impl Confirmed {
     /// One lookup more, and whether any of its candidates did not hold the key.
-    pub(super) fn count(&self, named_wrong_host: bool) {
+    pub(in crate::host) fn count(&self, named_wrong_host: bool) {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         self.wrong.fetch_add(named_wrong_host.into(), Ordering::Relaxed);
     }
 
     /// One own claim more that the cache was asked about.
     #[cfg(feature = "http")]
-    pub(super) fn count_cache(&self, answer: u8) {
+    pub(in crate::host) fn count_cache(&self, answer: u8) {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        self.disagreed.fetch_add((answer == super::ABSENT).into(), Ordering::Relaxed);
-        self.silent.fetch_add((answer == super::UNKNOWN).into(), Ordering::Relaxed);
+        self.disagreed.fetch_add((answer == crate::host::ABSENT).into(), Ordering::Relaxed);
+        self.silent.fetch_add((answer == crate::host::UNKNOWN).into(), Ordering::Relaxed);
     }
 
     /// Own claims that the cache was asked about; denied; did not answer.
-    pub(super) fn cache(&self) -> [u64; 3] {
+    pub(in crate::host) fn cache(&self) -> [u64; 3] {
         [&self.asked, &self.disagreed, &self.silent].map(|count| count.load(Ordering::Relaxed))
     }
 
     /// Lookups, and the share of them that named a wrong host.
-    pub(super) fn rate(&self) -> (u64, Option<f64>) {
+    pub(in crate::host) fn rate(&self) -> (u64, Option<f64>) {
         let lookups = self.lookups.load(Ordering::Relaxed);
         let wrong = self.wrong.load(Ordering::Relaxed);
         (lookups, (lookups > 0).then(|| wrong as f64 / lookups as f64))
     }
 }
 
-impl Inner {
+impl Sets {
     /// Brings the directory up to date with the engine.
     pub(crate) fn refresh_directory(&self, state: &State) {
         let old = self.directory.read();
         let mut new = HashMap::new();
-        for name in state.engine.sets() {
-            let replicas = state.engine.mesh().and_then(|engine| engine.shared_replicas(name));
-            let own = state.engine.home(name).map(|home| home.catalogue().clone());
+        for name in state.protocol.sets() {
+            let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
+            let own = state.protocol.home(name).map(|home| home.catalogue().clone());
             let before = old.get(name.as_str());
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
             let (name, replicas) = (name.clone(), replicas.cloned());
             let own_set = state.own.get(&name);
-            let confirm =
-                own_set.map_or_else(|| self.live().set.confirm.clone(), |own| own.confirm.clone());
+            let confirm = own_set
+                .map_or_else(|| self.live.current().set.confirm.clone(), |own| own.confirm.clone());
             let known = Known { name, replicas, own, confirmed, confirm };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }
@@ -85,8 +85,25 @@ impl Inner {
         *self.directory.write() = new;
     }
 
-    pub(super) fn known(&self, set: &str) -> Option<Arc<Known>> {
+    /// A set that somebody is known to have. Waits for no change of any set.
+    pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
         self.directory.read().get(set).cloned()
+    }
+
+    /// As [`Self::known`].
+    ///
+    /// # Errors
+    /// If nobody has it.
+    pub(in crate::host) fn find(&self, set: &str) -> Result<Arc<Known>, HostError> {
+        self.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
+    }
+
+    /// The names of the sets that somebody is known to have, in order.
+    pub(in crate::host) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.directory.read().keys().map(ToString::to_string).collect();
+        names.sort_unstable();
+        names
     }
 
     /// Whether the cache is asked before a key of this set is confirmed.
@@ -101,12 +118,5 @@ impl Inner {
         let known = self.known(set);
         let own = known.as_ref().and_then(|known| known.own.as_ref());
         keys.iter().map(|key| own.is_some_and(|own| own.contains(key)).into()).collect()
-    }
-}
-
-impl Host {
-    /// A set that somebody is known to have.
-    pub(super) fn find(&self, set: &str) -> Result<Arc<Known>, HostError> {
-        self.inner.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
     }
 }

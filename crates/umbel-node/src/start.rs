@@ -1,26 +1,30 @@
-//! How a host comes to life.
+//! How a host is started: settings are read, the catalogue opened, the network joined, the parts
+//! put together, the driver and the ports started.
+//!
+//! It knows the host, its driver and its ports; none of them knows it.
 
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
-use umbel::replica::{Config, Engine, Incarnation, Intervals};
+use umbel::replica::Incarnation;
 use umbel_store::{Options, Store};
 
-use super::reload::Seen;
-use super::{Addresses, Happened, Host, Inner, State, wall_clock_ms};
 use crate::access::Access;
 use crate::catalogue::{Journal, OwnCatalogue};
 use crate::driver::Driver;
 use crate::error::StartError;
 use crate::hello::Hello;
+#[cfg(feature = "http")]
+use crate::host::Cache;
+use crate::host::reload::Seen;
+use crate::host::{
+    Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, wall_clock_ms,
+};
 use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
-use crate::overlay::Overlay;
-use crate::protocol::Protocol;
+use crate::protocol::HostProtocol;
 use crate::question::Question;
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
 
@@ -58,6 +62,13 @@ pub struct Builder {
     foreign: Vec<(String, Foreign)>,
 }
 
+impl Host {
+    /// A host to be started; see [`Builder`].
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+}
+
 /// A catalogue that cannot be shown.
 struct Foreign(OwnCatalogue);
 
@@ -68,7 +79,7 @@ impl std::fmt::Debug for Foreign {
 }
 
 impl Builder {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let layer = Ok(Layer::flags());
         Self { layer, settings: None, ports: false, local: None, foreign: Vec::new() }
     }
@@ -169,7 +180,7 @@ impl Builder {
         if self.ports {
             host.open_ports()?;
         }
-        host.inner.runtime.spawn(host.clone().keep_looking());
+        host.inner.lifecycle.runtime.spawn(host.clone().keep_looking());
         Ok(host)
     }
 }
@@ -204,7 +215,7 @@ type Certificates = std::convert::Infallible;
 fn read_certificates(settings: &Settings) -> Result<Option<Certificates>, StartError> {
     #[cfg(feature = "zenoh")]
     if let Some(files) = &settings.peer_tls {
-        super::reload::check_peer_tls(settings, files).map_err(StartError::Tls)?;
+        crate::host::reload::check_peer_tls(settings, files).map_err(StartError::Tls)?;
     }
     let read = settings.tls.as_ref().map(crate::tls::Certificates::read).transpose();
     read.map_err(|error| StartError::Tls(error.to_string()))
@@ -307,9 +318,10 @@ async fn join_as(
         use crate::network::{ZenohNetwork, peers::Peers};
         let peers = Peers::gather(settings, &Peers::default()).await;
         let peers = peers.map_err(StartError::Network)?;
-        let network = ZenohNetwork::join(&super::reload::endpoints(settings, &peers), me, inbox)
-            .await
-            .map_err(|error| StartError::Network(error.to_string()))?;
+        let network =
+            ZenohNetwork::join(&crate::host::reload::endpoints(settings, &peers), me, inbox)
+                .await
+                .map_err(|error| StartError::Network(error.to_string()))?;
         let (listen, network) = (network.local_addr(), Arc::new(network));
         let links = Some((Arc::clone(&network), peers));
         Ok(Joined { network, incarnation, listen, links })
@@ -320,22 +332,6 @@ async fn join_as(
         let network: Arc<dyn Network> = Arc::new(LocalNetwork::new().join(me, inbox.clone()));
         Ok(Joined::fixed(network, incarnation))
     }
-}
-
-/// What the host's sets are kept and told by.
-fn protocol(settings: &Settings, incarnation: Incarnation) -> Protocol {
-    if let Some(place) = &settings.overlay {
-        return Protocol::Overlay(Box::new(Overlay::new(settings, place, incarnation)));
-    }
-    let mut config = Config::new(settings.name.clone(), incarnation, settings.hasher());
-    config.intervals = Intervals::default();
-    config.announce_every = settings.timing.announce;
-    config.grace = settings.timing.grace;
-    config.silence = settings.timing.silence;
-    config.max_bits = settings.limits.filter_bits;
-    config.bank_bytes = settings.limits.bank_bytes;
-    config.seed = incarnation.0;
-    Protocol::Mesh(Box::new(Engine::with_rows(config)))
 }
 
 fn assemble(
@@ -351,65 +347,43 @@ fn assemble(
     let mut hello = Hello::new(&settings.name, &settings.cluster, incarnation, &hasher);
     hello.advertise.clone_from(&settings.advertise);
     hello.overlay = settings.overlay.as_ref().map(ToString::to_string);
-    let state = State {
-        engine: protocol(&settings, incarnation),
-        own: std::collections::BTreeMap::new(),
-        next_number: 1,
-        hellos: std::collections::HashMap::new(),
-        hello,
-        sleeping_until: Duration::ZERO,
-    };
-    let (journal, threads) = match journal {
-        Some((journal, thread)) => (Some(journal), vec![thread]),
-        None => (None, Vec::new()),
-    };
-    #[cfg(feature = "http")]
-    let cache = super::cache::Cache::new(settings.limits.confirms, settings.timing.confirm);
-    let addresses = Addresses { listen: joined.listen, ..Addresses::default() };
+    let (clock, lifecycle) = (Clock::start(), Lifecycle::new(runtime));
+    let journal = journal.map(|(journal, thread)| {
+        lifecycle.add_thread(thread);
+        journal
+    });
+    let live = Arc::new(LiveSettings::new(settings.clone()));
+    let protocol = HostProtocol::new(&settings, incarnation);
+    let sets = Sets::new(protocol, Arc::clone(&live), clock, incarnation.0, journal);
+    let mut cluster = Cluster::new(joined.network, incarnation, inbox, hello);
+    cluster.alone = settings.peers.is_empty();
     let Guards { access, certificates, seen } = guards;
-    let alone = settings.peers.is_empty();
     #[cfg(feature = "zenoh")]
-    let (links, seen, alone) = match joined.links {
+    let seen = match joined.links {
         Some((links, peers)) => {
-            let alone = peers.connect.is_empty();
-            (Some(links), seen.with_links(peers), alone)
+            cluster.alone = peers.connect.is_empty();
+            cluster.links = Some(links);
+            seen.with_links(peers)
         }
-        None => (None, seen, alone),
+        None => seen,
     };
+    #[cfg(feature = "tls")]
+    let ports = Ports::new(access, certificates, joined.listen);
     #[cfg(not(feature = "tls"))]
-    let _ = certificates;
+    let (_, ports) = (certificates, Ports::new(access, joined.listen));
     Host {
         inner: Arc::new(Inner {
-            live: RwLock::new(Arc::new(settings.clone())),
-            settings,
-            seen: tokio::sync::Mutex::new(seen),
-            incarnation,
-            hasher,
-            started: Instant::now(),
-            state: Mutex::new(state),
-            directory: RwLock::default(),
-            network: joined.network,
-            #[cfg(feature = "zenoh")]
-            links,
-            alone,
-            #[cfg(feature = "tls")]
-            certificates,
-            runtime,
-            inbox,
-            woken: AtomicBool::new(false),
-            journal,
-            stopping: AtomicBool::new(false),
-            ready: AtomicBool::new(false),
-            name_taken: AtomicU64::new(0),
-            hosts_known: AtomicU64::new(1),
-            hosts_expected: AtomicU64::new(1),
-            happened: tokio::sync::broadcast::channel(Happened::KEPT).0,
+            live,
+            watched: tokio::sync::Mutex::new(seen),
+            clock,
+            sets,
+            cluster,
+            ports,
+            lifecycle,
+            events: tokio::sync::broadcast::channel(Happened::KEPT).0,
             #[cfg(feature = "http")]
-            cache,
-            threads: Mutex::new(threads),
-            stopped: tokio::sync::watch::channel(false).0,
-            addresses: Mutex::new(addresses),
-            access: Arc::new(access),
+            cache: Cache::new(settings.limits.confirms, settings.timing.confirm),
+            settings,
         }),
     }
 }
@@ -418,8 +392,9 @@ fn assemble(
 async fn own_sets(host: &Host, foreign: Vec<(String, Foreign)>) -> Result<(), StartError> {
     let owner = host.clone();
     let owned = tokio::task::spawn_blocking(move || {
-        owner.own_stored()?;
-        foreign.into_iter().try_for_each(|(set, Foreign(keys))| owner.own_foreign(&set, keys))
+        let sets = &owner.inner.sets;
+        sets.open_stored()?;
+        foreign.into_iter().try_for_each(|(set, Foreign(keys))| sets.open_external(&set, keys))
     });
     Ok(owned.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
 }
@@ -430,7 +405,7 @@ fn drive(host: &Host, happenings: Receiver<Happening>) -> Result<(), StartError>
     let thread = thread
         .spawn(move || driver.run(&happenings))
         .map_err(|error| StartError::Network(format!("cannot start a thread: {error}")))?;
-    host.inner.threads.lock().push(thread);
+    host.inner.lifecycle.add_thread(thread);
     Ok(())
 }
 
@@ -439,7 +414,7 @@ impl Host {
     /// Opens the ports that the settings name.
     fn open_ports(&self) -> Result<(), StartError> {
         let settings = &self.inner.settings;
-        let mut addresses = *self.inner.addresses.lock();
+        let mut addresses = self.inner.ports.addresses();
         let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         #[cfg(feature = "resp")]
         if let Some(address) = settings.resp {
@@ -457,7 +432,7 @@ impl Host {
                 .map_err(|source| StartError::Listen { address, source })?;
             addresses.resp = Some(server.local_addr());
             let host = self.clone();
-            self.inner.runtime.spawn(server.run(async move { host.stopped().await }));
+            self.inner.lifecycle.runtime.spawn(server.run(async move { host.stopped().await }));
         }
         #[cfg(feature = "http")]
         if let Some(address) = settings.http {
@@ -466,12 +441,12 @@ impl Host {
                 .map_err(|source| StartError::Listen { address, source })?;
             addresses.http = Some(server.local_addr());
             let host = self.clone();
-            self.inner.runtime.spawn(server.run(async move { host.stopped().await }));
+            self.inner.lifecycle.runtime.spawn(server.run(async move { host.stopped().await }));
         }
-        *self.inner.addresses.lock() = addresses;
-        let mut state = self.inner.state.lock();
-        state.hello.resp = addresses.resp.map(|address| address.to_string());
-        state.hello.http = addresses.http.map(|address| address.to_string());
+        self.inner.ports.set_addresses(addresses);
+        let mut greetings = self.inner.cluster.greetings();
+        greetings.own.resp = addresses.resp.map(|address| address.to_string());
+        greetings.own.http = addresses.http.map(|address| address.to_string());
         Ok(())
     }
 }

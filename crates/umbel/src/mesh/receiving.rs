@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
+use super::Engine;
 use super::budget::charge_of;
-use super::{Destination, Engine};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::replica::event::{Counters, Event};
+use crate::protocol::{Destination, Event};
 use crate::replica::image::Image;
 use crate::replica::message::{Announce, Message, Page, Request, Update};
 use crate::replica::paged::{self, ONLY, PAGE_BITS};
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
-use crate::replica::{Epoch, Incarnation, Name};
+use crate::replica::{Counters, Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {

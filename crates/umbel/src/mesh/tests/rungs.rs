@@ -156,7 +156,8 @@ fn growing_sends_little_more_than_three_images() {
         let tick = (per_second / 10).max(1);
         for first in (0..keys).step_by(tick as usize) {
             let batch: Vec<_> = (first..(first + tick).min(keys)).map(key).collect();
-            cluster.engines[0].add_many(cluster.now, &name("set"), &batch, |_| ());
+            let batch: Vec<&[u8]> = batch.iter().map(|key| &key[..]).collect();
+            cluster.engines[0].add_many(cluster.now, &name("set"), &batch, &mut |_| ());
             cluster.now += Duration::from_secs(1) / (per_second / tick) as u32;
             let now = cluster.now;
             cluster.engines.iter_mut().for_each(|engine| engine.handle_timeout(now));

@@ -10,7 +10,7 @@ use super::Engine;
 use super::budget::charge_of;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::replica::event::Event;
+use crate::protocol::{Event, Protocol as _};
 use crate::replica::{Incarnation, Name};
 
 /// Another host.
@@ -67,15 +67,20 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// The other hosts that are heard of.
     pub fn peers(&self, now: Duration) -> impl Iterator<Item = (&Name, PeerInfo)> {
         self.peers.iter().map(move |(name, peer)| {
-            let mut receivers = self.sets.values().filter_map(|set| set.receivers.get(name));
             let info = PeerInfo {
                 incarnation: peer.incarnation,
                 is_suspected: peer.gone_since.is_some(),
                 silence: now.saturating_sub(peer.heard),
-                is_known: peer.has_announced && receivers.all(|r| r.epoch().is_some()),
+                is_known: self.is_known(name, peer),
             };
             (name, info)
         })
+    }
+
+    /// Whether a host has said which sets it has, and every one of them has arrived.
+    pub(super) fn is_known(&self, host: &Name, peer: &Peer) -> bool {
+        let mut receivers = self.sets.values().filter_map(|set| set.receivers.get(host));
+        peer.has_announced && receivers.all(|receiver| receiver.epoch().is_some())
     }
 
     /// When a host counts as gone for good, unless it is heard of.
@@ -96,15 +101,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         });
     }
 
-    /// The driver lets a host in no more: its replicas answer no more from now on. The driver
-    /// sees to it that no message of it comes after this.
-    pub fn handle_excluded(&mut self, now: Duration, host: &Name) {
-        if self.peers.contains_key(host) {
-            self.forget(host.clone());
-            self.expire(now);
-        }
-    }
-
     /// A host says that it leaves: its replicas answer no more from now on.
     pub(super) fn handle_leave(&mut self, now: Duration, host: &Name, life: Incarnation) {
         if self.peers.get(host).is_some_and(|peer| peer.incarnation <= life) {
@@ -119,7 +115,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         left.is_some_and(|(left, _)| life.is_none_or(|life| life <= *left))
     }
 
-    fn forget(&mut self, host: Name) {
+    pub(super) fn forget(&mut self, host: Name) {
         self.peers.remove(&host);
         let mut freed = 0;
         for set in self.sets.values_mut() {

@@ -17,8 +17,8 @@ use std::fmt;
 use super::Engine;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
+use crate::protocol::Event;
 use crate::replica::Name;
-use crate::replica::event::Event;
 use crate::replica::receiver::Receiver;
 
 /// Copy and rows of a replica, in bits for each bit: what a bank takes at most.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use super::{Destination, Engine, Own, QUEUE, SAMPLES, Transmit};
+use super::{Engine, Own, QUEUE, SAMPLES};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::RungChoice;
-use crate::replica::event::Event;
+use crate::protocol::{Destination, Event, Transmit};
 use crate::replica::fetch::PageId;
 use crate::replica::image::Image;
-use crate::replica::message::{Announce, AnnouncedSet, Leave, Message, Request, Update};
+use crate::replica::message::{Announce, AnnouncedSet, Message, Request, Update};
 use crate::replica::paged::encode_changes;
 use crate::replica::publisher::Publication;
 use crate::replica::{Epoch, Incarnation, Name};
@@ -102,14 +102,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
         let bytes = Message::Announce(Announce { home, incarnation, sets }).encode();
         self.transmit(Destination::All, bytes);
-    }
-
-    /// Says to everybody that this host is about to go: they need not wait whether it comes
-    /// back. For a driver that stops; nothing is to be done with the engine after that but to
-    /// send what [`Self::poll_transmit`] gives.
-    pub fn leave(&mut self) {
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        self.transmit(Destination::All, Message::Leave(Leave { home, incarnation }).encode());
     }
 
     /// Asks a host for the pages of its sets that are on their way.

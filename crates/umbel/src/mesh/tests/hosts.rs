@@ -34,7 +34,7 @@ fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
 fn a_host_that_disappears_answers_for_the_grace_time_only() {
     let mut cluster = Cluster::pair();
     let (now, grace) = (cluster.now, cluster.engines[1].config().grace);
-    cluster.engines[1].handle_gone(now, &name("a"));
+    cluster.engines[1].handle_gone(now, &name("a"), Incarnation(1));
     cluster.engines[1].handle_timeout(now + grace / 2);
     assert_eq!(cluster.who(1, 1), ["a"], "suspected, not dead");
     cluster.engines[1].handle_timeout(now + grace);
@@ -101,7 +101,7 @@ fn another_seed_another_name_and_too_large_a_filter_are_refused() {
     assert!(reasons[0].contains("different seeds"), "{reasons:?}");
     assert!(reasons[1].contains("speaks for x"), "{reasons:?}");
     assert_eq!(cluster.engines[1].counters().refused, 3);
-    assert!(cluster.engines[1].sets().next().is_none());
+    assert!(cluster.engines[1].sets().is_empty());
 
     let mut config = Config::new(name("b"), Incarnation(1), hasher());
     config.max_bits = 1000;

@@ -1,34 +1,38 @@
-//! What an overlay tells of itself.
+//! What an overlay reports of itself.
 
 use std::collections::BTreeSet;
 
-use umbel::replica::{Incarnation, Name};
-use umbel::route::Counters;
-
 use super::Overlay;
-use crate::settings::agreement;
+use crate::catalogue::Catalogue;
+use crate::protocol::Protocol as _;
+use crate::replica::{Epoch, Incarnation, Name};
+use crate::route::{Counters, Plan};
 
 /// A host that an overlay knows of.
 #[derive(Debug)]
-pub(crate) struct Seen<'a> {
-    pub(crate) name: &'a Name,
+#[non_exhaustive]
+pub struct KnownHost<'a> {
+    /// Its name.
+    pub name: &'a Name,
     /// `up`, `down` for neighbours; `reached` for others within range.
-    pub(crate) state: &'static str,
-    pub(crate) life: Option<Incarnation>,
+    pub state: &'static str,
+    /// Its latest life, if one is known of.
+    pub incarnation: Option<Incarnation>,
     /// The sets of which it is a home within range, with the last update of each.
-    pub(crate) sets: Vec<(&'a Name, u64)>,
+    pub sets: Vec<(&'a Name, Epoch)>,
 }
 
-impl Overlay {
+impl<C: Catalogue> Overlay<C> {
     /// The neighbours, then the other hosts within range.
-    pub(crate) fn seen(&self) -> Vec<Seen<'_>> {
-        let mut seen: Vec<Seen<'_>> = self
+    #[must_use]
+    pub fn known(&self) -> Vec<KnownHost<'_>> {
+        let mut seen: Vec<KnownHost<'_>> = self
             .links
             .all()
-            .map(|(name, is_up, life)| Seen {
+            .map(|(name, is_up, life)| KnownHost {
                 name,
                 state: if is_up { "up" } else { "down" },
-                life,
+                incarnation: life,
                 sets: Vec::new(),
             })
             .collect();
@@ -36,65 +40,57 @@ impl Overlay {
         let homes: BTreeSet<&Name> = homes.map(|(home, ..)| home).collect();
         let others =
             homes.into_iter().filter(|home| self.links.all().all(|(link, ..)| link != *home));
-        seen.extend(others.map(|name| Seen {
+        seen.extend(others.map(|name| KnownHost {
             name,
             state: "reached",
-            life: self.life_of(name),
+            incarnation: self.incarnation_of(name),
             sets: Vec::new(),
         }));
         for host in &mut seen {
             let versions = self.sets.iter().filter_map(|(set, routed)| {
-                routed.router.version_of(host.name).map(|(_, epoch)| (set, epoch.0))
+                routed.router.version_of(host.name).map(|(_, epoch)| (set, epoch))
             });
             host.sets = versions.collect();
         }
         seen
     }
 
-    /// The latest life of a host that was heard of.
-    pub(crate) fn life_of(&self, host: &Name) -> Option<Incarnation> {
-        let link = self.links.all().find(|(name, ..)| *name == host).and_then(|(.., life)| life);
-        let homes = self.sets.values().filter_map(|routed| routed.router.version_of(host));
-        homes.map(|(life, _)| life).chain(link).max()
-    }
-
-    /// The last update of a set that this host published.
-    pub(crate) fn epoch(&self, set: &Name) -> u64 {
-        self.sets.get(set).map_or(0, |routed| routed.router.epoch().0)
-    }
-
-    /// Links that are up, and links; this host counts as both.
-    pub(crate) fn known_hosts(&self) -> (u64, u64) {
-        (1 + self.links.up().count() as u64, 1 + self.links.all().count() as u64)
-    }
-
     /// The neighbours: all, or those that are there.
-    pub(crate) fn neighbours(&self, only_up: bool) -> Vec<String> {
+    #[must_use]
+    pub fn neighbours(&self, only_up: bool) -> Vec<&Name> {
         let all = self.links.all().filter(|(_, is_up, _)| *is_up || !only_up);
-        all.map(|(name, ..)| name.as_str().to_owned()).collect()
+        all.map(|(name, ..)| name).collect()
     }
 
     /// The homes of a set within range, and what was counted of it.
-    pub(crate) fn routing(&self, set: &Name) -> Option<(Vec<String>, Counters)> {
+    #[must_use]
+    pub fn routing(&self, set: &Name) -> Option<(Vec<&Name>, Counters)> {
         let router = &self.sets.get(set)?.router;
-        let homes = router.homes().map(|(home, ..)| home.as_str().to_owned()).collect();
-        Some((homes, *router.counters()))
+        Some((router.homes().map(|(home, ..)| home).collect(), *router.counters()))
     }
 
     /// What all hosts agree on, for a set or to begin with.
-    pub(crate) fn agreed(&self, set: Option<&Name>) -> String {
+    #[must_use]
+    pub fn agreed_plan(&self, set: Option<&Name>) -> Plan {
         let router = set.and_then(|set| self.sets.get(set)).map(|routed| routed.router.plan());
-        let plan = *router.unwrap_or(&self.template.plan);
-        agreement(&plan, self.template.is_measured)
+        *router.unwrap_or(&self.template.plan)
+    }
+
+    /// Whether the overlay measures what it plans for.
+    #[must_use]
+    pub const fn is_measured(&self) -> bool {
+        self.template.is_measured
     }
 
     /// Keys that the other homes within range say they hold.
-    pub(crate) fn items_in_range(&self, set: &Name) -> u64 {
+    #[must_use]
+    pub fn items_in_range(&self, set: &Name) -> u64 {
         self.sets.get(set).map_or(0, |routed| routed.router.items_in_range())
     }
 
     /// What was counted over all sets, forgotten ones too.
-    pub(crate) fn counters(&self) -> Counters {
+    #[must_use]
+    pub fn route_counters(&self) -> Counters {
         let mut sum = self.past;
         self.sets.values().for_each(|routed| add(&mut sum, routed.router.counters()));
         sum.refused += self.refused;
@@ -102,7 +98,8 @@ impl Overlay {
     }
 
     /// Bytes that a set's routing table takes.
-    pub(crate) fn memory_bytes(&self, set: &Name) -> u64 {
+    #[must_use]
+    pub fn memory_bytes(&self, set: &Name) -> u64 {
         self.sets.get(set).map_or(0, |routed| routed.router.memory_bytes())
     }
 }

@@ -1,6 +1,5 @@
 //! Updates and pages between hosts: delivered, lost, late, damaged.
 
-use super::homes::denied;
 use super::*;
 use crate::codec::seal;
 
@@ -33,8 +32,9 @@ fn a_bulk_load_is_one_update() {
     cluster.create(0, SetPlan { capacity: Some(100_000), ..SetPlan::default() });
     let keys: Vec<_> = (0..1_000_000u64).map(key).collect();
     let mut new = 0;
-    let told = |is_new| new += u64::from(is_new);
-    assert!(cluster.engines[0].add_many(cluster.now, &name("set"), &keys, told));
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+    let mut count = |is_new| new += u64::from(is_new);
+    assert!(cluster.engines[0].add_many(cluster.now, &name("set"), &keys, &mut count));
     assert_eq!(new, 1_000_000);
     cluster.wait(2);
     assert_eq!(cluster.engines[0].counters().updates_sent, 1);
@@ -148,7 +148,8 @@ fn updates_bring_the_pages_of_a_joiner_up_to_date() {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.create(0, plan("miss:0", 400_000));
     let keys: Vec<_> = (0..300_000u64).map(key).collect();
-    cluster.engines[0].add_many(cluster.now, &name("set"), &keys, |_| ());
+    let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+    cluster.engines[0].add_many(cluster.now, &name("set"), &keys, &mut |_| ());
     cluster.deliver(|_, _, _| false);
     let pages =
         paged::pages(cluster.engines[0].home(&name("set")).unwrap().filter().scheme().shape());

@@ -1,9 +1,5 @@
-//! A host's share of the protocol: its own sets, and replicas of everybody else's.
-//!
-//! Call order: any `handle_*` or `add`/`remove`, then `poll_transmit` and `poll_event` until
-//! both return `None`, then sleep until `poll_timeout` or the next happening, and
-//! `handle_timeout`. Calls may be interleaved as they come. `now` is the time since any
-//! fixed moment and never goes back.
+//! A cluster in which every host knows every other: a host's own sets, and replicas of everybody
+//! else's.
 //!
 //! Always true: same inputs, same outputs, bit for bit; a host speaks for itself alone
 //! (messages in another's name are refused and counted); queues are bounded, and what does
@@ -18,6 +14,8 @@ mod peers;
 mod planning;
 mod receiving;
 mod sending;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -29,39 +27,18 @@ pub use config::Config;
 use peers::Peer;
 pub use peers::PeerInfo;
 
-use super::event::{Counters, Event};
-use super::home::{Home, SetPlan};
-use super::message::Message;
-use super::policy::Policy;
-use super::receiver::{Received, Receiver, Sampled};
-use super::replicas::Replicas;
-use super::{Epoch, Incarnation, Name};
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
+use crate::protocol::{Destination, Event, Protocol, Transmit};
+use crate::replica::message::{Leave, Message};
+use crate::replica::receiver::Receiver;
+use crate::replica::{
+    Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
+};
 use crate::scheme::Scheme;
-
-/// A message that is to be sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Transmit {
-    /// To whom.
-    pub to: Destination,
-    /// The message.
-    pub bytes: Vec<u8>,
-}
-
-/// To whom a message goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Destination {
-    /// Every other host.
-    All,
-    /// One host, which is asked for something.
-    Host(Name),
-    /// One host, in answer to what it asked for.
-    Reply(Name),
-}
 
 /// What is known of another host's set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -167,146 +144,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    // ---- own sets
-
-    /// Owns a set from now on, with the keys that its catalogue holds.
-    ///
-    /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
-    /// then.
-    pub fn create(
-        &mut self,
-        now: Duration,
-        set: &Name,
-        plan: SetPlan,
-        catalogue: C,
-    ) -> Result<(), ParamError> {
-        self.restore(now, set, plan, catalogue, None)
-    }
-
-    /// As [`Self::create`], for a set that stood on a rung before: if its keys still fit, it
-    /// has the same bits as then, and hosts that have them need nothing.
-    ///
-    /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
-    /// then.
-    pub fn restore(
-        &mut self,
-        now: Duration,
-        set: &Name,
-        plan: SetPlan,
-        catalogue: C,
-        before: Option<Standing>,
-    ) -> Result<(), ParamError> {
-        let (hasher, intervals) = (self.config.hasher, self.config.intervals);
-        let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
-        let here = self.set_mut(set);
-        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
-        let rung = home.rung().map(RungChoice::rung);
-        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
-        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        here.own = Some(Own { home, epoch, hosts, bytes: 0, rung, is_broken: false });
-        self.publish_if_due(now, set);
-        Ok(())
-    }
-
-    /// Another plan for an own set: its filter is built again, and the old one answers until
-    /// the new one is published. Returns whether there is such a set.
-    ///
-    /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
-    /// then.
-    pub fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
-        self.limit_own(set);
-        let Some(own) = self.own_mut(set) else { return Ok(false) };
-        own.home.replan(now, plan)?;
-        self.publish_if_due(now, set);
-        Ok(true)
-    }
-
-    /// Owns a set no longer, and says so; returns its catalogue.
-    pub fn delete(&mut self, set: &Name) -> Option<C> {
-        let here = self.sets.get_mut(set)?;
-        let own = here.own.take()?;
-        let scheme = *own.home.kept().scheme();
-        here.deleted = Some((own.epoch, scheme));
-        self.release_own(&own);
-        if own.epoch > Epoch(0) {
-            self.send_withdrawal(set);
-        }
-        Some(own.home.into_catalogue())
-    }
-
-    /// Adds a key to an own set; `None` if this host owns no such set, else whether it is
-    /// new.
-    pub fn add(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<bool> {
-        self.limit_own(set);
-        let new = self.own_mut(set)?.home.add(now, key);
-        self.publish_if_due(now, set);
-        Some(new)
-    }
-
-    /// Adds many keys at once, so that they make one update at most; `told` hears of each
-    /// whether it is new. Returns whether this host owns such a set.
-    pub fn add_many<K: AsRef<[u8]>>(
-        &mut self,
-        now: Duration,
-        set: &Name,
-        keys: &[K],
-        told: impl FnMut(bool),
-    ) -> bool {
-        self.limit_own(set);
-        let Some(own) = self.own_mut(set) else { return false };
-        own.home.add_many(now, keys, told);
-        self.publish_if_due(now, set);
-        true
-    }
-
-    /// Removes many keys at once; `told` hears of each whether it was held. Returns whether
-    /// this host owns such a set.
-    pub fn remove_many<K: AsRef<[u8]>>(
-        &mut self,
-        now: Duration,
-        set: &Name,
-        keys: &[K],
-        mut told: impl FnMut(bool),
-    ) -> bool {
-        let Some(own) = self.own_mut(set) else { return false };
-        keys.iter().for_each(|key| told(own.home.remove(now, key.as_ref())));
-        self.publish_if_due(now, set);
-        true
-    }
-
-    /// Removes a key from an own set; `None` if this host owns no such set, else whether it
-    /// was held.
-    pub fn remove(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<bool> {
-        let held = self.own_mut(set)?.home.remove(now, key);
-        self.publish_if_due(now, set);
-        Some(held)
-    }
-
-    /// Publishes everything of an own set now, clears included; whether there is such a set.
-    pub fn publish(&mut self, now: Duration, set: &Name) -> bool {
-        let Some(own) = self.own_mut(set) else { return false };
-        let publication = own.home.publish(now);
-        self.send_update(set, publication);
-        true
-    }
-
-    /// Another policy for an own set; whether there is such a set.
-    pub fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool {
-        let Some(own) = self.own_mut(set) else { return false };
-        own.home.set_policy(policy);
-        self.publish_if_due(now, set);
-        true
-    }
-
-    /// An own set.
-    #[must_use]
-    pub fn home(&self, set: &Name) -> Option<&Home<C>> {
-        Some(&self.sets.get(set)?.own.as_ref()?.home)
-    }
-
     // ---- questions
 
     /// Which other hosts may hold a key, in the order of their names; `None` if nobody is
@@ -332,11 +169,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.config.hasher.hash(key)
     }
 
-    /// The sets that are known of, own and others'.
-    pub fn sets(&self) -> impl Iterator<Item = &Name> {
-        self.sets.iter().filter(|(_, set)| set.exists()).map(|(name, _)| name)
-    }
-
     /// The hosts whose replicas answer for a set, or are on their way.
     pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
         let receivers = self.sets.get(set).into_iter().flat_map(|set| &set.receivers);
@@ -358,22 +190,155 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         })
     }
 
-    /// What happened so far, in numbers.
-    #[must_use]
-    pub const fn counters(&self) -> &Counters {
-        &self.counters
-    }
-
     /// The host's own name and life.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
+    fn own_mut(&mut self, set: &Name) -> Option<&mut Own<C>> {
+        self.sets.get_mut(set)?.own.as_mut()
+    }
+
+    fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
+        let hasher = self.config.hasher;
+        self.sets.entry(name.clone()).or_insert_with(|| Set {
+            own: None,
+            deleted: None,
+            replicas: Arc::new(Replicas::new(hasher)),
+            receivers: BTreeMap::new(),
+        })
+    }
+}
+
+impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
+    // ---- own sets
+
+    fn restore(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        plan: SetPlan,
+        catalogue: C,
+        before: Option<Standing>,
+    ) -> Result<(), ParamError> {
+        let (hasher, intervals) = (self.config.hasher, self.config.intervals);
+        let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
+        let here = self.set_mut(set);
+        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
+        let rung = home.rung().map(RungChoice::rung);
+        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
+        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
+        here.own = Some(Own { home, epoch, hosts, bytes: 0, rung, is_broken: false });
+        self.publish_if_due(now, set);
+        Ok(())
+    }
+
+    fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
+        self.limit_own(set);
+        let Some(own) = self.own_mut(set) else { return Ok(false) };
+        own.home.replan(now, plan)?;
+        self.publish_if_due(now, set);
+        Ok(true)
+    }
+
+    fn delete(&mut self, set: &Name) -> bool {
+        let Some(here) = self.sets.get_mut(set) else { return false };
+        let Some(own) = here.own.take() else { return false };
+        let scheme = *own.home.kept().scheme();
+        here.deleted = Some((own.epoch, scheme));
+        self.release_own(&own);
+        if own.epoch > Epoch(0) {
+            self.send_withdrawal(set);
+        }
+        true
+    }
+
+    fn add_many(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        self.limit_own(set);
+        let Some(own) = self.own_mut(set) else { return false };
+        own.home.add_many(now, keys, on_result);
+        self.publish_if_due(now, set);
+        true
+    }
+
+    fn remove_many(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        keys.iter().for_each(|key| on_result(own.home.remove(now, key)));
+        self.publish_if_due(now, set);
+        true
+    }
+
+    fn publish(&mut self, now: Duration, set: &Name) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        let publication = own.home.publish(now);
+        self.send_update(set, publication);
+        true
+    }
+
+    fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        own.home.set_policy(policy);
+        self.publish_if_due(now, set);
+        true
+    }
+
+    fn home(&self, set: &Name) -> Option<&Home<C>> {
+        Some(&self.sets.get(set)?.own.as_ref()?.home)
+    }
+
+    fn plan(&self, set: &Name) -> Option<SetPlan> {
+        self.home(set).map(|home| *home.plan())
+    }
+
+    fn epoch(&self, set: &Name) -> Epoch {
+        let own = self.sets.get(set).and_then(|set| set.own.as_ref());
+        own.map_or(Epoch(0), |own| own.epoch)
+    }
+
+    // ---- what is known
+
+    fn sets(&self) -> Vec<&Name> {
+        self.sets.iter().filter(|(_, set)| set.exists()).map(|(name, _)| name).collect()
+    }
+
+    fn known_hosts(&self) -> (u64, u64) {
+        let known = self.peers.iter().filter(|(name, peer)| self.is_known(name, peer));
+        (1 + known.count() as u64, 1 + self.peers.len() as u64)
+    }
+
+    fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {
+        self.peers.get(host).map(|peer| peer.incarnation)
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The banks' columns are exactly the images of the replicas, and all are charged.
+    fn validate(&self) {
+        for set in self.sets.values() {
+            let expected: Vec<_> = set.receivers.values().filter_map(Receiver::expected).collect();
+            set.replicas.validate(&expected);
+        }
+        self.validate_budgets();
+    }
+
     // ---- what happened
 
-    /// A message arrived. Whatever it holds, nothing worse than a count comes of it.
-    pub fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
+    fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
         self.counters.messages += 1;
         let message = match Message::decode(bytes) {
             Ok(message) => message,
@@ -403,8 +368,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.ask_for_pages(now, from);
     }
 
-    /// The driver saw a host, in this life of it.
-    pub fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+    fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
         if host == &self.config.name {
             if incarnation != self.config.incarnation {
                 self.event(Event::NameTaken);
@@ -420,17 +384,27 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// The driver no longer sees a host: after the grace time its replicas answer no more.
-    pub fn handle_gone(&mut self, now: Duration, host: &Name) {
-        let peer = self.peers.get_mut(host).filter(|peer| peer.gone_since.is_none());
-        if let Some(peer) = peer {
+    /// After the grace time its replicas answer no more.
+    fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
+        if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
             peer.gone_since = Some(now);
             self.event(Event::Suspected(host.clone()));
         }
     }
 
-    /// Time has passed.
-    pub fn handle_timeout(&mut self, now: Duration) {
+    /// Its replicas answer no more from now on.
+    fn handle_excluded(&mut self, now: Duration, host: &Name) {
+        if self.peers.contains_key(host) {
+            self.forget(host.clone());
+            self.expire(now);
+        }
+    }
+
+    /// Messages say themselves whether they fit.
+    fn handle_greeting(&mut self, _now: Duration, _host: &Name, _fits: bool) {}
+
+    fn handle_timeout(&mut self, now: Duration) {
         self.expire(now);
         self.count_homes(now);
         let sets: Vec<Name> = self.sets.keys().cloned().collect();
@@ -443,17 +417,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         peers.iter().for_each(|peer| self.ask_for_pages(now, peer));
     }
 
+    fn leave(&mut self) {
+        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
+        self.transmit(Destination::All, Message::Leave(Leave { home, incarnation }).encode());
+    }
+
     // ---- what to do
 
-    /// The next message to send.
-    pub fn poll_transmit(&mut self) -> Option<Transmit> {
+    fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
     }
 
-    /// Whether there is something to send or tell, or an own set's next timeout comes before
-    /// `then`: whether a driver that sleeps until then should be woken.
-    #[must_use]
-    pub fn is_urgent(&self, set: &Name, then: Duration) -> bool {
+    fn is_urgent(&self, set: &Name, then: Duration) -> bool {
         let own = self.sets.get(set).and_then(|set| set.own.as_ref());
         let timeout = own.and_then(|own| own.home.next_timeout());
         !self.transmits.is_empty()
@@ -461,32 +436,15 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             || timeout.is_some_and(|timeout| timeout < then)
     }
 
-    /// The next thing that somebody may want to know.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// When to call [`Self::handle_timeout`], if nothing happens before.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Duration {
+    fn poll_timeout(&self) -> Duration {
         let own = self.sets.values().filter_map(|set| set.own.as_ref()?.home.next_timeout());
         let receivers = self.sets.values().flat_map(|set| set.receivers.values());
         let pages = receivers.filter_map(Receiver::next_timeout);
         let peers = self.peers.values().map(|peer| self.expiry(peer));
         own.chain(pages).chain(peers).fold(self.next_announce, Duration::min)
-    }
-
-    fn own_mut(&mut self, set: &Name) -> Option<&mut Own<C>> {
-        self.sets.get_mut(set)?.own.as_mut()
-    }
-
-    fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
-        let hasher = self.config.hasher;
-        self.sets.entry(name.clone()).or_insert_with(|| Set {
-            own: None,
-            deleted: None,
-            replicas: Arc::new(Replicas::new(hasher)),
-            receivers: BTreeMap::new(),
-        })
     }
 }

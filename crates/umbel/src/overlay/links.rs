@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use umbel::replica::{Incarnation, Name};
+use crate::replica::{Incarnation, Name};
 
 /// The configured neighbours.
 #[derive(Debug, Default)]
