@@ -4,6 +4,8 @@
 //! the run and is named at the end. What a step needs beyond Rust is installed first when
 //! that is possible (Debian, root), else the message says exactly what to install.
 
+mod modules;
+
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
@@ -11,7 +13,8 @@ use std::time::Instant;
 const HELP: &str = "\
 usage: cargo xtask <command>
 
-  test    everything CI runs: format, clippy, tests, quick report, doc tests, docs, benches once
+  test    everything CI runs: format, module cycles, clippy, tests, doc tests, docs, benches once
+  modules which modules of a crate use which: names of crates (default all); fails on cycles
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
@@ -24,6 +27,7 @@ usage: cargo xtask <command>
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("test") => test(),
+        Some("modules") => modules::print(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("clients") => clients(),
         Some("dist") => dist(),
         Some("mesh") => mesh(),
@@ -52,17 +56,14 @@ fn test() -> Result<(), String> {
     ensure_installed("cc", "gcc")?;
     clients()?;
     step("format", cargo("fmt --all --check"))?;
+    println!("== modules: no cycles (cargo xtask modules)");
+    modules::check()?;
     step("clippy", cargo("clippy --workspace --all-targets --quiet -- --deny warnings"))?;
     if installed("cargo-nextest") {
         step("tests", cargo("nextest run --workspace --no-fail-fast"))?;
     } else {
         step("tests", cargo("test --workspace --lib --bins --tests --examples"))?;
     }
-    // The binary that the tests were run with: built for it alone, the network would be
-    // compiled once more.
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
-    let report = format!("{target}/debug/umbel lab report --quick --out {target}/report");
-    step("the papers' claims, quickly", command(&report))?;
     step("doc tests", cargo("test --workspace --doc --quiet"))?;
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     docs.env("RUSTDOCFLAGS", "--deny warnings");
@@ -91,7 +92,8 @@ fn number(option: &str, default: u64) -> Result<u64, String> {
 
 /// The long round of the store's kill test; CI runs a short one.
 fn crash(cycles: u64) -> Result<(), String> {
-    let mut kill = cargo("test --release --package umbel-store --test kill -- --nocapture");
+    let mut kill =
+        cargo("test --release --package umbel-store --test integration -- --nocapture kill::");
     kill.env("UMBEL_KILL_CYCLES", cycles.to_string());
     step("kill -9", kill)
 }
@@ -122,8 +124,8 @@ fn fuzz(seconds: u64) -> Result<(), String> {
 
 /// The large mesh of the cluster's tests; CI grows one of four.
 fn mesh() -> Result<(), String> {
-    let twenty = "secured::a_secured_mesh_of_twenty_grows_by_one_while_it_runs";
-    let test = format!("test --workspace --test cluster -- --ignored {twenty}");
+    let twenty = "cluster::secured::a_secured_mesh_of_twenty_grows_by_one_while_it_runs";
+    let test = format!("test --workspace --test integration -- --ignored {twenty}");
     step("a mesh of twenty", cargo(&test))
 }
 
@@ -135,12 +137,13 @@ fn traffic() -> Result<(), String> {
     let hosts = number("--hosts", 0)?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
     step("the binary", cargo("build --release --locked --package umbel-cli"))?;
-    let test = "test --workspace --test cluster";
+    let test = "test --workspace --test integration";
     step("the measurement", cargo(&format!("{test} --no-run")))?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     let mut measure = Command::new("unshare");
-    let script =
-        format!("ip link set lo up && exec {cargo} {test} -- --ignored --nocapture traffic");
+    let script = format!(
+        "ip link set lo up && exec {cargo} {test} -- --ignored --nocapture cluster::traffic"
+    );
     measure.args(["--net", "sh", "-c", &script]);
     let binary =
         std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;

@@ -1,8 +1,6 @@
 //! `umbel lab overlay`: exact keys, the same digits every time, and every mistake in one line.
 
-mod run;
-
-use run::{Case, assert_near, json, number, printed, refused};
+use crate::run::{Case, assert_near, json, number, printed, refused};
 
 const KEYS: [&str; 7] = [
     "success",

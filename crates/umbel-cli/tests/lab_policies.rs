@@ -1,11 +1,9 @@
 //! `umbel lab policies`: exact keys, small histories that can be checked by hand, and every
 //! mistake in one line.
 
-mod run;
-
 use std::io::Write as _;
 
-use run::{Case, assert_keys, assert_near, json, number, printed, refused};
+use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused};
 
 const POLICY: [&str; 11] = [
     "policy",

@@ -1,8 +1,6 @@
 //! `umbel model`: exact keys, reference values, and every bad value in one line.
 
-mod run;
-
-use run::{Case, assert_keys, assert_near, json, number, printed, refused};
+use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused};
 
 #[test]
 fn standard_answers_with_its_keys_and_reference_values() {

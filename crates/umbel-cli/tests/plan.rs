@@ -1,10 +1,8 @@
 //! `umbel plan`: exact keys, reference values, and every bad value in one line.
 
-mod run;
-
 use std::io::Write as _;
 
-use run::{Case, assert_keys, assert_near, json, number, printed, refused};
+use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused};
 
 const DYNAMIC: [&str; 7] =
     ["components", "bits", "hashes", "capacity", "expected_bits", "standard_bits", "ratio"];

@@ -1,5 +1,8 @@
 //! Every experiment, reduced: the shape of its report, its closed forms, and that the same
 //! seed gives the same bytes.
+//!
+//! What is checked of reports is one test: a test may be a process of its own, and each process
+//! would run all experiments again.
 
 use std::path::PathBuf;
 use std::sync::LazyLock;
@@ -10,6 +13,35 @@ use umbel_lab::report::Origin;
 use umbel_lab::{EXPERIMENTS, Experiment, Plan, Report, Silent, Verdict, find};
 
 static REPORTS: LazyLock<Vec<Report>> = LazyLock::new(|| run_all(&Plan::reduced(1)));
+
+/// Every check of a report, by name.
+macro_rules! checks {
+    ($($name:ident,)*) => { &[$((stringify!($name), $name as fn())),*] };
+}
+
+const CHECKS: &[(&str, fn())] = checks![
+    closed_forms_are_those_of_the_golden_files,
+    the_same_seed_gives_the_same_bytes_on_any_number_of_threads,
+    another_seed_changes_what_is_simulated_and_nothing_else,
+    json_has_exactly_the_promised_keys,
+    every_claim_that_has_a_verdict_has_a_number_behind_it,
+    every_table_has_formula_simulation_and_misses_side_by_side,
+    table_2_has_20_rows_within_0_12_points_of_the_paper,
+    the_plots_are_pictures_that_need_nothing_else,
+    the_quick_report_lists_every_claim_with_its_verdict_and_counts_them,
+    what_paper_4_says_in_numbers_is_held_against_them,
+    every_claim_that_does_not_hold_has_a_reason,
+];
+
+#[test]
+fn every_report_keeps_every_promise() {
+    let fails = |(name, check): &&(&str, fn())| {
+        println!("{name}");
+        std::panic::catch_unwind(check).is_err()
+    };
+    let failed: Vec<&str> = CHECKS.iter().filter(fails).map(|(name, _)| *name).collect();
+    assert!(failed.is_empty(), "see above: {failed:?}");
+}
 
 fn run_all(plan: &Plan) -> Vec<Report> {
     EXPERIMENTS.iter().map(|experiment| experiment.run(plan, &Silent)).collect()
@@ -47,7 +79,6 @@ fn every_experiment_of_paper_5_is_there() {
 }
 
 /// `UMBEL_BLESS=1 cargo test -p umbel-lab` writes the files anew; review them like code.
-#[test]
 fn closed_forms_are_those_of_the_golden_files() {
     let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
     for report in REPORTS.iter() {
@@ -61,7 +92,6 @@ fn closed_forms_are_those_of_the_golden_files() {
     }
 }
 
-#[test]
 fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     for (one, other) in REPORTS.iter().zip(run_all(&Plan::reduced(1).with_threads(3))) {
         assert_eq!(one.to_json(), other.to_json());
@@ -71,7 +101,6 @@ fn the_same_seed_gives_the_same_bytes_on_any_number_of_threads() {
     }
 }
 
-#[test]
 fn another_seed_changes_what_is_simulated_and_nothing_else() {
     for (one, other) in REPORTS.iter().zip(run_all(&Plan::reduced(2))) {
         assert_ne!(one.to_json(), other.to_json(), "{}", one.name());
@@ -79,7 +108,6 @@ fn another_seed_changes_what_is_simulated_and_nothing_else() {
     }
 }
 
-#[test]
 fn json_has_exactly_the_promised_keys() {
     for report in REPORTS.iter() {
         let json = json(report);
@@ -116,7 +144,6 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().expect("an object").keys().map(String::as_str).collect()
 }
 
-#[test]
 fn every_claim_that_has_a_verdict_has_a_number_behind_it() {
     for report in REPORTS.iter() {
         assert!(!report.claims().is_empty() && !report.table().rows().is_empty());
@@ -127,7 +154,6 @@ fn every_claim_that_has_a_verdict_has_a_number_behind_it() {
     }
 }
 
-#[test]
 fn every_table_has_formula_simulation_and_misses_side_by_side() {
     // A history has no closed form of its rows, nor has what is measured beyond the papers.
     let without_form = ["zhu-fig-10", "dbf-scalable", "dbf-attributes"];
@@ -144,7 +170,6 @@ fn every_table_has_formula_simulation_and_misses_side_by_side() {
     }
 }
 
-#[test]
 fn table_2_has_20_rows_within_0_12_points_of_the_paper() {
     let json = json(report("zhu-table-2"));
     let rows = json["rows"].as_array().expect("an array");
@@ -158,7 +183,6 @@ fn table_2_has_20_rows_within_0_12_points_of_the_paper() {
     }
 }
 
-#[test]
 fn the_plots_are_pictures_that_need_nothing_else() {
     for report in REPORTS.iter() {
         let svg = report.to_svg();
@@ -169,7 +193,6 @@ fn the_plots_are_pictures_that_need_nothing_else() {
 }
 
 /// The quick report, as `umbel lab report --quick` writes it: every experiment, every claim.
-#[test]
 fn the_quick_report_lists_every_claim_with_its_verdict_and_counts_them() {
     let html = page(&REPORTS, "quick");
     let tally = Tally::of(REPORTS.iter());
@@ -187,7 +210,6 @@ fn the_quick_report_lists_every_claim_with_its_verdict_and_counts_them() {
     assert!(tally.total() > 150 && tally.hold > tally.fail, "{tally}");
 }
 
-#[test]
 fn what_paper_4_says_in_numbers_is_held_against_them() {
     let stated = |name: &str| -> Vec<f64> {
         report(name).claims().iter().filter_map(umbel_lab::Claim::stated).collect()
@@ -204,7 +226,6 @@ fn what_paper_4_says_in_numbers_is_held_against_them() {
 }
 
 /// A claim that fails in the closed form alone fails in every run, and says why.
-#[test]
 fn every_claim_that_does_not_hold_has_a_reason() {
     for report in REPORTS.iter() {
         for claim in report.claims().iter().filter(|claim| claim.verdict() == Verdict::Fails) {

@@ -13,15 +13,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::file_set::FileSet;
 use crate::format::manifest::{self, Form, Manifest, NAME};
+use crate::guard::hasher_of;
 use crate::options::Options;
 use crate::recover::{read_manifest, read_parts, write_manifest};
-use crate::shared::hasher_of;
 use crate::snapshot::Snapshot;
 use crate::storage::os::Folder;
 use crate::storage::{Contents, Storage};
 use crate::store::{Progress, Store};
-use crate::upkeep::Upkeep;
 use crate::verify;
 
 /// What a backup took.
@@ -105,7 +105,7 @@ impl Store {
 
     fn copy_to(
         &self,
-        upkeep: &Upkeep,
+        upkeep: &FileSet,
         to: &dyn Storage,
         with_master: bool,
         mut progress: impl FnMut(Progress),

@@ -8,72 +8,20 @@
 //! is synced; only then may readers see them and writers return. If the file fails, the
 //! store is poisoned, and what is in the index beyond the published sequence stays unseen.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use umbel::KeyHash;
 
-use crate::batch::{Applied, Batch, Wish};
+use crate::batch::{Batch, Wish};
 use crate::delta::Published;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::format::record::{Kind, RECORD, Record};
 use crate::log::Log;
 use crate::options::Durability;
+use crate::queue::{Done, Waiting};
 use crate::shared::Shared;
 use crate::versions::NewVersion;
 use crate::view::View;
-
-/// Writes that wait for their turn, and answers that wait for their writers.
-#[derive(Debug, Default)]
-pub(crate) struct Queue {
-    state: Mutex<QueueState>,
-    changed: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct QueueState {
-    waiting: VecDeque<Waiting>,
-    answers: HashMap<u64, Result<Done>>,
-    next_ticket: u64,
-    busy: bool,
-}
-
-/// A batch, and where its answer will be looked for.
-#[derive(Debug)]
-struct Waiting {
-    ticket: u64,
-    batch: Batch,
-    /// Whether the writer asked what each change found.
-    wants_before: bool,
-}
-
-/// What became of a batch.
-#[derive(Debug, Default)]
-pub(crate) struct Done {
-    pub(crate) applied: Applied,
-    /// The value that each key had just before its change, if the writer asked for it.
-    pub(crate) before: Vec<Option<Vec<u8>>>,
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl QueueState {
-    /// The next group: everything that waits, up to a bound.
-    fn take_group(&mut self, durability: Durability) -> Vec<Waiting> {
-        let most = if durability == Durability::EveryWrite { 1 } else { usize::MAX };
-        let (mut group, mut bytes) = (Vec::new(), 0);
-        while group.len() < most && bytes < MAX_GROUP {
-            let Some(next) = self.waiting.pop_front() else { break };
-            bytes += next.batch.bytes();
-            group.push(next);
-        }
-        group
-    }
-}
 
 impl Shared {
     /// Makes a batch's changes and returns once they are as durable as was asked for.
@@ -280,22 +228,5 @@ impl Writing {
         let record = self.bytes.split_off(last);
         let record = Record::decode(self.salt, &record).expect("it was just encoded");
         Record { more: false, ..record }.encode(self.salt, &mut self.bytes);
-    }
-}
-
-/// A group ends once it has this many bytes of keys and values.
-const MAX_GROUP: usize = 8 << 20;
-
-impl Shared {
-    pub(crate) fn refuse_if_poisoned(&self) -> Result<()> {
-        match self.poisoned.get() {
-            Some(reason) => Err(Error::Poisoned(reason.clone())),
-            None => Ok(()),
-        }
-    }
-
-    /// From now on writes are refused; the first reason is kept.
-    pub(crate) fn poison(&self, error: &Error) {
-        let _ = self.poisoned.set(error.to_string().into());
     }
 }

@@ -14,7 +14,13 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use umbel::{KeyHash, Shape};
+use umbel::{HashId, KeyHash, KeyHasher, Seed, Shape};
+
+/// The hash that a store's filters and indexes use: keyed, so that nobody can choose keys
+/// that collide.
+pub(crate) fn hasher_of(store: u64) -> KeyHasher {
+    KeyHasher::new(HashId::Xxh3, Seed::from_number(store))
+}
 
 /// Which filter a file has, and its shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +87,7 @@ const _: () = assert!(BLOCK_HASHES * 9 < 64);
 /// Out of line, so that the other filter's few instructions stand alone in every lookup.
 #[inline(never)]
 fn standard_may_contain(shape: &Shape, bytes: &[u8], hash: KeyHash) -> bool {
-    may_contain(shape, hash, |word| super::format::u64_at(bytes, word * 8))
+    may_contain(shape, hash, |word| crate::numbers::u64_at(bytes, word * 8))
 }
 
 /// Three probes without a branch between them, so that the processor has all three lines
@@ -239,7 +245,6 @@ pub fn filter_error(shape: Shape, updates: u64, records: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use umbel::KeyHasher;
 
     #[test]
     fn the_two_kinds_of_filter_agree_and_deny_no_member() {

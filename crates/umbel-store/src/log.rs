@@ -245,7 +245,7 @@ fn refuse_damage(
     let proof = (1..rest.len().saturating_sub(RECORD - 1)).any(|later| {
         // Cheap tests first: nearly every place fails them.
         rest[later + 10] & SYNCED != 0
-            && (expected..=most).contains(&crate::format::u64_at(rest, later + 11))
+            && (expected..=most).contains(&crate::numbers::u64_at(rest, later + 11))
             && Record::decode(salt, &rest[later..]).is_ok()
     });
     if proof { Err(error.in_file(name, at)) } else { Ok(()) }

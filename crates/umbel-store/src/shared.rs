@@ -10,15 +10,16 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use arc_swap::ArcSwap;
-use umbel::{HashId, KeyHasher, Seed};
+use umbel::KeyHasher;
 
-use crate::commit::Queue;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::file_set::FileSet;
+use crate::guard::hasher_of;
 use crate::log::Log;
 use crate::options::{Durability, Options};
+use crate::queue::Queue;
 use crate::recover::Recovered;
 use crate::storage::Storage;
-use crate::upkeep::Upkeep;
 use crate::view::View;
 
 pub(crate) struct Shared {
@@ -32,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) generation: AtomicU64,
     log: Mutex<Log>,
     last_sync: Mutex<Instant>,
-    upkeep: Mutex<Upkeep>,
+    upkeep: Mutex<FileSet>,
     pub(crate) signals: Mutex<Signals>,
     pub(crate) signalled: Condvar,
     /// Held until the last handle is gone.
@@ -76,7 +77,7 @@ impl Shared {
             generation: AtomicU64::new(manifest.generation),
             log: Mutex::new(log),
             last_sync: Mutex::new(Instant::now()),
-            upkeep: Mutex::new(Upkeep::new(manifest, unfinished)),
+            upkeep: Mutex::new(FileSet::new(manifest, unfinished)),
             signals: Mutex::default(),
             signalled: Condvar::new(),
             _lock: lock,
@@ -87,12 +88,24 @@ impl Shared {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn lock_upkeep(&self) -> MutexGuard<'_, Upkeep> {
+    pub(crate) fn lock_upkeep(&self) -> MutexGuard<'_, FileSet> {
         self.upkeep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn lock_signals(&self) -> MutexGuard<'_, Signals> {
         self.signals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn refuse_if_poisoned(&self) -> Result<()> {
+        match self.poisoned.get() {
+            Some(reason) => Err(Error::Poisoned(reason.clone())),
+            None => Ok(()),
+        }
+    }
+
+    /// From now on writes are refused; the first reason is kept.
+    pub(crate) fn poison(&self, error: &Error) {
+        let _ = self.poisoned.set(error.to_string().into());
     }
 
     /// Syncs if the interval is over.
@@ -105,12 +118,6 @@ impl Shared {
         }
         Ok(())
     }
-}
-
-/// The hash that a store's filters and indexes use: keyed, so that nobody can choose keys
-/// that collide.
-pub(crate) fn hasher_of(store: u64) -> KeyHasher {
-    KeyHasher::new(HashId::Xxh3, Seed::from_number(store))
 }
 
 impl fmt::Debug for Shared {

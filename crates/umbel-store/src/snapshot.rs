@@ -108,6 +108,7 @@ impl Snapshot {
     /// # Errors
     /// If what should be read is damaged; some records were shown by then.
     pub fn visit_prefix(&self, prefix: &[u8], show: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        Visit { snapshot: self, prefix }.run(show)
+        let (view, hasher) = (&*self.view, &self.hasher);
+        Visit { view, sequence: self.state.sequence, hasher, prefix }.run(show)
     }
 }

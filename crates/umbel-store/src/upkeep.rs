@@ -18,6 +18,7 @@ use std::sync::atomic::Ordering;
 
 use crate::delta::Delta;
 use crate::error::{Error, Result};
+use crate::file_set::FileSet;
 use crate::format::manifest::{self, Form, Manifest, Part, unfinished_name};
 use crate::format::record::Kind;
 use crate::format::trailer::{Head, MAX_INPUTS};
@@ -28,35 +29,6 @@ use crate::scan::Merge;
 use crate::shared::Shared;
 use crate::sorted::{Origin, Plan, Role, Sorted, SortedWriter};
 use crate::view::{Layer, View};
-
-/// What whoever changes the set of files has to know.
-#[derive(Debug)]
-pub(crate) struct Upkeep {
-    pub(crate) manifest: Manifest,
-    unfinished: Option<Head>,
-    next_number: u64,
-}
-
-impl Upkeep {
-    pub(crate) fn new(manifest: Manifest, unfinished: Option<Head>) -> Self {
-        let after = unfinished.as_ref().map_or(0, |head| head.number + 1);
-        let next_number = manifest.next_number().max(after);
-        Self { manifest, unfinished, next_number }
-    }
-
-    fn take_number(&mut self) -> u64 {
-        self.next_number += 1;
-        self.next_number - 1
-    }
-
-    /// The manifest with some change, of the next generation.
-    fn next(&self, change: impl FnOnce(&mut Manifest)) -> Manifest {
-        let mut next = self.manifest.clone();
-        next.generation += 1;
-        change(&mut next);
-        next
-    }
-}
 
 /// What a merge reads, and what it will have read.
 struct Inputs {
@@ -86,7 +58,7 @@ impl Shared {
         self.judge(result)
     }
 
-    fn integrate_all(&self, upkeep: &mut Upkeep) -> Result<()> {
+    fn integrate_all(&self, upkeep: &mut FileSet) -> Result<()> {
         if upkeep.unfinished.is_some() {
             self.merge(upkeep)?;
         }
@@ -106,7 +78,7 @@ impl Shared {
     }
 
     /// Begins a new differential file. Writers wait only for the last, short part.
-    fn rotate(&self, upkeep: &mut Upkeep) -> Result<()> {
+    fn rotate(&self, upkeep: &mut FileSet) -> Result<()> {
         let storage = &*self.storage;
         let number = upkeep.take_number();
         let before = self.view.load().active.published();
@@ -131,7 +103,7 @@ impl Shared {
         Ok(())
     }
 
-    fn switch_manifest(&self, upkeep: &mut Upkeep, next: Manifest) -> Result<()> {
+    fn switch_manifest(&self, upkeep: &mut FileSet, next: Manifest) -> Result<()> {
         // A failed sync in here poisons, whoever asked.
         self.judge(write_manifest(&*self.storage, &next))?;
         self.generation.store(next.generation, Ordering::Relaxed);
@@ -171,7 +143,7 @@ impl Shared {
         differential_bytes(&view) >= self.options.integrate_bytes.max(share)
     }
 
-    fn sort_all(&self, upkeep: &mut Upkeep) -> Result<()> {
+    fn sort_all(&self, upkeep: &mut FileSet) -> Result<()> {
         let view = self.view.load_full();
         for layer in view.layers[1..].iter().rev() {
             if let Layer::Delta(delta) = layer {
@@ -182,7 +154,7 @@ impl Shared {
     }
 
     /// Replaces one finished differential file by a sorted one of the same number.
-    fn sort(&self, upkeep: &mut Upkeep, delta: &Arc<Delta>) -> Result<()> {
+    fn sort(&self, upkeep: &mut FileSet, delta: &Arc<Delta>) -> Result<()> {
         let (storage, number) = (&*self.storage, delta.number);
         let part = Part { form: Form::Sorted, number };
         // Without inputs it is never taken for a merge that was stopped: its values are of
@@ -249,7 +221,7 @@ impl Shared {
     }
 
     /// Merges the master and all finished parts, or those of the merge that was stopped.
-    fn merge(&self, upkeep: &mut Upkeep) -> Result<()> {
+    fn merge(&self, upkeep: &mut FileSet) -> Result<()> {
         let parts = upkeep.manifest.parts.len() - 1;
         let head = upkeep.unfinished.take().unwrap_or_else(|| {
             let older = upkeep.manifest.parts[..parts.min(MAX_INPUTS - 1)].iter();
@@ -335,7 +307,7 @@ impl Shared {
 
     fn switch_master(
         &self,
-        upkeep: &mut Upkeep,
+        upkeep: &mut FileSet,
         master: Arc<Sorted>,
         inputs: &Inputs,
     ) -> Result<()> {

@@ -12,7 +12,7 @@
 //! A record of 24 + 16 bytes so takes 48, and 64 with all that leads to it.
 
 use crate::format::record::Kind;
-use crate::format::{u16_at, u32_at};
+use crate::numbers::{u16_at, u32_at};
 
 /// Versions, by the place they were given.
 #[derive(Debug, Default)]

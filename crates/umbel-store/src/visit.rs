@@ -5,22 +5,25 @@
 
 use std::sync::Arc;
 
+use umbel::KeyHasher;
+
 use crate::delta::Delta;
 use crate::error::Result;
 use crate::format::record::Kind;
-use crate::snapshot::Snapshot;
 use crate::sorted::{Sorted, SortedCursor};
-use crate::view::{Layer, split_kind};
+use crate::view::{Layer, View, split_kind};
 
-/// A walk over the records of a snapshot whose keys start with a prefix.
+/// A walk over the records of a view, up to a sequence, whose keys start with a prefix.
 pub(crate) struct Visit<'a> {
-    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) view: &'a View,
+    pub(crate) sequence: u64,
+    pub(crate) hasher: &'a KeyHasher,
     pub(crate) prefix: &'a [u8],
 }
 
 impl Visit<'_> {
     pub(crate) fn run(&self, mut show: impl FnMut(&[u8], &[u8])) -> Result<()> {
-        let view = &*self.snapshot.view;
+        let view = self.view;
         for (place, layer) in view.layers.iter().enumerate() {
             let newer = &view.layers[..place];
             match layer {
@@ -50,7 +53,7 @@ impl Visit<'_> {
         newer: &[Layer],
         show: &mut impl FnMut(&[u8], &[u8]),
     ) -> Result<()> {
-        let sequence = self.snapshot.state.sequence;
+        let sequence = self.sequence;
         let keys = delta.read().keys() as u32;
         let (mut copied, mut block) = (Vec::new(), Vec::with_capacity(BLOCK));
         for first in (0..keys).step_by(BLOCK) {
@@ -99,9 +102,8 @@ impl Visit<'_> {
         if newer.is_empty() {
             return Ok(false);
         }
-        let snapshot = self.snapshot;
-        let hash = snapshot.hasher.hash(key);
-        let said = snapshot.view.changed(newer, hash, key, snapshot.state.sequence, |_| ())?;
+        let hash = self.hasher.hash(key);
+        let said = self.view.changed(newer, hash, key, self.sequence, |_| ())?;
         Ok(said.is_some())
     }
 }

@@ -1,11 +1,9 @@
 //! Backups: made while the store is used, added to, broken off, damaged and brought back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Model, fill, key};
+use crate::common::{Model, fill, key};
 use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::{Error, Options, Store, restore_on};
 

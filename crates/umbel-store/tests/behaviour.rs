@@ -1,15 +1,13 @@
 //! What the store promises beyond surviving crashes.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use common::{Dice, Model, check_equal, fill, key};
+use crate::common::{Dice, Model, check_equal, fill, key};
 use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::storage::{Contents, Storage, StorageFile};
 use umbel_store::{Batch, Durability, Error, MAX_KEY, MAX_VALUE, Options, Store};

@@ -6,11 +6,9 @@
 //! What was acknowledged must be there, what was under way there as a whole or not at all.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Dice, Model, check_equal};
+use crate::common::{Dice, Model, check_equal};
 use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::{Batch, Error, Options, Store};
 

@@ -6,14 +6,12 @@
 //! same store. `UMBEL_KILL_CYCLES` says how often (`cargo xtask crash --cycles 1000`).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Dice, Model};
+use crate::common::{Dice, Model};
 use umbel_store::{Batch, Options, Store};
 
 /// So little memory that the child sorts and integrates all the time.
@@ -71,7 +69,7 @@ fn child_that_writes_until_it_is_killed() {
 /// Runs a child for a while, kills it, and returns the last write it acknowledged.
 fn run_and_kill(dir: &Path, first: u64, lifetime: Duration) -> Option<u64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_that_writes_until_it_is_killed", "--nocapture"])
+        .args(["--exact", "kill::child_that_writes_until_it_is_killed", "--nocapture"])
         .env("UMBEL_KILL_DIR", dir)
         .env("UMBEL_KILL_FIRST", first.to_string())
         .stdin(Stdio::null())

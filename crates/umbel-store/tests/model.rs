@@ -1,13 +1,11 @@
 //! Random operations with reopenings, against a `BTreeMap`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod common;
-
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use common::{Dice, Model, check_equal};
+use crate::common::{Dice, Model, check_equal};
 use umbel_store::storage::testing::TestDisk;
 use umbel_store::{Batch, Options, Snapshot, Store};
 

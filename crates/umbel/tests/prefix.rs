@@ -2,15 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
-mod random;
-
 use std::collections::BTreeMap;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use umbel::prefix::{AnyTable, Ipv4Prefix, Ipv6Prefix, Labelled, Name, ParseError, Prefix, Table};
 
-use random::Random;
+use crate::random::Random;
 
 /// A binary trie, node by node.
 #[derive(Default)]

@@ -2,17 +2,15 @@
 //! keys, from one key on.
 //!
 //! Everything is seeded. The table, over shapes by the papers' formula and by umbel's design:
-//! `cargo test -p umbel --release --test rates table_of -- --ignored --nocapture`.
+//! `cargo test -p umbel --release --test integration table_of -- --ignored --nocapture`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
-
-mod random;
 
 use umbel::filter::{CountingFilter, DynamicFilter};
 use umbel::model::standard::false_positive;
 use umbel::{Digest, DigestBits, Rate, Shape, StandardFilter, design};
 
-use random::Random;
+use crate::random::Random;
 
 fn digest(random: &mut Random, bits: DigestBits) -> Digest {
     Digest::from_raw(random.next() >> (64 - bits.get()), bits).unwrap()

@@ -7,7 +7,7 @@
 //! version is never made again; one of a version in the making is, by
 //!
 //! ```text
-//! UMBEL_RECORD=1 cargo test -p umbel --test recorded
+//! UMBEL_RECORD=1 cargo test -p umbel --test integration recorded::
 //! ```
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]

@@ -5,12 +5,10 @@
 //! Both must agree within 10 % on how often updates come, how long they are, and how many
 //! strangers a replica claims.
 
-mod random;
-
 use umbel::design::replica::{GHOST_TARGET, UPDATE_HEADER_BYTES, Workload, plan};
 use umbel::{Rate, Shape};
 
-use random::Random;
+use crate::random::Random;
 
 const TOLERANCE: f64 = 0.10;
 

@@ -2,16 +2,14 @@
 //!
 //! The bounds are those of a receiver who knows the base: `(Z·H(d1/Z) + O·H(d0/O))/8` for a
 //! delta of bits, `m·H(p)/8` for a snapshot, `log2 C(2^b, a)/8` for a list of digests.
-//! Everything is seeded. The table: `cargo test -p umbel --test sizes -- --nocapture`.
+//! Everything is seeded. The table: `cargo test -p umbel --test integration sizes:: -- --nocapture`.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
-
-mod random;
 
 use umbel::codec::{AnyFilter, Decoder, encode, encode_delta};
 use umbel::{Digest, DigestBits, Shape, StandardFilter};
 
-use random::Random;
+use crate::random::Random;
 
 const SLACK: f64 = 1.02;
 const HEADER: f64 = 64.0;

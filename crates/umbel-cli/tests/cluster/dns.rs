@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use crate::hosts::{Cluster, eventually, network};
-use crate::{add, named};
+use super::hosts::{Cluster, eventually, network};
+use super::{add, named};
 
 /// Needs root: each host sees a file of names that is the test's.
 #[cfg(target_os = "linux")]

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::hosts::{Cluster, eventually, network};
+use super::hosts::{Cluster, eventually, network};
 
 /// A line that a document says to type, and what it says will be printed.
 #[derive(Debug)]

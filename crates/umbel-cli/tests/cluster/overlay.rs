@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::cable::Cable;
-use crate::hosts::{Cluster, eventually};
+use super::cable::Cable;
+use super::hosts::{Cluster, eventually};
 
 const NAMES: [&str; 8] = ["A", "B", "C", "D", "E", "F", "G", "H"];
 const FIGURE_1: [(&str, &str); 7] =

@@ -3,8 +3,8 @@
 use tokio::runtime::Runtime;
 use zenoh::Wait as _;
 
-use crate::hosts::{Cluster, eventually};
-use crate::{add, named};
+use super::hosts::{Cluster, eventually};
+use super::{add, named};
 
 /// A zenoh router in this process.
 pub(crate) struct Router {

@@ -6,9 +6,9 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use crate::add;
-use crate::hosts::{Cluster, ask, eventually, name, network};
-use crate::routers::{Router, free};
+use super::add;
+use super::hosts::{Cluster, ask, eventually, name, network};
+use super::routers::{Router, free};
 
 /// How hosts reach each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use serde_json::json;
 use umbel_node::LocalNetwork;
 use umbel_node::http::Limits;
 
-use crate::client::{Port, eventually};
+use super::client::{Port, eventually};
 
 /// A small HTTP server that stands for a cache: it knows some paths, and what it was asked.
 #[derive(Clone, Default)]

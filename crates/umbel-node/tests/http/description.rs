@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use umbel_node::http::Limits;
 
-use crate::client::Port;
+use super::client::Port;
 
 fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

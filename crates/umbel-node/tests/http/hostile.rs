@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use umbel_node::http::Limits;
 
-use crate::client::{Answer, Port, eventually, rest};
+use super::client::{Answer, Port, eventually, rest};
 
 /// A client that is in the middle of something for as long as it lives.
 fn listening(port: &Port) -> TcpStream {

@@ -15,7 +15,8 @@
 //! Always true of a decoded manifest: file numbers rise from the oldest part to the newest,
 //! none is zero, and the newest part is a differential file, the one being written.
 
-use super::{Malformed, VERSION, u16_at, u32_at, u64_at};
+use super::{Malformed, VERSION};
+use crate::numbers::{u16_at, u32_at, u64_at};
 
 const MAGIC: &[u8; 8] = b"UMBELMAN";
 const FIXED: usize = 48;

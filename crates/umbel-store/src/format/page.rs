@@ -24,7 +24,8 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::{Malformed, head, shared_prefix, u16_at, u32_at};
+use super::{Malformed, head, shared_prefix};
+use crate::numbers::{u16_at, u32_at};
 
 /// What a page's length is a multiple of.
 pub const UNIT: usize = 4096;

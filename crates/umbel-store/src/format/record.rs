@@ -18,7 +18,8 @@
 //!
 //! The salt is known to nobody outside, so no value can hold bytes that pass for a record.
 
-use super::{Malformed, VERSION, u16_at, u32_at, u64_at};
+use super::{Malformed, VERSION};
+use crate::numbers::{u16_at, u32_at, u64_at};
 use crate::{MAX_KEY, MAX_VALUE};
 
 /// Length of the header of a differential file.

@@ -23,7 +23,8 @@ use umbel::{DigestBits, Shape};
 pub use crate::guard::FileFilter;
 
 use super::page::UNIT;
-use super::{Malformed, VERSION, u16_at, u32_at, u64_at};
+use super::{Malformed, VERSION};
+use crate::numbers::{u16_at, u32_at, u64_at};
 
 /// Length of the trailer.
 pub const TRAILER: usize = 128;

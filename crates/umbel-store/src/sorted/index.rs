@@ -18,7 +18,8 @@ use std::ops::Range;
 
 use crate::format::page::UNIT;
 use crate::format::trailer::Trailer;
-use crate::format::{Malformed, head, shared_prefix, u32_at, u64_at};
+use crate::format::{Malformed, head, shared_prefix};
+use crate::numbers::{u32_at, u64_at};
 
 /// Where the parts of the index lie in the file.
 #[derive(Debug)]
