@@ -177,6 +177,11 @@ impl Driver {
             if events.iter().any(Event::changes_sets) {
                 self.inner.sets.refresh_directory(&state);
             }
+            for event in &events {
+                if let Event::Reshaped(set) = event {
+                    self.inner.sets.record(&state, set);
+                }
+            }
             self.look_whether_ready(&state, now);
             (transmits, events)
         };
@@ -241,7 +246,7 @@ impl Driver {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
             Event::Reshaped(set) => {
-                tracing::info!(%set, "filter built again in another shape");
+                tracing::debug!(%set, "the set stands on another rung");
             }
             Event::Refused { from, reason } => {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));
@@ -281,9 +286,6 @@ fn happened(event: &Event) -> Option<Happened> {
             Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
         }
         Event::Broken(set) => Happened::TargetBroken { set: text(set) },
-        Event::Grown { set, components } => {
-            Happened::Grown { set: text(set), components: *components }
-        }
         Event::Reshaped(set) => Happened::Rebuilt { set: text(set) },
         Event::NameTaken => Happened::NameTaken {},
         _ => return None,

@@ -23,6 +23,7 @@ mod huge_rows;
 mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;
+mod memory;
 pub mod network;
 mod protocol;
 mod question;
