@@ -152,7 +152,11 @@ impl Driver {
         if let Some(difference) = difference {
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
-        self.inner.cluster.greetings().others.insert(name, hello);
+        let mut greetings = self.inner.cluster.greetings();
+        let has_room = greetings.others.len() < self.inner.settings.limits.hosts;
+        if has_room || greetings.others.contains_key(&name) {
+            greetings.others.insert(name, hello);
+        }
     }
 
     fn name_taken(&mut self) {

@@ -307,6 +307,22 @@ fn a_bank_without_columns_takes_no_memory() {
     assert_eq!((bank.memory_bytes(), bank.columns(), bank.groups()), (0, 0, 0));
 }
 
+/// Bytes of a bank of equal columns, copies included, over the columns' bits.
+#[test]
+fn banks_of_equal_homes_take_at_most_three_times_their_bits() {
+    for (homes, most) in
+        [(1, 1.0), (7, 1.0), (8, 2.0), (10, 2.6), (32, 2.0), (50, 2.28), (100, 2.28)]
+    {
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        let column = filter(shapes()[5], &[1, 2, 3]);
+        for _ in 0..homes {
+            bank.add(column.scheme(), column.bits()).unwrap();
+        }
+        let over = bank.memory_bytes() as f64 / (f64::from(homes) * 1024.0);
+        assert!(over <= most + 1e-9, "{homes} homes: {over}");
+    }
+}
+
 /// Homes of 10^2 to 10^6 keys that grow, shrink and come back: few groups, little memory.
 #[test]
 fn banks_of_unequal_homes_have_few_groups_and_little_memory() {

@@ -37,6 +37,7 @@ use crate::replica::message::{Leave, Message};
 use crate::replica::receiver::Receiver;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
+    memory_of,
 };
 use crate::scheme::Scheme;
 
@@ -222,6 +223,12 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         catalogue: C,
         before: Option<Standing>,
     ) -> Result<(), ParamError> {
+        let free = self.config.own_bytes.saturating_sub(self.own_bytes);
+        let rung = plan.rung_for(0)?;
+        // Keys that are there already must be found, whatever that takes.
+        if catalogue.is_empty() && memory_of(rung) > free {
+            return Err(ParamError::Memory(rung.bits()));
+        }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
         let here = self.set_mut(set);

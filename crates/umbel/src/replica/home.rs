@@ -393,8 +393,8 @@ impl<C: Catalogue> Home<C> {
     /// built again, and what was published answers until the next update.
     ///
     /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
-    /// then.
+    /// If the plan's numbers are outside their ranges, or there is no memory, or more would be
+    /// taken than the set may use; nothing changes then.
     pub fn replan(&mut self, now: Duration, plan: SetPlan) -> Result<(), ParamError> {
         let ladder = plan.ladder()?;
         let (before, hosts) = match &self.growth {
@@ -406,6 +406,11 @@ impl<C: Catalogue> Home<C> {
         let reserved = plan.capacity.unwrap_or(0);
         let choice = RungChoice::new(ladder, hosts, self.catalogue.len(), reserved, before);
         let shape = ladder.shape(choice.rung());
+        if before.is_none_or(|before| choice.rung() > before)
+            && memory_of(choice.rung()) > self.memory_limit
+        {
+            return Err(ParamError::Memory(shape.bits()));
+        }
         let promised = ladder.replica_rate(hosts)?.get();
         let steps = steps_between(self.filter.scheme().shape(), &shape);
         match steps.filter(|_| before.is_some()) {
@@ -663,6 +668,6 @@ fn filter_of(hasher: KeyHasher, shape: Shape, capacity: u64) -> Result<DynamicFi
 }
 
 /// Bytes that the filter of a home on a rung takes, with its counters and the published copy.
-const fn memory_of(rung: Rung) -> u64 {
+pub(crate) const fn memory_of(rung: Rung) -> u64 {
     rung.bits() / 8 * 6
 }

@@ -139,10 +139,13 @@ impl Ladder {
     pub fn digest_bits(&self, rung: Rung) -> DigestBits {
         let short = 37 + (1.0 / self.per_lookup.get()).log2().ceil().min(27.0) as u32;
         let bits = if rung <= LONG_DIGESTS_ABOVE { short.min(64) } else { 64 };
-        DigestBits::new(bits).expect("1 to 64 bits")
+        DigestBits::new(bits).unwrap_or(DigestBits::FULL)
     }
 
     /// The shape of a rung.
+    ///
+    /// # Panics
+    /// Never: every rung has a valid length.
     #[must_use]
     pub fn shape(&self, rung: Rung) -> Shape {
         let shape = Shape::new(rung.bits(), self.hashes()).expect("a rung has a valid length");

@@ -111,6 +111,14 @@ fn own_sets_stay_within_their_memory() {
     assert_eq!(engine.refusals().count(), 1);
     cluster.wait(3);
     assert_eq!(cluster.who(1, 19_999), ["a"], "members are claimed all the same");
+    // What is reserved is checked before it is built.
+    let large = SetPlan { capacity: Some(100_000), ..SetPlan::default() };
+    let now = cluster.now;
+    let engine = &mut cluster.engines[0];
+    let refused = engine.create(now, &name("large"), large, MemoryCatalogue::new());
+    assert!(matches!(refused, Err(ParamError::Memory(_))), "{refused:?}");
+    let refused = engine.replan(now, &name("set"), large);
+    assert!(matches!(refused, Err(ParamError::Memory(_))), "{refused:?}");
     cluster.engines[0].delete(&name("set"));
     assert_eq!(cluster.engines[0].own_bytes(), 0);
 }
