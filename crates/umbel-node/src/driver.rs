@@ -3,38 +3,53 @@
 //!
 //! It sleeps until the engine's next timeout, the next key expires, or something happens.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use umbel::protocol::{Destination, Event, Transmit};
 use umbel::replica::Name;
 
 use crate::hello::Hello;
 use crate::host::{Happened, Host, Inner, State};
+use crate::introductions::Introductions;
 use crate::network::{Happening, Reply};
-use crate::question::Question;
+use crate::question::{Question, decode_hosts, encode_hosts};
 
 /// Happenings that are dealt with before anything is sent.
 const BURST: usize = 64;
-/// From one greeting to the next.
+/// From one greeting to the next, on average.
 const GREET_EVERY: Duration = Duration::from_secs(3);
 /// The same complaint is logged once in this time.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 /// How long a host may take to answer a question of the protocol.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// A request to a host: to whom, and its bytes.
+type Request = (Name, Vec<u8>);
+
 pub(crate) struct Driver {
     inner: Arc<Inner>,
     next_greeting: Duration,
+    introductions: Introductions,
+    /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
+    under_way: Arc<Mutex<HashSet<Request>>>,
     complaints: HashMap<String, Instant>,
 }
 
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, next_greeting: Duration::ZERO, complaints: HashMap::new() }
+        let introductions = Introductions::new(inner.cluster.incarnation.0);
+        Self {
+            inner,
+            next_greeting: Duration::ZERO,
+            introductions,
+            under_way: Arc::default(),
+            complaints: HashMap::new(),
+        }
     }
 
     /// Runs until the host stops.
@@ -59,7 +74,8 @@ impl Driver {
         let mut state = self.inner.sets.lock();
         self.inner.cluster.clear_wake();
         let expiry = self.inner.sets.expire(&mut state).unwrap_or(Duration::MAX);
-        let until = state.protocol.poll_timeout().min(self.next_greeting).min(expiry);
+        let asking = self.introductions.next();
+        let until = state.protocol.poll_timeout().min(self.next_greeting).min(expiry).min(asking);
         state.sleeping_until = until;
         until
     }
@@ -77,7 +93,7 @@ impl Driver {
                 // host; its greeting tells which.
                 if host != self.inner.settings.name {
                     self.inner.sets.lock().protocol.handle_alive(now, &host, incarnation);
-                    self.next_greeting = now;
+                    self.introduce(host);
                 }
             }
             Happening::Gone { host, incarnation } => {
@@ -86,11 +102,35 @@ impl Driver {
             Happening::Excluded { host } => {
                 self.inner.sets.lock().protocol.handle_excluded(now, &host);
             }
+            Happening::LinkReopened { host } => {
+                let host = host.as_str().to_owned();
+                let _ = self.inner.events.send(Happened::LinkReopened { host });
+            }
             Happening::Woken => {}
         }
     }
 
-    fn answer(&self, from: &Name, bytes: &[u8], reply: Reply) {
+    /// Exchanges greetings with a host that has just appeared. One of the two does: everybody
+    /// else hears the next one in its time.
+    fn introduce(&self, host: Name) {
+        let cluster = &self.inner.cluster;
+        if self.inner.settings.name > host {
+            return;
+        }
+        let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
+        let own = Question::Hello(&cluster.greetings().own().encode()).encode();
+        self.inner.lifecycle.runtime.spawn(async move {
+            let answer = network.ask(&host, own, ANSWER).await;
+            let is_its = |bytes: &Vec<u8>| {
+                Hello::decode(bytes).is_some_and(|hello| hello.name == host.as_str())
+            };
+            if let Some(bytes) = answer.filter(is_its) {
+                inbox.put(Happening::Greeted { bytes });
+            }
+        });
+    }
+
+    fn answer(&mut self, from: &Name, bytes: &[u8], reply: Reply) {
         match Question::decode(bytes) {
             Some(Question::Protocol(bytes)) => {
                 let mut state = self.inner.sets.lock();
@@ -128,6 +168,16 @@ impl Driver {
                 let life = self.inner.sets.lock().protocol.incarnation_of(&of);
                 reply.send(life.map_or(0, |life| life.0).to_le_bytes().to_vec());
             }
+            Some(Question::Hello(greeting)) => {
+                if Hello::decode(greeting).is_some_and(|hello| hello.name == from.as_str()) {
+                    self.greeted(greeting);
+                }
+                reply.send(self.inner.cluster.greetings().own().encode());
+            }
+            Some(Question::Hosts) => {
+                let hosts = encode_hosts(self.inner.cluster.greetings().hosts().into_iter());
+                reply.send(hosts);
+            }
             None => tracing::debug!(%from, "a question that is not to be understood"),
         }
     }
@@ -136,12 +186,12 @@ impl Driver {
         let Some(hello) = Hello::decode(bytes) else {
             return self.complain("a host in reach says something that is no greeting".into());
         };
-        let own = self.inner.cluster.greetings().own.clone();
-        if hello == own {
-            return;
-        }
+        let own = self.inner.cluster.greetings().own().clone();
         if hello.name == own.name && hello.cluster == own.cluster {
-            return self.name_taken();
+            if hello.incarnation != own.incarnation {
+                self.name_taken();
+            }
+            return;
         }
         let difference = own.differs_from(&hello);
         let Some(name) = Name::new(&hello.name) else { return };
@@ -152,11 +202,34 @@ impl Driver {
         if let Some(difference) = difference {
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
-        let mut greetings = self.inner.cluster.greetings();
-        let has_room = greetings.others.len() < self.inner.settings.limits.hosts;
-        if has_room || greetings.others.contains_key(&name) {
-            greetings.others.insert(name, hello);
+        let address = hello.listens();
+        if let Some(address) = address {
+            self.inner.cluster.network.learn(&name, address);
         }
+        let mut greetings = self.inner.cluster.greetings();
+        if greetings.has_room_for(&name, self.inner.settings.limits.hosts) {
+            greetings.insert(name, hello);
+        }
+        let is_different = !greetings.knowing_others().is_empty();
+        let own = greetings.own().hosts.as_deref();
+        self.introductions.heard(self.inner.now(), own, is_different);
+    }
+
+    /// Asks a host that knows others which ones, and links up with those.
+    fn ask_for_hosts(&mut self, now: Duration) {
+        if now < self.introductions.next() {
+            return;
+        }
+        let different = self.inner.cluster.greetings().knowing_others();
+        let Some(host) = self.introductions.due(now, &different) else { return };
+        let network = Arc::clone(&self.inner.cluster.network);
+        self.inner.lifecycle.runtime.spawn(async move {
+            let answer = network.ask(&host, Question::Hosts.encode(), ANSWER).await;
+            for (name, address) in answer.and_then(|bytes| decode_hosts(&bytes)).unwrap_or_default()
+            {
+                network.learn(&name, address);
+            }
+        });
     }
 
     fn name_taken(&mut self) {
@@ -192,10 +265,13 @@ impl Driver {
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
         events.into_iter().for_each(|event| self.tell(event));
         if now >= self.next_greeting {
-            self.next_greeting = now + GREET_EVERY;
-            let hello = self.inner.cluster.greetings().own.encode();
+            // Hosts that started together do not greet together.
+            let share = f64::from(now.subsec_nanos() % 1000) / 1000.0;
+            self.next_greeting = now + GREET_EVERY.mul_f64(0.8 + 0.4 * share);
+            let hello = self.inner.cluster.greetings().own().encode();
             self.inner.cluster.network.greet(hello);
         }
+        self.ask_for_hosts(now);
     }
 
     fn transmit(&self, to: Destination, bytes: Vec<u8>) {
@@ -206,8 +282,15 @@ impl Driver {
                 let (network, inbox) =
                     (Arc::clone(&self.inner.cluster.network), self.inner.cluster.inbox.clone());
                 let question = Question::Protocol(&bytes).encode();
+                let request = (host.clone(), bytes);
+                if !self.under_way.lock().insert(request.clone()) {
+                    return;
+                }
+                let under_way = Arc::clone(&self.under_way);
                 self.inner.lifecycle.runtime.spawn(async move {
-                    if let Some(bytes) = network.ask(&host, question, ANSWER).await {
+                    let answer = network.ask(&host, question, ANSWER).await;
+                    under_way.lock().remove(&request);
+                    if let Some(bytes) = answer {
                         inbox.put(Happening::Said { from: host, bytes });
                     }
                 });
@@ -244,7 +327,7 @@ impl Driver {
             Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
             Event::Down(host) => {
                 tracing::info!(%host, "host is gone: its replicas answer no more");
-                self.inner.cluster.greetings().others.remove(&host);
+                self.inner.cluster.greetings().remove(&host);
             }
             Event::Updated { set, home, epoch } => {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");

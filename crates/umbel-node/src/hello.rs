@@ -2,6 +2,7 @@
 //! two of them do not understand each other.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use umbel::KeyHasher;
@@ -32,6 +33,13 @@ pub(crate) struct Hello {
     /// What all hosts of its overlay agree on, if it is in one.
     #[serde(default)]
     pub(crate) overlay: Option<String>,
+    /// Where other hosts connect to it.
+    #[serde(default)]
+    pub(crate) listen: Option<String>,
+    /// A digest of the hosts that it knows and where they listen: whoever has another one asks
+    /// for the list.
+    #[serde(default)]
+    pub(crate) hosts: Option<String>,
 }
 
 impl Hello {
@@ -51,6 +59,8 @@ impl Hello {
             resp: None,
             http: None,
             overlay: None,
+            listen: None,
+            hosts: None,
         }
     }
 
@@ -66,6 +76,11 @@ impl Hello {
         let hello: Self = serde_json::from_slice(bytes).ok()?;
         Name::new(&hello.name)?;
         Some(hello)
+    }
+
+    /// Where other hosts connect to it.
+    pub(crate) fn listens(&self) -> Option<SocketAddr> {
+        self.listen.as_ref()?.parse().ok()
     }
 
     /// Why this host and another one cannot work together, if so.

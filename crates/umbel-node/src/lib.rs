@@ -20,6 +20,7 @@ mod host;
 #[cfg(feature = "http")]
 pub mod http;
 mod huge_rows;
+mod introductions;
 mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;

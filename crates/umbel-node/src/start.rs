@@ -347,6 +347,7 @@ fn assemble(
     let mut hello = Hello::new(&settings.name, &settings.cluster, incarnation, &hasher);
     hello.advertise.clone_from(&settings.advertise);
     hello.overlay = settings.overlay.as_ref().map(ToString::to_string);
+    hello.listen = joined.listen.map(|address| address.to_string());
     let (clock, lifecycle) = (Clock::start(), Lifecycle::new(runtime));
     let journal = journal.map(|(journal, thread)| {
         lifecycle.add_thread(thread);
@@ -444,9 +445,10 @@ impl Host {
             self.inner.lifecycle.runtime.spawn(server.run(async move { host.stopped().await }));
         }
         self.inner.ports.set_addresses(addresses);
-        let mut greetings = self.inner.cluster.greetings();
-        greetings.own.resp = addresses.resp.map(|address| address.to_string());
-        greetings.own.http = addresses.http.map(|address| address.to_string());
+        self.inner.cluster.greetings().change_own(|own| {
+            own.resp = addresses.resp.map(|address| address.to_string());
+            own.http = addresses.http.map(|address| address.to_string());
+        });
         Ok(())
     }
 }

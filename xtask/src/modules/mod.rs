@@ -23,11 +23,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("umbel", "crate::route", &["entry", "table", "union"]),
     ("umbel", "crate::route", &["heard", "message", "parts", "router"]),
     ("umbel-lab", "crate::policies", &["history", "synthetic"]),
-    (
-        "umbel-node",
-        "crate",
-        &["catalogue", "driver", "host", "http", "overlay", "protocol", "resp"],
-    ),
     ("umbel-node", "crate::http", &["openapi", "routes"]),
     ("umbel-node", "crate::resp", &["burst", "commands", "login", "run", "slow"]),
     ("umbel-node", "crate::resp::commands", &["describe", "table"]),

@@ -349,6 +349,10 @@ fn examine_host(mut client: Client, found: &mut Findings) {
             found.add(State::Warning, what, text);
         }
     }
+    if number("links_reopened") > 0.0 {
+        let text = "it is linked with hosts that did not reply: look at both logs";
+        found.add(State::Warning, what, text);
+    }
     let (known, expected) = (number("hosts_known"), number("hosts_expected"));
     let state = if known < expected { State::Warning } else { State::Ok };
     found.add(

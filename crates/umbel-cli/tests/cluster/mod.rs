@@ -3,6 +3,7 @@
 mod cable;
 mod dns;
 mod documents;
+mod healing;
 mod hosts;
 mod overlay;
 mod routers;

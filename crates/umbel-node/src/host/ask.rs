@@ -110,7 +110,7 @@ impl Host {
 
     /// Where another host's objects are fetched, if it has told.
     fn advertised(&self, host: &Name) -> Option<String> {
-        self.inner.cluster.greetings().others.get(host)?.advertise.clone()
+        self.inner.cluster.greetings().of(host)?.advertise.clone()
     }
 
     /// Asks every candidate of every key, in one question each as far as they fit.

@@ -5,10 +5,12 @@
 //! it is held.
 
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
+use umbel::KeyHasher;
 use umbel::replica::{Incarnation, Name};
 
 use crate::hello::Hello;
@@ -36,10 +38,82 @@ pub(crate) struct Cluster {
 }
 
 /// What this host and the others say of themselves.
+///
+/// Always true: the own greeting's digest is that of the hosts that are known.
 #[derive(Debug)]
 pub(crate) struct Greetings {
-    pub(crate) own: Hello,
-    pub(crate) others: HashMap<Name, Hello>,
+    own: Hello,
+    others: HashMap<Name, Hello>,
+}
+
+impl Greetings {
+    fn new(own: Hello) -> Self {
+        let mut greetings = Self { own, others: HashMap::new() };
+        greetings.refresh();
+        greetings
+    }
+
+    /// This host's own.
+    pub(crate) const fn own(&self) -> &Hello {
+        &self.own
+    }
+
+    /// Changes what this host says of itself.
+    pub(crate) fn change_own(&mut self, change: impl FnOnce(&mut Hello)) {
+        change(&mut self.own);
+        self.refresh();
+    }
+
+    /// Another host's.
+    pub(crate) fn of(&self, host: &Name) -> Option<&Hello> {
+        self.others.get(host)
+    }
+
+    /// Whether a host's greeting may be kept: a known one, or one of at most `most`.
+    pub(crate) fn has_room_for(&self, host: &Name, most: usize) -> bool {
+        self.others.len() < most || self.others.contains_key(host)
+    }
+
+    pub(crate) fn insert(&mut self, host: Name, hello: Hello) {
+        let listen = hello.listen.clone();
+        let last = self.others.insert(host, hello);
+        if last.is_none_or(|last| last.listen != listen) {
+            self.refresh();
+        }
+    }
+
+    pub(crate) fn remove(&mut self, host: &Name) {
+        if self.others.remove(host).is_some() {
+            self.refresh();
+        }
+    }
+
+    /// The hosts that are known and where they listen, this one included.
+    pub(crate) fn hosts(&self) -> Vec<(&str, SocketAddr)> {
+        let all = self.others.values().chain([&self.own]);
+        all.filter_map(|hello| Some((hello.name.as_str(), hello.listens()?))).collect()
+    }
+
+    /// Hosts that do not know the same hosts as this one.
+    pub(crate) fn knowing_others(&self) -> Vec<Name> {
+        let others = self.others.iter().filter(|(_, hello)| {
+            hello.listen.is_some() && hello.hosts.is_some() && hello.hosts != self.own.hosts
+        });
+        others.map(|(host, _)| host.clone()).collect()
+    }
+
+    fn refresh(&mut self) {
+        if self.own.listen.is_none() || self.own.overlay.is_some() {
+            return;
+        }
+        let hosts = self.hosts();
+        let hasher = KeyHasher::default();
+        // In whichever order.
+        let sum = hosts.iter().fold(0u64, |sum, (name, address)| {
+            sum.wrapping_add(hasher.hash(format!("{name} {address}").as_bytes()).get())
+        });
+        self.own.hosts = Some(format!("{}-{sum:016x}", hosts.len()));
+    }
 }
 
 impl Cluster {
@@ -57,7 +131,7 @@ impl Cluster {
             alone: true,
             inbox,
             woken: AtomicBool::new(false),
-            greetings: Mutex::new(Greetings { own, others: HashMap::new() }),
+            greetings: Mutex::new(Greetings::new(own)),
             name_taken: AtomicU64::new(0),
             hosts_known: AtomicU64::new(1),
             hosts_expected: AtomicU64::new(1),

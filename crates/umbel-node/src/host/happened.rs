@@ -50,6 +50,11 @@ pub enum Happened {
         /// The set.
         set: String,
     },
+    /// A host was linked but did not reply: its link is opened again.
+    LinkReopened {
+        /// Its name.
+        host: String,
+    },
     /// Another host lives under this host's name.
     NameTaken {},
 }
@@ -69,6 +74,7 @@ impl Happened {
             Self::UpdateReceived { .. } => "update_received",
             Self::TargetBroken { .. } => "target_broken",
             Self::Rebuilt { .. } => "rebuilt",
+            Self::LinkReopened { .. } => "link_reopened",
             Self::NameTaken {} => "name_taken",
         }
     }

@@ -175,6 +175,12 @@ pub struct Status {
     pub dropped: u64,
     /// How often another host lived under this host's name.
     pub name_taken: u64,
+    /// Links to other hosts that this host has opened.
+    pub links_opened: u64,
+    /// How often a link was opened again because its host did not reply.
+    pub links_reopened: u64,
+    /// Configured peers that cannot be reached now, with the reason.
+    pub waiting_for: Vec<String>,
     /// Logins that failed, at both ports for clients.
     pub failed_logins: u64,
     /// The host's part in an overlay, if it is in one.
@@ -284,7 +290,7 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, failed_logins);
+        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

@@ -194,12 +194,17 @@ impl Host {
         {
             return tracing::error!(%error, "the links to other hosts stay as they were");
         }
-        let opened = network.reopen(&endpoints(settings, &peers)).await;
+        let renew = certificates || !links.open;
+        let opened = network.reconfigure(&endpoints(settings, &peers), renew).await;
         links.open = opened.is_ok();
         match opened {
             Ok(()) => {
                 let (hosts, addresses) = (peers.hosts.len(), peers.connect.len());
-                tracing::info!(hosts, addresses, "links to other hosts opened anew");
+                tracing::info!(
+                    hosts,
+                    addresses,
+                    "links to other hosts follow the new list of peers"
+                );
                 if settings.peer_tls.is_some() {
                     self.exclude(links.peers.hosts.difference(&peers.hosts));
                 }
@@ -233,9 +238,10 @@ pub(crate) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
     Endpoints {
         listen: settings.listen,
         connect,
-        gossip: settings.overlay.is_none(),
+        learns: settings.overlay.is_none(),
         through_routers: settings.through_routers,
         guard,
+        silence: settings.timing.silence,
     }
 }
 

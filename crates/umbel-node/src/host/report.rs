@@ -84,9 +84,9 @@ impl Host {
             name: self.name().as_str().to_owned(),
             state: "self",
             incarnation: self.inner.cluster.incarnation.0,
-            advertise: greetings.own.advertise.clone(),
-            resp: greetings.own.resp.clone(),
-            http: greetings.own.http.clone(),
+            advertise: greetings.own().advertise.clone(),
+            resp: greetings.own().resp.clone(),
+            http: greetings.own().http.clone(),
             sets: own_sets,
             epochs: epochs.collect(),
             age: None,
@@ -98,7 +98,7 @@ impl Host {
         };
         let sets = state.protocol.sets();
         for (name, peer) in engine.peers(now) {
-            let hello = greetings.others.get(name);
+            let hello = greetings.of(name);
             let mut info = HostInfo {
                 name: name.as_str().to_owned(),
                 state: if peer.is_suspected { "suspected" } else { "up" },
@@ -143,6 +143,7 @@ impl Host {
         let counters = state.protocol.counters();
         let routing = state.protocol.overlay().map(|overlay| Routing::of(overlay, None));
         let engine = state.protocol.mesh();
+        let links = self.inner.cluster.network.links();
         Status {
             routing,
             name: self.name().as_str().to_owned(),
@@ -169,6 +170,9 @@ impl Host {
             page_bytes_sent: counters.page_bytes_sent,
             dropped: counters.dropped + self.inner.cluster.inbox.dropped(),
             name_taken: self.inner.cluster.name_taken(),
+            links_opened: links.opened,
+            links_reopened: links.reopened,
+            waiting_for: links.waiting_for,
             failed_logins: self.inner.ports.access.counts().0,
         }
     }
@@ -276,7 +280,7 @@ fn others_in_overlay(
 ) -> Vec<HostInfo> {
     let seen = state.protocol.overlay().map(Overlay::known).unwrap_or_default();
     hosts.extend(seen.into_iter().map(|host| {
-        let hello = greetings.others.get(host.name);
+        let hello = greetings.of(host.name);
         HostInfo {
             name: host.name.as_str().to_owned(),
             state: host.state,

@@ -167,6 +167,8 @@ const HOST: &[Fact] = &[
     ("page_bytes_sent", "Bytes of pages sent to hosts that asked for them", C),
     ("dropped", "Happenings that came faster than they could be dealt with", C),
     ("name_taken", "How often another host lived under this host's name", C),
+    ("links_opened", "Links to other hosts that this host has opened", G),
+    ("links_reopened", "How often a link was opened again because its host did not reply", C),
     ("failed_logins", "Logins that failed, at both ports for clients", C),
 ];
 

@@ -109,7 +109,7 @@ pub static KEYS: &[Key] = &[
     key!("listen", "ADDR", Some("tcp/127.0.0.1:7447"), "", One, value::listen,
         "Where other hosts connect: a concrete address; 'tcp/' may be left out; port 0: the system chooses"),
     key!("peers", "ADDR", None, "tcp/cache-2:7447", Many, value::peer,
-        "Where other hosts listen; name all that are known, so that cut links are repaired"),
+        "Where other hosts listen; hosts tell each other of further ones, so that one or two of a mesh are enough"),
     key!("through_routers", "", Some("false"), "", Switch, value::flag,
         "Reach other hosts through the zenoh routers that peers names, and in no other way: nothing listens"),
     key!("peers_file", "FILE", None, "/etc/umbel/peers", Path, value::path,

@@ -105,6 +105,7 @@ pub struct Engine<C, R: Rows = HeapRows> {
     /// Hosts that said that they leave: which life of theirs, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
     next_announce: Duration,
+    last_announce: Option<Duration>,
     random: u64,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
@@ -135,6 +136,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             peers: BTreeMap::new(),
             left: BTreeMap::new(),
             next_announce: Duration::ZERO,
+            last_announce: None,
             random,
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -418,6 +420,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         sets.iter().for_each(|set| self.publish_if_due(now, set));
         if now >= self.next_announce {
             self.announce();
+            self.last_announce = Some(now);
             self.next_announce = now + self.config.announce_every;
         }
         let peers: Vec<Name> = self.peers.keys().cloned().collect();

@@ -57,11 +57,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                     has_announced: false,
                 };
                 self.peers.insert(host.clone(), peer);
-                // A newcomer need not wait to hear what is here.
-                self.next_announce = now;
+                self.announce_soon(now);
                 self.event(Event::Up(host.clone()));
             }
         }
+    }
+
+    /// A newcomer need not wait for the next announcement. Where many come at once, one
+    /// announcement serves several of them, so that a cluster that starts sends each host a few.
+    fn announce_soon(&mut self, now: Duration) {
+        let every = self.config.announce_every;
+        let earliest = self.last_announce.map_or(now, |last| last + every / 4);
+        self.next_announce = self.next_announce.min(earliest.max(now));
     }
 
     /// The other hosts that are heard of.
