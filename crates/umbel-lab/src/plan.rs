@@ -103,17 +103,30 @@ impl<'a> Bench<'a> {
 
     /// Runs every trial of the plan; results in the order of trials.
     pub(crate) fn trials<T: Send>(&self, trial: impl Fn(Random) -> T + Sync) -> Vec<T> {
+        let empty = || Mutex::new(None);
+        let results: Vec<Mutex<Option<T>>> =
+            std::iter::repeat_with(empty).take(self.plan.trials as usize).collect();
+        self.run(&|number| {
+            let result = trial(Random::of_trial(self.plan.seed, self.experiment, number));
+            *results[number as usize].lock().expect("no trial panics under the lock") =
+                Some(result);
+        });
+        let result = |slot: Mutex<Option<T>>| slot.into_inner().ok().flatten();
+        results.into_iter().map(|slot| result(slot).expect("every trial was run")).collect()
+    }
+
+    /// Runs every trial once, by its number. Not generic: this is compiled once, not once for
+    /// each of the experiments.
+    fn run(&self, trial: &(dyn Fn(u64) + Sync)) {
         self.progress.begin(self.experiment, self.plan.trials);
         let next = AtomicU64::new(0);
-        let done = Mutex::new(Vec::new());
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= self.plan.trials {
                     return;
                 }
-                let result = trial(Random::of_trial(self.plan.seed, self.experiment, number));
-                done.lock().expect("no trial panics under the lock").push((number, result));
+                trial(number);
                 self.progress.trial_done();
             }
         };
@@ -123,9 +136,6 @@ impl<'a> Bench<'a> {
             }
             work();
         });
-        let mut done = done.into_inner().expect("no trial panics under the lock");
-        done.sort_by_key(|(number, _)| *number);
-        done.into_iter().map(|(_, result)| result).collect()
     }
 }
 

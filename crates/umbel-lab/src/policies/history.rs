@@ -1,25 +1,9 @@
 //! What happens to hosts, second by second, whatever their policy.
 
+use super::event::Event;
 use super::ids::Id;
 use super::lines::{self, Kind, Line, LineError, Lines};
 use super::synthetic::Synthetic;
-
-/// One thing that happens.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Event {
-    /// A host has a key from the start.
-    Held { host: usize, key: Id },
-    /// Everybody has published what is held from the start.
-    Started,
-    /// A key came to a host.
-    Added { host: usize, key: Id },
-    /// A key went from a host, if it was there.
-    Removed { host: usize, key: Id },
-    /// A host wants a key.
-    Asked { host: usize, key: Id },
-    /// A second has passed.
-    SecondPassed,
-}
 
 /// Who adds, removes and asks for what, second by second.
 #[derive(Debug, Clone, PartialEq)]

@@ -13,7 +13,7 @@ use umbel::params::ParamError;
 use umbel::replica::{Home, Policy, Rule, Sent, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
-use super::history::Event;
+use super::event::Event;
 use super::ids::{Id, IdMap, Ids, bytes};
 use super::{Outcome, Setting};
 

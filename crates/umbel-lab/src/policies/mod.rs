@@ -12,6 +12,7 @@
 //! Not here: messages that are late or lost (`faults`); files and terminals (`umbel-cli`).
 
 mod equal_miss;
+mod event;
 mod history;
 mod hosts;
 mod ids;
@@ -162,7 +163,7 @@ fn replay(
     let mut hosts = Hosts::new(history.hosts(), setting.plan(history, policy), setting)?;
     history.replay(|event| {
         hosts.happen(event);
-        if event == history::Event::SecondPassed {
+        if event == event::Event::SecondPassed {
             second();
         }
     });

@@ -1,6 +1,6 @@
 //! Steady churn: hosts that start with random keys, gain some and lose some every second.
 
-use super::history::Event;
+use super::event::Event;
 use super::ids::Id;
 use crate::random::Random;
 

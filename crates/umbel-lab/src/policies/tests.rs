@@ -2,7 +2,7 @@
 
 use umbel::catalogue::Catalogue as _;
 
-use super::history::Event;
+use super::event::Event;
 use super::*;
 use crate::random::Random;
 

@@ -81,10 +81,9 @@ impl<C: Catalogue> Routed<C> {
         self.router.home().is_some() || self.router.homes().next().is_some()
     }
 
-    /// Whether nothing would be lost with it.
+    /// Whether nothing would be lost with it but a greeting of a neighbour.
     fn is_idle(&self) -> bool {
-        let is_silent = !self.router.has_transmits() && !self.router.has_events();
-        !self.exists() && self.router.queries() == 0 && is_silent
+        !self.exists() && self.router.queries() == 0 && !self.router.has_events()
     }
 }
 

@@ -82,6 +82,19 @@ impl<C: Catalogue> Overlay<C> {
         self.template.is_measured
     }
 
+    /// The checksum of the filter that is held of another home of a set, with the life and epoch
+    /// of it.
+    #[must_use]
+    pub fn replica_checksum(&self, set: &Name, home: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        self.sets.get(set)?.router.held_checksum(home)
+    }
+
+    /// The checksum, life and epoch of what this host last published of an own set.
+    #[must_use]
+    pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        self.sets.get(set)?.router.published_checksum()
+    }
+
     /// Keys that the other homes within range say they hold.
     #[must_use]
     pub fn items_in_range(&self, set: &Name) -> u64 {

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::excerpt;
 use crate::Value;
-use crate::resp::burst::{Context, Refusal};
+use crate::resp::context::{Context, Refusal};
 use crate::resp::glob;
 use crate::resp::request::Arguments;
 

@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::{number, options, set};
-use crate::resp::burst::{Context, Refusal};
+use crate::resp::context::{Context, Refusal};
 use crate::resp::glob;
 use crate::resp::request::Arguments;
 

@@ -3,7 +3,7 @@
 //! Everything else is read from the table: dispatch, the number of arguments, `COMMAND`, help.
 //! Handlers are small: they read arguments, ask the host, write the reply.
 
-use super::burst::{Context, Refusal};
+use super::context::{Context, Refusal};
 use super::glob;
 use super::login::Login;
 use super::reply::Replies;
@@ -224,6 +224,11 @@ impl Parent {
     pub(super) fn find(&self, name: &[u8]) -> Option<&'static Command> {
         self.children.iter().find(|child| child.name.as_bytes().eq_ignore_ascii_case(name))
     }
+}
+
+/// Every command, in the order of their names.
+fn every() -> &'static [Command] {
+    table::TABLE
 }
 
 /// The command of this name, in whatever case.

@@ -66,6 +66,10 @@ struct Published {
 }
 
 impl Published {
+    const fn checksum(&self) -> (Incarnation, Epoch, u64) {
+        (self.version.incarnation, self.version.epoch, self.checksum)
+    }
+
     /// The filter as bits.
     fn image(&self) -> Image {
         decoded(&self.scheme, &self.coded, usize::MAX).expect("what is stored was decoded before")
@@ -215,6 +219,18 @@ impl<C: Catalogue> Router<C> {
     pub fn version_of(&self, home: &Name) -> Option<(Incarnation, Epoch)> {
         let version = self.homes.get(home)?.published.version;
         Some((version.incarnation, version.epoch))
+    }
+
+    /// The checksum of the filter that is held of another home, with the life and epoch of it.
+    #[must_use]
+    pub fn held_checksum(&self, home: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        self.homes.get(home).map(|known| known.published.checksum())
+    }
+
+    /// The checksum, life and epoch of what this host last published.
+    #[must_use]
+    pub fn published_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
+        self.published.as_ref().map(Published::checksum)
     }
 
     /// Keys that the other homes within range say they hold.
