@@ -15,14 +15,14 @@ fn host(name: &str) -> Engine<MemoryCatalogue> {
     let hasher = KeyHasher::new(HashId::Xxh3, Seed::default());
     let mut config = Config::new(Name::new(name).unwrap(), Incarnation(1), hasher);
     config.max_bits = 1 << 20;
-    config.bank_bytes = 1 << 26;
+    config.replica_bytes = 1 << 26;
     Engine::new(config)
 }
 
 fuzz_target!(|data: &[u8]| {
     let (home, set) = (Name::new("home").unwrap(), Name::new("set").unwrap());
     let (mut a, mut b) = (host("home"), host("host"));
-    let plan = SetPlan { capacity: 16, ..SetPlan::default() };
+    let plan = SetPlan { capacity: Some(16), ..SetPlan::default() };
     a.create(Duration::ZERO, &set, plan, MemoryCatalogue::new()).unwrap();
     a.add_many(Duration::ZERO, &set, &[b"one", b"two", b"three"], &mut |_| ());
     a.publish(Duration::ZERO, &set);

@@ -207,7 +207,9 @@ impl Driver {
             self.inner.cluster.network.learn(&name, address);
         }
         let mut greetings = self.inner.cluster.greetings();
-        greetings.insert(name, hello);
+        if greetings.has_room_for(&name, self.inner.settings.limits.hosts) {
+            greetings.insert(name, hello);
+        }
         let is_different = !greetings.knowing_others().is_empty();
         let own = greetings.own().hosts.as_deref();
         self.introductions.heard(self.inner.now(), own, is_different);
@@ -251,6 +253,11 @@ impl Driver {
             let events = state.take_events();
             if events.iter().any(Event::changes_sets) {
                 self.inner.sets.refresh_directory(&state);
+            }
+            for event in &events {
+                if let Event::Reshaped(set) = event {
+                    self.inner.sets.record(&state, set);
+                }
             }
             self.look_whether_ready(&state, now);
             (transmits, events)
@@ -326,7 +333,7 @@ impl Driver {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
             Event::Reshaped(set) => {
-                tracing::info!(%set, "filter built again in another shape");
+                tracing::debug!(%set, "the set stands on another rung");
             }
             Event::Refused { from, reason } => {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));
@@ -366,9 +373,6 @@ fn happened(event: &Event) -> Option<Happened> {
             Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
         }
         Event::Broken(set) => Happened::TargetBroken { set: text(set) },
-        Event::Grown { set, components } => {
-            Happened::Grown { set: text(set), components: *components }
-        }
         Event::Reshaped(set) => Happened::Rebuilt { set: text(set) },
         Event::NameTaken => Happened::NameTaken {},
         _ => return None,

@@ -12,6 +12,9 @@ use umbel::replica::{Incarnation, Name};
 /// understood too.
 const WIRE: u32 = 1;
 
+/// The longest greeting that is read: names and addresses take a fraction of it.
+const MAX_BYTES: usize = 8192;
+
 /// What a host says of itself. JSON, so that a newer host may say more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
@@ -65,8 +68,11 @@ impl Hello {
         serde_json::to_vec(self).expect("text and numbers")
     }
 
-    /// What a host said; `None` if it is not to be understood.
+    /// What a host said; `None` if it is not to be understood, or longer than any greeting.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MAX_BYTES {
+            return None;
+        }
         let hello: Self = serde_json::from_slice(bytes).ok()?;
         Name::new(&hello.name)?;
         Some(hello)
@@ -160,6 +166,8 @@ mod tests {
     #[test]
     fn survives_the_wire_and_strangers() {
         let own = hello("local", 1);
+        let long = Hello { overlay: Some("x".repeat(MAX_BYTES)), ..own.clone() };
+        assert_eq!(Hello::decode(&long.encode()), None);
         assert_eq!(Hello::decode(&own.encode()), Some(own));
         for bytes in [&b""[..], b"{}", b"\xff", b"{\"name\":\"\"}"] {
             assert_eq!(Hello::decode(bytes), None);

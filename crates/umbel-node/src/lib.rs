@@ -24,6 +24,7 @@ mod introductions;
 mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;
+mod memory;
 pub mod network;
 mod protocol;
 mod question;

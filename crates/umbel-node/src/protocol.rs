@@ -13,6 +13,7 @@ use umbel::route;
 
 use crate::catalogue::HostCatalogue;
 use crate::huge_rows::HugeRows;
+use crate::memory;
 use crate::settings::{self, Settings};
 
 /// The protocol of a host.
@@ -88,7 +89,11 @@ fn mesh_config(settings: &Settings, incarnation: Incarnation) -> mesh::Config {
     config.grace = settings.timing.grace;
     config.silence = settings.timing.silence;
     config.max_bits = settings.limits.filter_bits;
-    config.bank_bytes = settings.limits.bank_bytes;
+    let usable = memory::usable();
+    config.replica_bytes = settings.limits.replica_bytes.unwrap_or(usable / 4);
+    config.own_bytes = settings.limits.own_bytes.unwrap_or(usable / 2);
+    config.max_sets_per_peer = settings.limits.sets;
+    config.max_peers = settings.limits.hosts;
     config.seed = incarnation.0;
     config
 }

@@ -16,6 +16,7 @@
 //! | ask many filters at once | [`bank::Bank`] |
 //! | write, read, send changes | [`codec`] |
 //! | choose parameters for a target | [`design`] |
+//! | choose a length for a set that grows and shrinks | [`design::ladder`] |
 //! | know what a filter will do | [`model`] |
 //! | keep replicas fresh at other hosts | [`mesh`], made of [`replica`] |
 //! | find an object hop by hop, where hosts know their neighbours only | [`route`] |

@@ -17,6 +17,7 @@
 
 use std::time::Duration;
 
+use crate::design::ladder::Standing;
 use crate::params::ParamError;
 use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
 use crate::route::Located;
@@ -36,6 +37,23 @@ pub trait Protocol<C> {
         set: &Name,
         plan: SetPlan,
         catalogue: C,
+    ) -> Result<(), ParamError> {
+        self.restore(now, set, plan, catalogue, None)
+    }
+
+    /// As [`Self::create`], for a set that stood on a rung before: if its keys still fit, it has
+    /// the same bits as then, and hosts that have them need nothing.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
+    /// then.
+    fn restore(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        plan: SetPlan,
+        catalogue: C,
+        before: Option<Standing>,
     ) -> Result<(), ParamError>;
 
     /// Another plan for an own set: its filter is built again, and the old one answers until
@@ -214,14 +232,7 @@ pub enum Event {
     /// The published copy of an own set is staler than its policy permits: an update is due,
     /// as soon as the shortest interval lets it go.
     Broken(Name),
-    /// The filter of an own set has more components than before.
-    Grown {
-        /// The set.
-        set: Name,
-        /// Components that it has now.
-        components: u64,
-    },
-    /// An own set was built again into another shape.
+    /// An own set stands on another rung than before.
     Reshaped(Name),
     /// A message was refused; nothing changed.
     Refused {
@@ -284,7 +295,6 @@ impl Event {
             | Self::Lost { .. } => true,
             Self::Published { .. }
             | Self::Broken(_)
-            | Self::Grown { .. }
             | Self::LinkUp(_)
             | Self::LinkDown(_)
             | Self::Replanned { .. }

@@ -110,6 +110,15 @@ impl Cluster {
         self.hosts.iter().flatten().map(ticks).sum::<f64>() / 100.0
     }
 
+    /// Memory that a running host takes.
+    pub(crate) fn memory_bytes(&self, host: usize) -> u64 {
+        let id = self.hosts[host].as_ref().expect("it runs").child.id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.expect("a number of kB") * 1024
+    }
+
     /// A host's name and where it listens, as peers are written.
     pub(crate) fn peer(&self, host: usize) -> String {
         format!("{}={}", self.names[host], self.listen[host])

@@ -8,6 +8,7 @@ mod hosts;
 mod overlay;
 mod routers;
 mod secured;
+mod sets;
 mod traffic;
 
 use std::sync::atomic::{AtomicBool, Ordering};

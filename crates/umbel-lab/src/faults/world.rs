@@ -445,9 +445,8 @@ fn any_plan(random: &mut Random, large: bool) -> SetPlan {
     let policy = policies[random.below(policies.len())].parse().expect("a policy");
     SetPlan {
         false_positive: 0.02,
-        expected_hosts: 1 + random.below(8) as u32,
-        capacity: if large { 150_000 } else { 8 << random.below(4) },
-        max_components: if large { 1 } else { 1 + random.below(6) as u32 },
+        expected_hosts: (random.below(3) > 0).then(|| 1 + random.below(8) as u32),
+        capacity: large.then_some(150_000),
         policy,
         by_digests: random.below(4) > 0,
     }

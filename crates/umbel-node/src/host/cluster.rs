@@ -69,6 +69,11 @@ impl Greetings {
         self.others.get(host)
     }
 
+    /// Whether a host's greeting may be kept: a known one, or one of at most `most`.
+    pub(crate) fn has_room_for(&self, host: &Name, most: usize) -> bool {
+        self.others.len() < most || self.others.contains_key(host)
+    }
+
     pub(crate) fn insert(&mut self, host: Name, hello: Hello) {
         let listen = hello.listen.clone();
         let last = self.others.insert(host, hello);

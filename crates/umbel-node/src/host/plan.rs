@@ -15,7 +15,7 @@ use crate::error::HostError;
 pub struct Reserve {
     /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
     pub false_positive: f64,
-    /// Keys that this host will hold.
+    /// Keys of this host that there is room for from the start.
     pub capacity: u64,
     /// Hosts that the rate is shared among.
     pub expected_hosts: Option<u32>,
@@ -46,7 +46,7 @@ impl From<Reserve> for Change {
 pub struct Change {
     /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
     pub false_positive: Option<f64>,
-    /// Keys that this host will hold.
+    /// Keys of this host that there is room for from the start.
     pub capacity: Option<u64>,
     /// Hosts that the rate is shared among.
     pub expected_hosts: Option<u32>,
@@ -75,8 +75,8 @@ impl Change {
 
     fn apply(&self, mut plan: SetPlan) -> SetPlan {
         plan.false_positive = self.false_positive.unwrap_or(plan.false_positive);
-        plan.capacity = self.capacity.unwrap_or(plan.capacity);
-        plan.expected_hosts = self.expected_hosts.unwrap_or(plan.expected_hosts);
+        plan.capacity = self.capacity.or(plan.capacity);
+        plan.expected_hosts = self.expected_hosts.or(plan.expected_hosts);
         plan.policy = self.policy.unwrap_or(plan.policy);
         plan
     }
@@ -136,10 +136,12 @@ impl Host {
 
     /// A filter that every other host would refuse is not built.
     fn check_size(&self, plan: &SetPlan) -> Result<(), HostError> {
-        let rate = plan.replica_false_positive()?.get();
-        let bits = plan.capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2);
+        plan.ladder()?;
         let most = self.inner.settings.limits.filter_bits;
-        if bits > most as f64 { Err(HostError::TooLarge { most }) } else { Ok(()) }
+        match plan.rung_for(0) {
+            Ok(rung) if rung.bits() <= most => Ok(()),
+            _ => Err(HostError::TooLarge { most }),
+        }
     }
 
     /// A cache can be asked only if it is known where it is.

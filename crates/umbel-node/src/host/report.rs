@@ -1,6 +1,7 @@
 //! What a host reports of its sets, of the other hosts and of itself.
 
 use umbel::catalogue::Catalogue as _;
+use umbel::mesh::Engine;
 use umbel::overlay::Overlay;
 use umbel::replica::{Home, Name};
 
@@ -64,6 +65,9 @@ impl Host {
                 known.confirmed.cache();
             info.replica_bytes = known.replicas.as_ref().map_or(0, |here| here.memory_bytes());
         }
+        let of_set = engine.refusals().filter(|(_, set, _)| *set == Some(name));
+        info.not_accepted =
+            of_set.map(|(host, _, refusal)| format!("{host}: {}", refusal.reason)).collect();
         info
     }
 
@@ -87,6 +91,7 @@ impl Host {
             epochs: epochs.collect(),
             age: None,
             current: true,
+            not_accepted: Vec::new(),
         }];
         let Some(engine) = state.protocol.mesh() else {
             return others_in_overlay(hosts, &state, &greetings);
@@ -105,6 +110,7 @@ impl Host {
                 epochs: Vec::new(),
                 age: None,
                 current: peer.is_known,
+                not_accepted: Vec::new(),
             };
             for set in &sets {
                 let Some(replica) = engine.replica(now, set, name) else { continue };
@@ -116,6 +122,16 @@ impl Host {
             }
             hosts.push(info);
         }
+        for (name, set, refusal) in engine.refusals() {
+            let text = match set {
+                Some(set) => format!("{set}: {}", refusal.reason),
+                None => refusal.reason.to_string(),
+            };
+            match hosts.iter_mut().find(|host| host.name == name.as_str()) {
+                Some(host) => host.not_accepted.push(text),
+                None => hosts.push(HostInfo::refused(name, text)),
+            }
+        }
         hosts
     }
 
@@ -126,6 +142,7 @@ impl Host {
         let (known, expected) = state.known_hosts();
         let counters = state.protocol.counters();
         let routing = state.protocol.overlay().map(|overlay| Routing::of(overlay, None));
+        let engine = state.protocol.mesh();
         let links = self.inner.cluster.network.links();
         Status {
             routing,
@@ -142,6 +159,10 @@ impl Host {
             durable: self.inner.sets.is_durable(),
             messages: counters.messages,
             refused: counters.refused,
+            not_accepted: engine.map_or(0, |engine| engine.refusals().count() as u64),
+            replica_bytes: engine.map_or(0, Engine::replica_bytes_charged),
+            replica_bytes_limit: engine.map_or(0, |engine| engine.config().replica_bytes),
+            own_bytes: engine.map_or(0, Engine::own_bytes),
             gaps: counters.gaps,
             mismatches: counters.mismatches,
             updates_sent: counters.updates_sent,
@@ -157,18 +178,47 @@ impl Host {
     }
 }
 
+impl HostInfo {
+    /// A host that is not accepted at all.
+    fn refused(name: &Name, reason: String) -> Self {
+        Self {
+            name: name.as_str().to_owned(),
+            state: "refused",
+            incarnation: 0,
+            advertise: None,
+            resp: None,
+            http: None,
+            sets: Vec::new(),
+            epochs: Vec::new(),
+            age: None,
+            current: false,
+            not_accepted: vec![reason],
+        }
+    }
+}
+
 fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
     let (filter, fresh, sent) = (home.filter(), home.freshness(), home.sent());
     let shape = filter.scheme().shape();
     info.own = true;
     info.items = home.catalogue().len();
-    info.capacity = Some(filter.capacity());
-    info.components = Some(filter.components().len() as u64);
+    match home.rung() {
+        Some(choice) => {
+            info.capacity = home.plan().capacity;
+            info.takes = Some(choice.takes());
+            info.full = Some(info.items as f64 / choice.takes().max(1) as f64);
+            info.rung = Some(choice.rung().exponent().into());
+            info.expected_hosts = Some(choice.hosts().into());
+        }
+        None => {
+            info.capacity = Some(filter.capacity());
+            info.components = Some(filter.components().len() as u64);
+        }
+    }
     info.bits = Some(shape.bits());
     info.hashes = Some(shape.hashes().into());
     info.policy = Some(home.policy().to_string());
     info.false_positive = Some(home.plan().false_positive);
-    info.expected_hosts = Some(home.plan().expected_hosts.into());
     info.estimated_false_positive = Some(fresh.false_positive);
     info.disagreement = Some(fresh.disagreement);
     info.miss = Some(fresh.miss);
@@ -242,6 +292,7 @@ fn others_in_overlay(
             epochs: host.sets.iter().map(|(_, epoch)| epoch.0).collect(),
             age: None,
             current: host.state != "down",
+            not_accepted: Vec::new(),
         }
     }));
     hosts

@@ -24,10 +24,16 @@ pub struct Config {
     pub silence: Duration,
     /// How long to wait for a page the first time; doubled with every try, up to 64 times.
     pub page_patience: Duration,
-    /// Most bits that are accepted of one home's set, all components together.
+    /// Most bits that are accepted of one home's set.
     pub max_bits: u64,
-    /// Memory for the rows of one set's bank.
-    pub bank_bytes: u64,
+    /// Memory for all replicas together: copies, rows and what is on its way.
+    pub replica_bytes: u64,
+    /// Memory for the filters of own sets and their published copies.
+    pub own_bytes: u64,
+    /// Most sets that are accepted of one peer.
+    pub max_sets_per_peer: usize,
+    /// Most other hosts that are heard of.
+    pub max_peers: usize,
     /// Seed of what looks random: which members are sampled, jitter of retries.
     pub seed: u64,
 }
@@ -49,7 +55,10 @@ impl Config {
             silence: Duration::from_secs(15),
             page_patience: Duration::from_millis(1000),
             max_bits: 1 << 33,
-            bank_bytes: 1 << 34,
+            replica_bytes: 1 << 34,
+            own_bytes: 1 << 36,
+            max_sets_per_peer: 1 << 16,
+            max_peers: 1 << 14,
             seed: 0,
         }
     }

@@ -7,9 +7,11 @@
 //!
 //! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
 
+mod budget;
 mod checks;
 mod config;
 mod peers;
+mod planning;
 mod receiving;
 mod sending;
 #[cfg(test)]
@@ -19,12 +21,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use budget::Refusals;
+pub use budget::{Reason, Refusal, replica_bytes_of};
 pub use config::Config;
 use peers::Peer;
 pub use peers::PeerInfo;
 
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
+use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, Protocol, Transmit};
@@ -32,6 +37,7 @@ use crate::replica::message::{Leave, Message};
 use crate::replica::receiver::Receiver;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
+    memory_of,
 };
 use crate::scheme::Scheme;
 
@@ -76,9 +82,12 @@ impl<C, R: Rows> Set<C, R> {
 struct Own<C> {
     home: Home<C>,
     epoch: Epoch,
-    /// Rebuilds, components and whether the target is broken, as they were told of.
-    rebuilds: u64,
-    components: u64,
+    /// Hosts that the set is planned for, unless its plan says.
+    hosts: ExpectedHosts,
+    /// Bytes that it took when last looked at.
+    bytes: u64,
+    /// The rung and whether the target is broken, as they were told of.
+    rung: Option<Rung>,
     is_broken: bool,
 }
 
@@ -101,6 +110,11 @@ pub struct Engine<C, R: Rows = HeapRows> {
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
     counters: Counters,
+    refusals: Refusals,
+    /// Bytes that all replicas are charged.
+    charged: u64,
+    /// Bytes that own sets take.
+    own_bytes: u64,
 }
 
 impl<C: Catalogue> Engine<C> {
@@ -127,6 +141,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             transmits: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::ZERO,
+            refusals: Refusals::new(),
+            charged: 0,
+            own_bytes: 0,
         }
     }
 
@@ -187,11 +204,11 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
-        let (hasher, limit) = (self.config.hasher, self.config.bank_bytes);
+        let hasher = self.config.hasher;
         self.sets.entry(name.clone()).or_insert_with(|| Set {
             own: None,
             deleted: None,
-            replicas: Arc::new(Replicas::new(hasher, limit)),
+            replicas: Arc::new(Replicas::new(hasher)),
             receivers: BTreeMap::new(),
         })
     }
@@ -200,23 +217,34 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     // ---- own sets
 
-    fn create(
+    fn restore(
         &mut self,
         now: Duration,
         set: &Name,
         plan: SetPlan,
         catalogue: C,
+        before: Option<Standing>,
     ) -> Result<(), ParamError> {
-        let home = Home::new(self.config.hasher, plan, self.config.intervals, catalogue)?;
+        let free = self.config.own_bytes.saturating_sub(self.own_bytes);
+        let rung = plan.rung_for(0)?;
+        // Keys that are there already must be found, whatever that takes.
+        if catalogue.is_empty() && memory_of(rung) > free {
+            return Err(ParamError::Memory(rung.bits()));
+        }
+        let (hasher, intervals) = (self.config.hasher, self.config.intervals);
+        let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
         let here = self.set_mut(set);
         let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
-        let components = home.filter().components().len() as u64;
-        here.own = Some(Own { home, epoch, rebuilds: 0, components, is_broken: false });
+        let rung = home.rung().map(RungChoice::rung);
+        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
+        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
+        here.own = Some(Own { home, epoch, hosts, bytes: 0, rung, is_broken: false });
         self.publish_if_due(now, set);
         Ok(())
     }
 
     fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
+        self.limit_own(set);
         let Some(own) = self.own_mut(set) else { return Ok(false) };
         own.home.replan(now, plan)?;
         self.publish_if_due(now, set);
@@ -228,6 +256,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         let Some(own) = here.own.take() else { return false };
         let scheme = *own.home.kept().scheme();
         here.deleted = Some((own.epoch, scheme));
+        self.release_own(&own);
         if own.epoch > Epoch(0) {
             self.send_withdrawal(set);
         }
@@ -241,6 +270,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         keys: &[&[u8]],
         on_result: &mut dyn FnMut(bool),
     ) -> bool {
+        self.limit_own(set);
         let Some(own) = self.own_mut(set) else { return false };
         own.home.add_many(now, keys, on_result);
         self.publish_if_due(now, set);
@@ -306,12 +336,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.counters
     }
 
-    /// The bank's columns are exactly the images of the replicas.
+    /// The banks' columns are exactly the images of the replicas, and all are charged.
     fn validate(&self) {
         for set in self.sets.values() {
-            let expected: Vec<_> = set.receivers.values().flat_map(Receiver::expected).collect();
+            let expected: Vec<_> = set.receivers.values().filter_map(Receiver::expected).collect();
             set.replicas.validate(&expected);
         }
+        self.validate_budgets();
     }
 
     // ---- what happened
@@ -331,8 +362,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         if from == &self.config.name {
             return self.event(Event::NameTaken);
         }
-        if self.has_left(from, life) {
-            // Said before it left, and overtaken.
+        if self.has_left(from, life) || !self.admits_peer(from) {
+            // Said before it left, and overtaken; or one host too many.
             return;
         }
         self.heard(now, from);
@@ -353,7 +384,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             }
             return;
         }
-        if self.has_left(host, Some(incarnation)) {
+        if self.has_left(host, Some(incarnation)) || !self.admits_peer(host) {
             return;
         }
         self.heard(now, host);
@@ -384,6 +415,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn handle_timeout(&mut self, now: Duration) {
         self.expire(now);
+        self.count_homes(now);
         let sets: Vec<Name> = self.sets.keys().cloned().collect();
         sets.iter().for_each(|set| self.publish_if_due(now, set));
         if now >= self.next_announce {

@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use super::Engine;
+use super::budget::charge_of;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Event, Protocol as _};
@@ -123,11 +124,15 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     pub(super) fn forget(&mut self, host: Name) {
         self.peers.remove(&host);
+        let mut freed = 0;
         for set in self.sets.values_mut() {
             if let Some(mut receiver) = set.receivers.remove(&host) {
+                freed += charge_of(&receiver);
                 receiver.expire(&set.replicas);
             }
         }
+        self.recharge(freed, None);
+        self.forget_refusals(&host);
         self.event(Event::Down(host));
     }
 }

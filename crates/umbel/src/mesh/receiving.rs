@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use super::Engine;
+use super::budget::charge_of;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event};
 use crate::replica::image::Image;
 use crate::replica::message::{Announce, Message, Page, Request, Update};
-use crate::replica::paged::{self, PAGE_BITS};
+use crate::replica::paged::{self, ONLY, PAGE_BITS};
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
 use crate::replica::{Counters, Epoch, Incarnation, Name};
@@ -16,23 +17,24 @@ use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn handle_update(&mut self, now: Duration, update: &Update) {
-        if let Err(reason) = self.accepts(&update.scheme) {
-            return self.refuse(&update.home, reason);
+        if !self.accepts(&update.home, &update.set, &update.scheme) {
+            return;
         }
-        let (life, most) = (update.incarnation, self.most_components(&update.scheme));
+        let life = update.incarnation;
         self.with_receiver(now, &update.set, &update.home, life, |receiver, replicas, counters| {
-            receiver.update(now, update, most, replicas, counters)
+            receiver.update(now, update, replicas, counters)
         });
     }
 
     pub(super) fn handle_page(&mut self, now: Duration, page: &Page) {
-        if let Err(reason) = self.accepts(&page.scheme) {
+        if self.sets.get(&page.set).is_none_or(|set| !set.receivers.contains_key(&page.home)) {
+            return;
+        }
+        if page.components.iter().any(|component| *component != ONLY) {
+            let reason = String::from("its image has another component than number 0");
             return self.refuse(&page.home, reason);
         }
-        if page.components.len() > self.most_components(&page.scheme) {
-            return self.refuse(&page.home, String::from("its image has too many components"));
-        }
-        if self.sets.get(&page.set).is_none_or(|set| !set.receivers.contains_key(&page.home)) {
+        if !self.accepts(&page.home, &page.set, &page.scheme) {
             return;
         }
         self.with_receiver(
@@ -47,14 +49,19 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn handle_announce(&mut self, now: Duration, announce: &Announce) {
         let Announce { home, incarnation, sets } = announce;
         for set in sets {
-            if let Err(reason) = self.accepts(&set.scheme) {
-                self.refuse(home, reason);
+            if !self.accepts(home, &set.set, &set.scheme) {
                 continue;
             }
-            self.with_receiver(now, &set.set, home, *incarnation, |receiver, _, counters| {
-                receiver.announced(now, *incarnation, set, counters);
-                Ok(())
-            });
+            self.with_receiver(
+                now,
+                &set.set,
+                home,
+                *incarnation,
+                |receiver, replicas, counters| {
+                    receiver.announced(now, *incarnation, set, replicas, counters);
+                    Ok(())
+                },
+            );
         }
         self.forget_unannounced(announce);
         if let Some(peer) = self.peers.get_mut(home) {
@@ -65,6 +72,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// A set that a home's new life does not name is no longer there.
     pub(super) fn forget_unannounced(&mut self, announce: &Announce) {
+        let mut freed = 0;
         for (name, set) in &mut self.sets {
             let named = announce.sets.iter().any(|announced| announced.set == *name);
             let receiver = set.receivers.get_mut(&announce.home);
@@ -76,9 +84,11 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             }) else {
                 continue;
             };
+            freed += charge_of(receiver);
             receiver.expire(&set.replicas);
             set.receivers.remove(&announce.home);
         }
+        self.recharge(freed, None);
     }
 
     pub(super) fn handle_request(&mut self, from: &Name, request: &Request) {
@@ -108,16 +118,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         take: impl FnOnce(&mut Receiver, &Replicas<R>, &mut Counters) -> Result<(), Refused>,
     ) {
         let mut counters = std::mem::take(&mut self.counters);
-        let set_name = set;
+        let (set_name, is_new) = (set, !self.has_receiver(set, home));
         let set = self.set_mut(set);
         let receiver = set
             .receivers
             .entry(home.clone())
             .or_insert_with(|| Receiver::new(now, home.clone(), incarnation));
-        let epoch = receiver.epoch();
+        let (epoch, before) = (receiver.epoch(), if is_new { 0 } else { charge_of(receiver) });
         let outcome = take(receiver, &set.replicas, &mut counters);
+        let charge = charge_of(receiver);
         let arrived = receiver.epoch().filter(|now| Some(*now) != epoch);
         self.counters = counters;
+        self.recharge(before, Some(charge));
         if let Some(epoch) = arrived {
             let (set, home) = (set_name.clone(), home.clone());
             self.event(Event::Updated { set, home, epoch });
@@ -127,21 +139,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Whether a filter of this scheme may be held here.
-    pub(super) fn accepts(&self, scheme: &Scheme) -> Result<(), String> {
-        let own = Scheme::new(*scheme.shape(), self.config.hasher);
-        own.check(scheme).map_err(|mismatch| mismatch.to_string())?;
-        if scheme.shape().bits() > self.config.max_bits {
-            let (bits, most) = (scheme.shape().bits(), self.config.max_bits);
-            return Err(format!("its filter has {bits} bits, and {most} are accepted"));
-        }
-        Ok(())
+    fn has_receiver(&self, set: &Name, home: &Name) -> bool {
+        self.sets.get(set).is_some_and(|set| set.receivers.contains_key(home))
     }
 
-    /// How many components of this scheme one home may have here.
-    pub(super) fn most_components(&self, scheme: &Scheme) -> usize {
-        let most = self.config.max_bits / scheme.shape().bits();
-        paged::MOST_COMPONENTS.min(most as usize)
+    /// Whether a home's filter of this scheme may be held here; if not, that is counted and told.
+    fn accepts(&mut self, home: &Name, set: &Name, scheme: &Scheme) -> bool {
+        let own = Scheme::new(*scheme.shape(), self.config.hasher);
+        if let Err(mismatch) = own.check(scheme) {
+            self.refuse(home, mismatch.to_string());
+            return false;
+        }
+        self.admits(home, set, scheme.shape().bits())
     }
 
     pub(super) fn refuse(&mut self, from: &Name, reason: String) {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Engine, Own, QUEUE, SAMPLES};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
+use crate::design::ladder::RungChoice;
 use crate::protocol::{Destination, Event, Transmit};
 use crate::replica::fetch::PageId;
 use crate::replica::image::Image;
@@ -15,26 +16,24 @@ use crate::replica::{Epoch, Incarnation, Name};
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
+        self.limit_own(set);
         let Some(own) = self.own_mut(set) else { return };
-        let rebuilds = own.home.rebuilds() - own.rebuilds;
-        own.rebuilds += rebuilds;
         let publication = own.home.poll(now);
         let was_broken = std::mem::replace(&mut own.is_broken, own.home.is_broken());
         let breaks = own.is_broken && !was_broken;
-        let components = own.home.filter().components().len() as u64;
-        let grows = components > std::mem::replace(&mut own.components, components);
+        let rung = own.home.rung().map(RungChoice::rung);
+        let moves = rung != std::mem::replace(&mut own.rung, rung);
         if let Some(publication) = publication {
             self.send_update(set, publication);
         }
         if breaks {
             self.event(Event::Broken(set.clone()));
         }
-        if rebuilds > 0 {
-            self.counters.rebuilds += rebuilds;
+        if moves {
+            self.counters.rebuilds += 1;
             self.event(Event::Reshaped(set.clone()));
-        } else if grows {
-            self.event(Event::Grown { set: set.clone(), components });
         }
+        self.note_own(set);
     }
 
     pub(super) fn send_update(&mut self, set: &Name, publication: Publication) {

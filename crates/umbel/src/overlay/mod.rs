@@ -26,6 +26,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::catalogue::Catalogue;
+use crate::design::ladder::Standing;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, Protocol, Transmit};
 use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
@@ -265,12 +266,14 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
     // ---- own sets
 
     /// Of the plan the policy alone counts: shapes are those that all hosts agreed on.
-    fn create(
+    /// The shape is that of the overlay's plan, wherever the set stood before.
+    fn restore(
         &mut self,
         now: Duration,
         set: &Name,
         plan: SetPlan,
         catalogue: C,
+        _before: Option<Standing>,
     ) -> Result<(), ParamError> {
         if !self.sets.contains_key(set) {
             let routed = self.new_router(now, set)?;

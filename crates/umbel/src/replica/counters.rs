@@ -16,6 +16,8 @@ pub struct Counters {
     pub gaps: u64,
     /// Images that were not what the home announced.
     pub mismatches: u64,
+    /// Images that a home published and that were here already, from an earlier life of it.
+    pub same_bits: u64,
     /// Deltas applied.
     pub deltas: u64,
     /// Whole images installed.
@@ -30,7 +32,7 @@ pub struct Counters {
     pub requests_sent: u64,
     /// Bytes of pages sent.
     pub page_bytes_sent: u64,
-    /// Own sets built again into another shape.
+    /// Climbs and descents of own sets.
     pub rebuilds: u64,
     /// Messages and events dropped because nobody polled them.
     pub dropped: u64,
@@ -45,6 +47,7 @@ impl Counters {
         old_lives: 0,
         gaps: 0,
         mismatches: 0,
+        same_bits: 0,
         deltas: 0,
         snapshots: 0,
         pages: 0,

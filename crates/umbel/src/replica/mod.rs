@@ -28,6 +28,7 @@ mod tally;
 pub(crate) mod tests;
 
 pub use counters::Counters;
+pub(crate) use home::memory_of;
 pub use home::{Home, SetPlan};
 pub use names::{Epoch, Incarnation, Name};
 pub use policy::{Policy, PolicyError, Rule};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use parking_lot::RwLock;
 use umbel::catalogue::{Catalogue as _, MemoryCatalogue};
+use umbel::design::ladder::{RungChoice, Standing};
 use umbel::replica::{Name, SetPlan};
 
 use super::{OwnSet, Sets, State};
@@ -66,7 +67,7 @@ impl Sets {
                 HostCatalogue::Memory(Arc::new(RwLock::new(keys)))
             }
         };
-        self.adopt(state, name, plan, lifetime, catalogue)?;
+        self.adopt(state, name, plan, lifetime, catalogue, None)?;
         if let Some(own) = state.own.get_mut(name).filter(|own| own.confirm != *confirm) {
             own.confirm.clone_from(confirm);
             self.refresh_directory(state);
@@ -81,7 +82,7 @@ impl Sets {
         let mut state = self.lock();
         let catalogue = HostCatalogue::Own(Arc::new(RwLock::new(keys)));
         let (plan, lifetime) = (self.default_plan(), self.live.current().set.lifetime);
-        self.adopt(&mut state, &name, plan, lifetime, catalogue)
+        self.adopt(&mut state, &name, plan, lifetime, catalogue, None)
     }
 
     /// The sets that the folder holds, with the keys in them.
@@ -115,7 +116,7 @@ impl Sets {
         tracing::info!(set, keys = catalogue.len(), "building the filter");
         let mut state = self.lock();
         let lifetime = record.lifetime_ms.map(Duration::from_millis);
-        self.adopt(&mut state, &name, plan, lifetime, catalogue)?;
+        self.adopt(&mut state, &name, plan, lifetime, catalogue, record.standing())?;
         if let Some(own) = state.own.get_mut(&name) {
             own.number = record.number;
             // Of a record that is older than this: as the host's settings say.
@@ -139,8 +140,9 @@ impl Sets {
         plan: SetPlan,
         lifetime: Option<Duration>,
         catalogue: HostCatalogue,
+        before: Option<Standing>,
     ) -> Result<(), HostError> {
-        state.protocol.create(self.clock.now(), name, plan, catalogue)?;
+        state.protocol.restore(self.clock.now(), name, plan, catalogue, before)?;
         let number = SetNumber(state.next_number);
         state.next_number += 1;
         let confirm = self.live.current().set.confirm.clone();
@@ -150,18 +152,22 @@ impl Sets {
         Ok(())
     }
 
-    /// Writes down what a set is planned for.
-    pub(in crate::host) fn record(&self, state: &State, name: &Name) {
+    /// Writes down what a set is planned for, and where it stands.
+    pub(crate) fn record(&self, state: &State, name: &Name) {
         let (Some(journal), Some(own), Some(plan)) =
             (&self.journal, state.own.get(name), state.protocol.plan(name))
         else {
             return;
         };
+        let standing = state.protocol.home(name).and_then(|home| home.rung());
+        let standing = standing.map(RungChoice::standing);
         let record = SetRecord {
             number: own.number,
             false_positive: plan.false_positive,
             capacity: plan.capacity,
             expected_hosts: plan.expected_hosts,
+            rung: standing.map(|standing| standing.rung.exponent()),
+            planned_hosts: standing.map(|standing| standing.hosts),
             policy: plan.policy.to_string(),
             lifetime_ms: own.lifetime.map(|time| time.as_millis() as u64),
             confirm: Some(own.confirm.to_string()),

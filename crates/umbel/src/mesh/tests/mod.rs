@@ -1,7 +1,9 @@
 //! The protocol against its promises, in small worlds without faults or with chosen ones.
 //! Random faults are the lab's.
 
+mod budgets;
 mod hosts;
+mod rungs;
 mod updates;
 
 use std::time::Duration;

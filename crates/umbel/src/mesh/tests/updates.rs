@@ -29,7 +29,7 @@ fn what_one_host_adds_the_others_find() {
 #[test]
 fn a_bulk_load_is_one_update() {
     let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.create(0, SetPlan { capacity: 100_000, ..SetPlan::default() });
+    cluster.create(0, SetPlan { capacity: Some(100_000), ..SetPlan::default() });
     let keys: Vec<_> = (0..1_000_000u64).map(key).collect();
     let mut new = 0;
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
@@ -45,7 +45,7 @@ fn a_bulk_load_is_one_update() {
 #[test]
 fn a_stream_of_adds_within_the_settling_time_is_one_update() {
     let intervals = Intervals::default();
-    let plan = SetPlan { capacity: 10_000, ..SetPlan::default() };
+    let plan = SetPlan { capacity: Some(10_000), ..SetPlan::default() };
     let mut home = Home::new(hasher(), plan, intervals, MemoryCatalogue::new()).unwrap();
     let mut updates = 0;
     for number in 0..10_000u64 {
@@ -123,7 +123,7 @@ fn a_set_that_outgrows_its_plan_is_never_unanswerable() {
         }
     }
     let home = cluster.engines[0].home(&name("set")).unwrap();
-    assert!(home.rebuilds() >= 2, "80 keys, then 160: it was built again");
+    assert!(home.rebuilds() >= 2, "it climbed two rungs at least");
     assert!(home.filter().false_positive() < 0.02);
     cluster.agree(0, 1);
     // And back: most keys go, and the filter with them.
@@ -134,8 +134,11 @@ fn a_set_that_outgrows_its_plan_is_never_unanswerable() {
     }
     cluster.engines[0].publish(now, &name("set"));
     cluster.deliver(|_, _, _| true);
+    cluster.wait(601);
+    cluster.engines[0].publish(cluster.now, &name("set"));
+    cluster.deliver(|_, _, _| true);
     let home = cluster.engines[0].home(&name("set")).unwrap();
-    assert!(home.filter().memory_bytes() < before / 4);
+    assert!(home.filter().memory_bytes() <= before / 4 + 200);
     assert!((0..10).all(|number| cluster.who(1, number) == ["a"]));
     cluster.agree(0, 1);
 }
@@ -143,8 +146,7 @@ fn a_set_that_outgrows_its_plan_is_never_unanswerable() {
 #[test]
 fn updates_bring_the_pages_of_a_joiner_up_to_date() {
     let mut cluster = Cluster::of(&["a", "b"]);
-    let plan = SetPlan { max_components: 1, ..plan("miss:0", 400_000) };
-    cluster.create(0, plan);
+    cluster.create(0, plan("miss:0", 400_000));
     let keys: Vec<_> = (0..300_000u64).map(key).collect();
     let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
     cluster.engines[0].add_many(cluster.now, &name("set"), &keys, &mut |_| ());

@@ -25,9 +25,8 @@ pub(crate) const AT_ONCE: Intervals =
 pub(crate) fn plan(policy: &str, capacity: u64) -> SetPlan {
     SetPlan {
         false_positive: 0.02,
-        expected_hosts: 1,
-        capacity,
-        max_components: 4,
+        expected_hosts: Some(1),
+        capacity: Some(capacity),
         policy: policy.parse().unwrap(),
         by_digests: true,
     }
