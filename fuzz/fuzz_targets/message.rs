@@ -6,23 +6,25 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 fn host(name: &str) -> Engine<MemoryCatalogue> {
     let hasher = KeyHasher::new(HashId::Xxh3, Seed::default());
     let mut config = Config::new(Name::new(name).unwrap(), Incarnation(1), hasher);
     config.max_bits = 1 << 20;
-    config.bank_bytes = 1 << 26;
+    config.replica_bytes = 1 << 26;
     Engine::new(config)
 }
 
 fuzz_target!(|data: &[u8]| {
     let (home, set) = (Name::new("home").unwrap(), Name::new("set").unwrap());
     let (mut a, mut b) = (host("home"), host("host"));
-    let plan = SetPlan { capacity: 16, ..SetPlan::default() };
+    let plan = SetPlan { capacity: Some(16), ..SetPlan::default() };
     a.create(Duration::ZERO, &set, plan, MemoryCatalogue::new()).unwrap();
-    a.add_many(Duration::ZERO, &set, &["one", "two", "three"], |_| ());
+    a.add_many(Duration::ZERO, &set, &[b"one", b"two", b"three"], &mut |_| ());
     a.publish(Duration::ZERO, &set);
     while let Some(transmit) = a.poll_transmit() {
         b.handle_message(Duration::ZERO, &home, &transmit.bytes);

@@ -20,6 +20,7 @@ usage: cargo xtask <command>
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   mesh    a secured mesh of twenty processes that grows by one while it runs
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
+  links   hosts that hang, and clusters that start at once: --rounds N of each kind (default 20; needs root)
   dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
   fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
   help    this text";
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Some("dist") => dist(),
         Some("mesh") => mesh(),
         Some("traffic") => traffic(),
+        Some("links") => number("--rounds", 20).and_then(links),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("fuzz") => number("--seconds", 60).and_then(fuzz),
@@ -129,12 +131,23 @@ fn mesh() -> Result<(), String> {
     step("a mesh of twenty", cargo(&test))
 }
 
-/// What hosts cost on the wire, in a network namespace with nothing else in it; the hosts
-/// themselves as they are released.
+/// What hosts cost on the wire.
 fn traffic() -> Result<(), String> {
+    let hosts = number("--hosts", 0)?;
+    let hosts = (hosts > 0).then(|| ("UMBEL_TRAFFIC", hosts.to_string()));
+    in_own_network("cluster::traffic", hosts)
+}
+
+/// The long round of the tests of links; CI runs a few rounds.
+fn links(rounds: u64) -> Result<(), String> {
+    in_own_network("cluster::healing", Some(("UMBEL_ROUNDS", rounds.to_string())))
+}
+
+/// Runs the tests of clusters that CI leaves out, in a network namespace with nothing else in
+/// it; the hosts themselves as they are released.
+fn in_own_network(tests: &str, variable: Option<(&str, String)>) -> Result<(), String> {
     ensure_installed("unshare", "util-linux")?;
     ensure_installed("ip", "iproute2")?;
-    let hosts = number("--hosts", 0)?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
     step("the binary", cargo("build --release --locked --package umbel-cli"))?;
     let test = "test --workspace --test integration";
@@ -142,16 +155,13 @@ fn traffic() -> Result<(), String> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
     let mut measure = Command::new("unshare");
     let script = format!(
-        "ip link set lo up && exec {cargo} {test} -- --ignored --nocapture cluster::traffic"
+        "ip link set lo up && exec {cargo} {test} -- --ignored --nocapture --test-threads 1 {tests}"
     );
     measure.args(["--net", "sh", "-c", &script]);
     let binary =
         std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;
-    measure.env("UMBEL_BINARY", binary);
-    if hosts > 0 {
-        measure.env("UMBEL_TRAFFIC", hosts.to_string());
-    }
-    step("traffic", measure)
+    measure.env("UMBEL_BINARY", binary).envs(variable);
+    step(tests, measure)
 }
 
 /// A release archive for this machine's kind: what a package would put on a system.

@@ -67,7 +67,7 @@ pub(crate) fn run() {
     for ((name, cost), (_, limit)) in results.iter().zip(&results[2..4]) {
         println!("  {name}: {:.2} times the limit", cost / limit);
     }
-    assert_eq!(bank.borrow().read(column).expect("a column"), *old.bits());
+    assert_eq!(bank.borrow().bits(column).expect("a column"), old.bits());
 }
 
 fn filter(host: u64) -> StandardFilter {

@@ -89,6 +89,7 @@ fn worlds_of_faults_break_no_promise_and_repeat_from_their_seed() {
         "corrupted",
         "crashes",
         "partitions",
+        "queries",
         "violations",
     ];
     expected.sort_unstable();
@@ -96,6 +97,14 @@ fn worlds_of_faults_break_no_promise_and_repeat_from_their_seed() {
     assert_eq!((&tally["worlds"], &tally["violations"]), (&Value::from(20), &Value::from(0)));
     assert!(tally["messages"].as_u64() > Some(1000));
     assert_eq!(json, printed(&arguments), "the same seed, the same world");
+}
+
+#[test]
+fn overlays_in_worlds_of_faults_end_their_queries() {
+    let json = printed(&["faults", "--overlay", "--seeds", "5", "--steps", "80", "--json"]);
+    let tally: Value = serde_json::from_str(&json).expect("one object");
+    assert_eq!((&tally["worlds"], &tally["violations"]), (&Value::from(5), &Value::from(0)));
+    assert!(tally["queries"].as_u64() > Some(100), "{json}");
 }
 
 #[test]

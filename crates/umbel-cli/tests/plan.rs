@@ -7,9 +7,11 @@ use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused}
 const DYNAMIC: [&str; 7] =
     ["components", "bits", "hashes", "capacity", "expected_bits", "standard_bits", "ratio"];
 
-const REPLICA: [&str; 11] = [
+const REPLICA: [&str; 17] = [
     "bits",
     "hashes",
+    "rung",
+    "takes",
     "replica_false_positive",
     "seconds_between_updates",
     "bytes_per_update",
@@ -17,8 +19,12 @@ const REPLICA: [&str; 11] = [
     "received_bytes_per_second_per_host",
     "full_broadcast_sent_bytes_per_second_per_host",
     "memory_bytes_per_host",
+    "copies_bytes_per_host",
+    "rows_bytes_per_host",
+    "home_bytes_per_host",
     "false_hosts_per_lookup",
     "vain_probes_per_second",
+    "reserve",
 ];
 
 #[test]
@@ -179,7 +185,13 @@ fn replica_answers_with_its_keys_and_figures_that_fit_together() {
     let wrong = 31.0 * number(&answer, "replica_false_positive");
     assert_near(&answer, "false_hosts_per_lookup", wrong, 1e-12);
     assert_near(&answer, "vain_probes_per_second", 0.0, 0.0);
-    assert!(number(&answer, "memory_bytes_per_host") > 31.0 * bits / 8.0);
+    assert_eq!((number(&answer, "rung"), bits), (21.0, f64::from(1 << 21)));
+    let parts = ["copies_bytes_per_host", "rows_bytes_per_host", "home_bytes_per_host"];
+    let memory: f64 = parts.iter().map(|part| number(&answer, part)).sum();
+    assert_near(&answer, "memory_bytes_per_host", memory, 3.0);
+    assert_near(&answer, "memory_bytes_per_host", (31.0 + 32.0 + 6.0) * bits / 8.0, 3.0);
+    let reserve = answer["reserve"].as_str().unwrap();
+    assert!(reserve.contains("--capacity 100000 --hosts 32"), "{reserve}");
     let asked = json(&format!("{line} --lookups-per-second 1000"), &REPLICA);
     assert_near(&asked, "vain_probes_per_second", 1000.0 * wrong, 1e-9);
 }
@@ -296,9 +308,15 @@ fn tables_say_what_the_numbers_are() {
         "plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 --hosts 32 \
          --miss 0.01 --false-positive 0.01",
     );
-    for part in
-        ["32 hosts", "100,000 keys", "update every", "kB/s", "full broadcast", "false hosts"]
-    {
+    for part in [
+        "32 hosts",
+        "100,000 keys",
+        "2^21",
+        "update every",
+        "kB/s",
+        "full broadcast",
+        "umbel reserve",
+    ] {
         assert!(table.contains(part), "{part} is missing in:\n{table}");
     }
 }

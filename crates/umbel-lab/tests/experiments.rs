@@ -85,7 +85,7 @@ fn closed_forms_are_those_of_the_golden_files() {
         let path = golden.join(format!("{}.txt", report.name()));
         let found = report.closed_forms_to_text();
         if std::env::var_os("UMBEL_BLESS").is_some() {
-            std::fs::write(&path, &found).unwrap();
+            std::fs::write(&path, &found).expect("written");
         }
         let golden = std::fs::read_to_string(&path).unwrap_or_default();
         assert_eq!(found, golden, "{} differs", path.display());
@@ -113,7 +113,8 @@ fn json_has_exactly_the_promised_keys() {
         let json = json(report);
         assert_eq!(keys(&json), ["claims", "columns", "name", "rows", "source", "title"]);
         let columns = json["columns"].as_array().expect("an array");
-        let mut columns: Vec<&str> = columns.iter().map(|name| name.as_str().unwrap()).collect();
+        let mut columns: Vec<&str> =
+            columns.iter().map(|name| name.as_str().expect("a name")).collect();
         columns.sort_unstable();
         for row in json["rows"].as_array().expect("an array") {
             assert_eq!(keys(row), columns, "{}", report.name());
@@ -217,7 +218,8 @@ fn what_paper_4_says_in_numbers_is_held_against_them() {
     assert!(stated("dbf-fig-1").starts_with(&[100.0, 10.0]));
     assert!(stated("dbf-fig-12").starts_with(&[5.0, 19.0, 20.0, 35.0]));
     for claim in &report("dbf-fig-12").claims()[..4] {
-        let (stated, formula) = (claim.stated().unwrap(), claim.formula().unwrap());
+        let (stated, formula) =
+            (claim.stated().expect("stated"), claim.formula().expect("a formula"));
         assert!((stated - formula).abs() <= 1.5, "{}", claim.claim());
     }
     let residue =

@@ -11,7 +11,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 type Message = (Name, Vec<u8>);

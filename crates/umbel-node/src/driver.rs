@@ -3,45 +3,58 @@
 //!
 //! It sleeps until the engine's next timeout, the next key expires, or something happens.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use umbel::replica::{self, Destination, Name, Transmit};
-use umbel::route;
+use parking_lot::Mutex;
+use umbel::protocol::{Destination, Event, Transmit};
+use umbel::replica::Name;
 
 use crate::hello::Hello;
 use crate::host::{Happened, Host, Inner, State};
+use crate::introductions::Introductions;
 use crate::network::{Happening, Reply};
-use crate::protocol::{Event, Outgoing};
-use crate::question::Question;
+use crate::question::{Question, decode_hosts, encode_hosts};
 
 /// Happenings that are dealt with before anything is sent.
 const BURST: usize = 64;
-/// From one greeting to the next.
+/// From one greeting to the next, on average.
 const GREET_EVERY: Duration = Duration::from_secs(3);
 /// The same complaint is logged once in this time.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 /// How long a host may take to answer a question of the protocol.
 const ANSWER: Duration = Duration::from_secs(5);
 
+/// A request to a host: to whom, and its bytes.
+type Request = (Name, Vec<u8>);
+
 pub(crate) struct Driver {
     inner: Arc<Inner>,
     next_greeting: Duration,
+    introductions: Introductions,
+    /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
+    under_way: Arc<Mutex<HashSet<Request>>>,
     complaints: HashMap<String, Instant>,
 }
 
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, next_greeting: Duration::ZERO, complaints: HashMap::new() }
+        let introductions = Introductions::new(inner.cluster.incarnation.0);
+        Self {
+            inner,
+            next_greeting: Duration::ZERO,
+            introductions,
+            under_way: Arc::default(),
+            complaints: HashMap::new(),
+        }
     }
 
     /// Runs until the host stops.
     pub(crate) fn run(mut self, happenings: &Receiver<Happening>) {
-        while !self.inner.stopping.load(Ordering::Acquire) {
+        while !self.inner.lifecycle.is_stopping() {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
             match happenings.recv_timeout(wait) {
                 Ok(first) => {
@@ -58,10 +71,11 @@ impl Driver {
     /// When there is something to do although nothing happens. Whoever changes the state in
     /// a way that cannot wait so long wakes us.
     fn sleep_until(&self) -> Duration {
-        let mut state = self.inner.state.lock();
-        self.inner.woken.store(false, Ordering::Release);
-        let expiry = self.inner.expire(&mut state).unwrap_or(Duration::MAX);
-        let until = state.engine.poll_timeout().min(self.next_greeting).min(expiry);
+        let mut state = self.inner.sets.lock();
+        self.inner.cluster.clear_wake();
+        let expiry = self.inner.sets.expire(&mut state).unwrap_or(Duration::MAX);
+        let asking = self.introductions.next();
+        let until = state.protocol.poll_timeout().min(self.next_greeting).min(expiry).min(asking);
         state.sleeping_until = until;
         until
     }
@@ -70,7 +84,7 @@ impl Driver {
         let now = self.inner.now();
         match happening {
             Happening::Said { from, bytes } => {
-                self.inner.state.lock().engine.handle_message(now, &from, &bytes);
+                self.inner.sets.lock().protocol.handle_message(now, &from, &bytes);
             }
             Happening::Asked { from, bytes, reply } => self.answer(&from, &bytes, reply),
             Happening::Greeted { bytes } => self.greeted(&bytes),
@@ -78,30 +92,56 @@ impl Driver {
                 // Of one's own name: the token of a life that ended a moment ago, or another
                 // host; its greeting tells which.
                 if host != self.inner.settings.name {
-                    self.inner.state.lock().engine.handle_alive(now, &host, incarnation);
-                    self.next_greeting = now;
+                    self.inner.sets.lock().protocol.handle_alive(now, &host, incarnation);
+                    self.introduce(host);
                 }
             }
             Happening::Gone { host, incarnation } => {
-                self.inner.state.lock().engine.handle_gone(now, &host, incarnation);
+                self.inner.sets.lock().protocol.handle_gone(now, &host, incarnation);
             }
             Happening::Excluded { host } => {
-                self.inner.state.lock().engine.handle_excluded(now, &host);
+                self.inner.sets.lock().protocol.handle_excluded(now, &host);
+            }
+            Happening::LinkReopened { host } => {
+                let host = host.as_str().to_owned();
+                let _ = self.inner.events.send(Happened::LinkReopened { host });
             }
             Happening::Woken => {}
         }
     }
 
-    fn answer(&self, from: &Name, bytes: &[u8], reply: Reply) {
+    /// Exchanges greetings with a host that has just appeared. One of the two does: everybody
+    /// else hears the next one in its time.
+    fn introduce(&self, host: Name) {
+        let cluster = &self.inner.cluster;
+        if self.inner.settings.name > host {
+            return;
+        }
+        let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
+        let own = Question::Hello(&cluster.greetings().own().encode()).encode();
+        self.inner.lifecycle.runtime.spawn(async move {
+            let answer = network.ask(&host, own, ANSWER).await;
+            let is_its = |bytes: &Vec<u8>| {
+                Hello::decode(bytes).is_some_and(|hello| hello.name == host.as_str())
+            };
+            if let Some(bytes) = answer.filter(is_its) {
+                inbox.put(Happening::Greeted { bytes });
+            }
+        });
+    }
+
+    fn answer(&mut self, from: &Name, bytes: &[u8], reply: Reply) {
         match Question::decode(bytes) {
             Some(Question::Protocol(bytes)) => {
-                let mut state = self.inner.state.lock();
+                let mut state = self.inner.sets.lock();
                 // Pages: neighbours of an overlay ask for none.
-                let Some(engine) = state.engine.mesh_mut() else { return };
-                engine.handle_message(self.inner.now(), from, bytes);
+                if state.protocol.overlay().is_some() {
+                    return;
+                }
+                state.protocol.handle_message(self.inner.now(), from, bytes);
                 let mut reply = Some(reply);
                 let transmits: Vec<Transmit> =
-                    std::iter::from_fn(|| engine.poll_transmit()).collect();
+                    std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
                 drop(state);
                 for Transmit { to, bytes } in transmits {
                     match to {
@@ -114,19 +154,29 @@ impl Driver {
                     }
                 }
             }
-            Some(Question::Holds { set, keys }) if self.inner.asks_its_cache(set) => {
+            Some(Question::Holds { set, keys }) if self.inner.sets.asks_its_cache(set) => {
                 let host = Host { inner: Arc::clone(&self.inner) };
                 let set = set.to_owned();
                 let keys: Vec<Vec<u8>> = keys.into_iter().map(<[u8]>::to_vec).collect();
-                self.inner.runtime.spawn(async move {
+                self.inner.lifecycle.runtime.spawn(async move {
                     let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
                     reply.send(host.holds(&set, &keys).await);
                 });
             }
-            Some(Question::Holds { set, keys }) => reply.send(self.inner.holds(set, &keys)),
+            Some(Question::Holds { set, keys }) => reply.send(self.inner.sets.holds(set, &keys)),
             Some(Question::Life { of }) => {
-                let life = self.inner.state.lock().engine.life_of(self.inner.now(), &of);
+                let life = self.inner.sets.lock().protocol.incarnation_of(&of);
                 reply.send(life.map_or(0, |life| life.0).to_le_bytes().to_vec());
+            }
+            Some(Question::Hello(greeting)) => {
+                if Hello::decode(greeting).is_some_and(|hello| hello.name == from.as_str()) {
+                    self.greeted(greeting);
+                }
+                reply.send(self.inner.cluster.greetings().own().encode());
+            }
+            Some(Question::Hosts) => {
+                let hosts = encode_hosts(self.inner.cluster.greetings().hosts().into_iter());
+                reply.send(hosts);
             }
             None => tracing::debug!(%from, "a question that is not to be understood"),
         }
@@ -136,30 +186,54 @@ impl Driver {
         let Some(hello) = Hello::decode(bytes) else {
             return self.complain("a host in reach says something that is no greeting".into());
         };
-        let mut state = self.inner.state.lock();
-        if hello == state.hello {
+        let own = self.inner.cluster.greetings().own().clone();
+        if hello.name == own.name && hello.cluster == own.cluster {
+            if hello.incarnation != own.incarnation {
+                self.name_taken();
+            }
             return;
         }
-        if hello.name == state.hello.name && hello.cluster == state.hello.cluster {
-            drop(state);
-            return self.name_taken();
-        }
-        let difference = state.hello.differs_from(&hello);
+        let difference = own.differs_from(&hello);
         let Some(name) = Name::new(&hello.name) else { return };
-        if let Some(overlay) = state.engine.overlay_mut()
-            && hello.cluster == self.inner.settings.cluster.as_str()
-        {
-            overlay.handle_greeting(self.inner.now(), &name, difference.is_none());
+        if hello.cluster == self.inner.settings.cluster.as_str() {
+            let mut state = self.inner.sets.lock();
+            state.protocol.handle_greeting(self.inner.now(), &name, difference.is_none());
         }
         if let Some(difference) = difference {
-            drop(state);
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
-        state.hellos.insert(name, hello);
+        let address = hello.listens();
+        if let Some(address) = address {
+            self.inner.cluster.network.learn(&name, address);
+        }
+        let mut greetings = self.inner.cluster.greetings();
+        if greetings.has_room_for(&name, self.inner.settings.limits.hosts) {
+            greetings.insert(name, hello);
+        }
+        let is_different = !greetings.knowing_others().is_empty();
+        let own = greetings.own().hosts.as_deref();
+        self.introductions.heard(self.inner.now(), own, is_different);
+    }
+
+    /// Asks a host that knows others which ones, and links up with those.
+    fn ask_for_hosts(&mut self, now: Duration) {
+        if now < self.introductions.next() {
+            return;
+        }
+        let different = self.inner.cluster.greetings().knowing_others();
+        let Some(host) = self.introductions.due(now, &different) else { return };
+        let network = Arc::clone(&self.inner.cluster.network);
+        self.inner.lifecycle.runtime.spawn(async move {
+            let answer = network.ask(&host, Question::Hosts.encode(), ANSWER).await;
+            for (name, address) in answer.and_then(|bytes| decode_hosts(&bytes)).unwrap_or_default()
+            {
+                network.learn(&name, address);
+            }
+        });
     }
 
     fn name_taken(&mut self) {
-        self.inner.name_taken.fetch_add(1, Ordering::Relaxed);
+        self.inner.cluster.count_name_taken();
         let name = &self.inner.settings.name;
         self.complain(format!(
             "another host is called '{name}' too: give one of them another name"
@@ -170,45 +244,53 @@ impl Driver {
     fn tick(&mut self) {
         let now = self.inner.now();
         let (transmits, events) = {
-            let mut state = self.inner.state.lock();
-            if now >= state.engine.poll_timeout() {
-                state.engine.handle_timeout(now);
+            let mut state = self.inner.sets.lock();
+            if now >= state.protocol.poll_timeout() {
+                state.protocol.handle_timeout(now);
             }
-            let transmits: Vec<Outgoing> =
-                std::iter::from_fn(|| state.engine.poll_transmit()).collect();
-            let events: Vec<Event> = std::iter::from_fn(|| state.engine.poll_event()).collect();
-            let changed = match state.engine.overlay_mut() {
-                Some(overlay) => overlay.take_changed(),
-                None => events.iter().any(changes_the_directory),
-            };
-            if changed {
-                self.inner.refresh_directory(&state);
+            let transmits: Vec<Transmit> =
+                std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
+            let events = state.take_events();
+            if events.iter().any(Event::changes_sets) {
+                self.inner.sets.refresh_directory(&state);
+            }
+            for event in &events {
+                if let Event::Reshaped(set) = event {
+                    self.inner.sets.record(&state, set);
+                }
             }
             self.look_whether_ready(&state, now);
             (transmits, events)
         };
-        for outgoing in transmits {
-            match outgoing {
-                Outgoing::Mesh(Transmit { to, bytes }) => self.transmit(to, bytes),
-                Outgoing::Overlay(sent) => self.inner.network.tell(&sent.to, sent.bytes),
-            }
-        }
+        transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
         events.into_iter().for_each(|event| self.tell(event));
         if now >= self.next_greeting {
-            self.next_greeting = now + GREET_EVERY;
-            let hello = self.inner.state.lock().hello.encode();
-            self.inner.network.greet(hello);
+            // Hosts that started together do not greet together.
+            let share = f64::from(now.subsec_nanos() % 1000) / 1000.0;
+            self.next_greeting = now + GREET_EVERY.mul_f64(0.8 + 0.4 * share);
+            let hello = self.inner.cluster.greetings().own().encode();
+            self.inner.cluster.network.greet(hello);
         }
+        self.ask_for_hosts(now);
     }
 
     fn transmit(&self, to: Destination, bytes: Vec<u8>) {
         match to {
-            Destination::All => self.inner.network.say(bytes),
+            Destination::All => self.inner.cluster.network.say(bytes),
+            Destination::Neighbour(host) => self.inner.cluster.network.tell(&host, bytes),
             Destination::Host(host) => {
-                let (network, inbox) = (Arc::clone(&self.inner.network), self.inner.inbox.clone());
+                let (network, inbox) =
+                    (Arc::clone(&self.inner.cluster.network), self.inner.cluster.inbox.clone());
                 let question = Question::Protocol(&bytes).encode();
-                self.inner.runtime.spawn(async move {
-                    if let Some(bytes) = network.ask(&host, question, ANSWER).await {
+                let request = (host.clone(), bytes);
+                if !self.under_way.lock().insert(request.clone()) {
+                    return;
+                }
+                let under_way = Arc::clone(&self.under_way);
+                self.inner.lifecycle.runtime.spawn(async move {
+                    let answer = network.ask(&host, question, ANSWER).await;
+                    under_way.lock().remove(&request);
+                    if let Some(bytes) = answer {
                         inbox.put(Happening::Said { from: host, bytes });
                     }
                 });
@@ -219,64 +301,50 @@ impl Driver {
     }
 
     fn look_whether_ready(&self, state: &State, now: Duration) {
-        let ready = &self.inner.ready;
-        let (known, expected) = state.known_hosts(now);
-        self.inner.hosts_known.store(known, Ordering::Relaxed);
-        self.inner.hosts_expected.store(expected, Ordering::Relaxed);
-        if ready.load(Ordering::Acquire) {
+        let (known, expected) = state.known_hosts();
+        self.inner.cluster.set_known_hosts(known, expected);
+        if self.inner.lifecycle.is_ready() {
             return;
         }
         let settings = &self.inner.settings;
         // Links that are configured take a moment; then somebody should be there.
-        let complete = known == expected && (expected > 1 || self.inner.alone);
+        let complete = known == expected && (expected > 1 || self.inner.cluster.alone);
         if complete || now >= settings.timing.ready {
             if !complete {
                 tracing::warn!(known, expected, "ready without the replicas of all hosts");
             }
-            ready.store(true, Ordering::Release);
+            self.inner.lifecycle.set_ready();
         }
     }
 
     fn tell(&mut self, event: Event) {
-        let event = match event {
-            Event::Mesh(event) => event,
-            Event::Overlay(set, event) => return self.tell_of_overlay(&set, event),
-        };
         if let Some(happened) = happened(&event) {
             // Nobody need listen.
-            let _ = self.inner.happened.send(happened);
+            let _ = self.inner.events.send(happened);
         }
         match event {
-            replica::Event::Up(host) => tracing::info!(%host, "host is up"),
-            replica::Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
-            replica::Event::Down(host) => {
+            Event::Up(host) => tracing::info!(%host, "host is up"),
+            Event::Suspected(host) => tracing::info!(%host, "host disappeared"),
+            Event::Down(host) => {
                 tracing::info!(%host, "host is gone: its replicas answer no more");
-                self.inner.state.lock().hellos.remove(&host);
+                self.inner.cluster.greetings().remove(&host);
             }
-            replica::Event::Updated { set, home, epoch } => {
+            Event::Updated { set, home, epoch } => {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
-            replica::Event::Reshaped(set) => {
-                tracing::info!(%set, "filter built again in another shape");
+            Event::Reshaped(set) => {
+                tracing::debug!(%set, "the set stands on another rung");
             }
-            replica::Event::Refused { from, reason } => {
+            Event::Refused { from, reason } => {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));
             }
-            replica::Event::NameTaken => self.name_taken(),
-            event => tracing::debug!(?event),
-        }
-    }
-
-    fn tell_of_overlay(&mut self, set: &Name, event: route::Event) {
-        match event {
-            route::Event::Refused { from, reason } => {
-                self.complain(format!("a message of host '{from}' is refused: {reason}"));
-            }
-            route::Event::NameTaken => self.name_taken(),
-            route::Event::Replanned { items, filters } => {
+            Event::NameTaken => self.name_taken(),
+            Event::LinkUp(host) => tracing::info!(%host, "link is up"),
+            Event::LinkDown(host) => tracing::info!(%host, "link is down"),
+            Event::Replanned { set, items, filters } => {
                 tracing::info!(%set, items, filters, "the overlay agreed on another plan");
             }
-            event => tracing::debug!(%set, ?event),
+            event => tracing::debug!(?event),
         }
     }
 
@@ -291,15 +359,8 @@ impl Driver {
     }
 }
 
-/// Whether a set may have come or gone, or somebody's replica of one.
-const fn changes_the_directory(event: &Event) -> bool {
-    use replica::Event as Of;
-    !matches!(event, Event::Mesh(Of::Published { .. } | Of::Broken(_) | Of::Grown { .. }))
-}
-
 /// An event of the protocol, for whoever listens; refusals are for the log.
-fn happened(event: &replica::Event) -> Option<Happened> {
-    use replica::Event;
+fn happened(event: &Event) -> Option<Happened> {
     let text = |name: &Name| name.as_str().to_owned();
     Some(match event {
         Event::Up(host) => Happened::HostUp { host: text(host) },
@@ -312,9 +373,6 @@ fn happened(event: &replica::Event) -> Option<Happened> {
             Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
         }
         Event::Broken(set) => Happened::TargetBroken { set: text(set) },
-        Event::Grown { set, components } => {
-            Happened::Grown { set: text(set), components: *components }
-        }
         Event::Reshaped(set) => Happened::Rebuilt { set: text(set) },
         Event::NameTaken => Happened::NameTaken {},
         _ => return None,

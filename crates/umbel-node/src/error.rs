@@ -1,5 +1,6 @@
 //! What can go wrong when a host is asked for something.
 
+use umbel::overlay::SearchError;
 use umbel::params::ParamError;
 use umbel::replica::Name;
 
@@ -64,6 +65,16 @@ pub enum HostError {
     /// The host stops.
     #[error("the host is stopping")]
     Stopping,
+}
+
+impl From<SearchError> for HostError {
+    fn from(error: SearchError) -> Self {
+        match error {
+            SearchError::TooManySets(most) => Self::TooManySets(most),
+            SearchError::Param(error) => Self::Param(error),
+            error => Self::Catalogue(error.to_string()),
+        }
+    }
 }
 
 /// Why a host did not start.

@@ -2,6 +2,7 @@
 //! two of them do not understand each other.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use umbel::KeyHasher;
@@ -10,6 +11,9 @@ use umbel::replica::{Incarnation, Name};
 /// The newest version of the messages between hosts that is spoken here; the one before it is
 /// understood too.
 const WIRE: u32 = 1;
+
+/// The longest greeting that is read: names and addresses take a fraction of it.
+const MAX_BYTES: usize = 8192;
 
 /// What a host says of itself. JSON, so that a newer host may say more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +33,13 @@ pub(crate) struct Hello {
     /// What all hosts of its overlay agree on, if it is in one.
     #[serde(default)]
     pub(crate) overlay: Option<String>,
+    /// Where other hosts connect to it.
+    #[serde(default)]
+    pub(crate) listen: Option<String>,
+    /// A digest of the hosts that it knows and where they listen: whoever has another one asks
+    /// for the list.
+    #[serde(default)]
+    pub(crate) hosts: Option<String>,
 }
 
 impl Hello {
@@ -48,6 +59,8 @@ impl Hello {
             resp: None,
             http: None,
             overlay: None,
+            listen: None,
+            hosts: None,
         }
     }
 
@@ -55,11 +68,19 @@ impl Hello {
         serde_json::to_vec(self).expect("text and numbers")
     }
 
-    /// What a host said; `None` if it is not to be understood.
+    /// What a host said; `None` if it is not to be understood, or longer than any greeting.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        if bytes.len() > MAX_BYTES {
+            return None;
+        }
         let hello: Self = serde_json::from_slice(bytes).ok()?;
         Name::new(&hello.name)?;
         Some(hello)
+    }
+
+    /// Where other hosts connect to it.
+    pub(crate) fn listens(&self) -> Option<SocketAddr> {
+        self.listen.as_ref()?.parse().ok()
     }
 
     /// Why this host and another one cannot work together, if so.
@@ -145,6 +166,8 @@ mod tests {
     #[test]
     fn survives_the_wire_and_strangers() {
         let own = hello("local", 1);
+        let long = Hello { overlay: Some("x".repeat(MAX_BYTES)), ..own.clone() };
+        assert_eq!(Hello::decode(&long.encode()), None);
         assert_eq!(Hello::decode(&own.encode()), Some(own));
         for bytes in [&b""[..], b"{}", b"\xff", b"{\"name\":\"\"}"] {
             assert_eq!(Hello::decode(bytes), None);

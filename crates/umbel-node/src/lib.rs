@@ -10,6 +10,7 @@
 //! `tls` (certificates on those ports).
 
 pub mod access;
+mod build_info;
 mod catalogue;
 mod confirm;
 mod driver;
@@ -19,35 +20,30 @@ mod host;
 #[cfg(feature = "http")]
 pub mod http;
 mod huge_rows;
+mod introductions;
 mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;
+mod memory;
 pub mod network;
-mod overlay;
 mod protocol;
 mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
 pub mod settings;
+mod start;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod value;
 
-pub use catalogue::{OwnCatalogue, Ticket};
+pub use catalogue::{KeyPage, OwnCatalogue, Ticket};
 pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Announced, Builder, Change, Coverage, Happened, Host, HostInfo, KeyPage, Lifetime,
-    Readiness, Reserve, Routing, SetInfo, Status,
+    Addresses, Announced, Change, Coverage, Happened, Host, HostInfo, Lifetime, Readiness, Reserve,
+    Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};
+pub use start::Builder;
 pub use value::{Fields, Value};
-
-/// For which system this was built, and how.
-pub(crate) fn build() -> String {
-    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    let how = if cfg!(debug_assertions) { "debug" } else { "release" };
-    let told = option_env!("UMBEL_BUILD").map(|told| format!(" {told}")).unwrap_or_default();
-    format!("{arch}-{os} {how}{told}")
-}

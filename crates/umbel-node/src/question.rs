@@ -4,9 +4,13 @@
 //! question = 0, a message of the replica protocol (a request for a page)
 //!          | 1, set name, keys: which of them do you hold?     answer: a byte a key, 0 no, 1 yes, 2 cannot tell
 //!          | 2, host name: which life of it have you heard of? answer: u64 little-endian
+//!          | 3, a greeting: who are you?                       answer: a greeting
+//!          | 4: which hosts do you know?                       answer: names and addresses in turn, as keys
 //! ```
 //!
 //! Names and keys: u32 length, bytes; keys: u32 number, each as a name. Little-endian.
+
+use std::net::SocketAddr;
 
 use umbel::replica::Name;
 
@@ -15,11 +19,15 @@ pub(crate) enum Question<'a> {
     Protocol(&'a [u8]),
     Holds { set: &'a str, keys: Vec<&'a [u8]> },
     Life { of: Name },
+    Hello(&'a [u8]),
+    Hosts,
 }
 
 const PROTOCOL: u8 = 0;
 const HOLDS: u8 = 1;
 const LIFE: u8 = 2;
+const HELLO: u8 = 3;
+const HOSTS: u8 = 4;
 
 impl<'a> Question<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -39,6 +47,11 @@ impl<'a> Question<'a> {
                 out.push(LIFE);
                 put(&mut out, of.as_str().as_bytes());
             }
+            Self::Hello(greeting) => {
+                out.push(HELLO);
+                out.extend_from_slice(greeting);
+            }
+            Self::Hosts => out.push(HOSTS),
         }
         out
     }
@@ -48,6 +61,8 @@ impl<'a> Question<'a> {
         let (kind, mut rest) = bytes.split_first()?;
         let question = match *kind {
             PROTOCOL => return Some(Self::Protocol(rest)),
+            HELLO => return Some(Self::Hello(rest)),
+            HOSTS => Self::Hosts,
             HOLDS => {
                 let set = std::str::from_utf8(take(&mut rest)?).ok()?;
                 let count = number(&mut rest)?;
@@ -63,6 +78,32 @@ impl<'a> Question<'a> {
         };
         rest.is_empty().then_some(question)
     }
+}
+
+/// The hosts that one knows, and where they listen: the answer to [`Question::Hosts`].
+pub(crate) fn encode_hosts<'a>(
+    hosts: impl ExactSizeIterator<Item = (&'a str, SocketAddr)>,
+) -> Vec<u8> {
+    let mut out = Vec::new();
+    out.extend_from_slice(&(hosts.len() as u32).to_le_bytes());
+    for (name, address) in hosts {
+        put(&mut out, name.as_bytes());
+        put(&mut out, address.to_string().as_bytes());
+    }
+    out
+}
+
+/// The hosts that another one knows; `None` if it is not to be understood.
+pub(crate) fn decode_hosts(mut bytes: &[u8]) -> Option<Vec<(Name, SocketAddr)>> {
+    let count = number(&mut bytes)?;
+    // Each takes eight bytes at least: no more are believed.
+    if count > bytes.len() / 8 {
+        return None;
+    }
+    let mut text = || std::str::from_utf8(take(&mut bytes)?).ok();
+    let hosts = (0..count).map(|_| Some((Name::new(text()?)?, text()?.parse().ok()?)));
+    let hosts: Vec<_> = hosts.collect::<Option<_>>()?;
+    bytes.is_empty().then_some(hosts)
 }
 
 fn put(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -95,10 +136,12 @@ mod tests {
             Question::Protocol(b"page"),
             Question::Holds { set: "images", keys: vec![b"", b"cat.png"] },
             Question::Life { of: name },
+            Question::Hello(b"{}"),
+            Question::Hosts,
         ] {
             let bytes = question.encode();
             assert_eq!(Question::decode(&bytes).as_ref(), Some(&question));
-            if bytes[0] != PROTOCOL {
+            if ![PROTOCOL, HELLO].contains(&bytes[0]) {
                 for cut in 0..bytes.len() {
                     assert_eq!(Question::decode(&bytes[..cut]), None, "{question:?} to {cut}");
                 }
@@ -107,10 +150,24 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_list_of_hosts_is_understood_whole_or_not_at_all() {
+        let at: [SocketAddr; 2] = ["10.0.0.1:7447", "[::1]:1"].map(|at| at.parse().unwrap());
+        let bytes = encode_hosts([("fern", at[0]), ("lily", at[1])].into_iter());
+        let name = |name| Name::new(name).unwrap();
+        assert_eq!(decode_hosts(&bytes), Some(vec![(name("fern"), at[0]), (name("lily"), at[1])]));
+        for cut in 0..bytes.len() {
+            assert_eq!(decode_hosts(&bytes[..cut]), None);
+        }
+        assert_eq!(decode_hosts(&[&bytes[..], b"x"].concat()), None);
+        assert_eq!(decode_hosts(&[255; 12]), None);
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
             let _ = Question::decode(&bytes);
+            let _ = decode_hosts(&bytes);
         }
     }
 }

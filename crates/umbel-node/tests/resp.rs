@@ -426,6 +426,24 @@ fn a_broken_protocol_is_told_and_closed_after_what_was_asked_before() {
     assert_eq!(port.ask(b"UMBEL.HAS s a\r\n"), "*1\r\n:1\r\n");
 }
 
+/// A browser sends such requests to any address, for any page.
+#[test]
+fn a_web_page_cannot_command_the_port() {
+    let port = Port::open();
+    for request in [
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\nUMBEL.ADD images evil\r\n",
+        "PUT /x HTTP/1.1\r\nHost: x\r\n\r\nUMBEL.ADD images evil\r\n",
+        "post /x\r\nUMBEL.ADD images evil\r\n",
+        "X-Header: y\r\nHost: x\r\nUMBEL.ADD images evil\r\n",
+    ] {
+        let reply = port.ask(request.as_bytes());
+        assert!(!reply.contains(":1") && !reply.contains("*1"), "{request}: {reply}");
+        assert_eq!(port.ask(b"UMBEL.SETS\r\n"), "*0\r\n", "{request}");
+    }
+    assert_eq!(port.ask(b"UMBEL.ADD images post\r\n"), "*1\r\n:1\r\n", "keys are what they are");
+    port.stop();
+}
+
 #[test]
 fn clients_beyond_the_limit_are_refused_and_others_served() {
     let port = Port::with(Limits { connections: 2, ..Limits::default() });

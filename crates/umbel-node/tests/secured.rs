@@ -182,7 +182,7 @@ async fn a_host_can_speak_under_its_own_name_only() {
         let token = if name == "**" {
             "umbel/local/**".into()
         } else {
-            format!("umbel/local/{name}/alive/7")
+            format!("umbel/local/{name}/alive/7/1")
         };
         if let Ok(token) = life.declare_token(token).await {
             std::mem::forget(token);

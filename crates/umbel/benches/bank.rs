@@ -7,7 +7,8 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use umbel::bank::{Bank, BatchCandidates, Candidates, ColumnId};
 use umbel::codec::Flips;
-use umbel::{KeyHash, KeyHasher, Shape, StandardFilter};
+use umbel::design::ladder::Ladder;
+use umbel::{KeyHash, KeyHasher, Rate, Shape, StandardFilter};
 
 /// Filters of 2^18 bits, seven hashes, a tenth as many keys.
 fn filters(count: u64) -> Vec<StandardFilter> {
@@ -65,7 +66,7 @@ fn update(c: &mut Criterion) {
             bank.apply(ids[7], &undo).expect("a column");
         });
     });
-    assert_eq!(bank.read(ids[7]).expect("a column"), *old);
+    assert_eq!(bank.bits(ids[7]).expect("a column"), old);
     let block: Vec<_> = ids[64..128]
         .iter()
         .copied()
@@ -77,5 +78,58 @@ fn update(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, who, update);
+/// A number from a seed that goes on.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// Homes of so many keys each, on their rungs.
+fn homes(keys: &[u64], state: &mut u64) -> Bank {
+    let ladder = Ladder::new(Rate::new(0.01).expect("a rate"));
+    let (mut bank, hosts) = (Bank::new(KeyHasher::default()), keys.len() as u32);
+    for keys in keys {
+        let rung = ladder.rung_for(*keys, hosts).expect("a rung");
+        let shape = ladder.shape(rung);
+        let mut filter = StandardFilter::with_shape(shape).expect("there is memory");
+        for _ in 0..*keys {
+            filter.insert_digest(KeyHash::from_raw(next(state)).digest(shape.digest_bits()));
+        }
+        bank.add(filter.scheme(), filter.bits()).expect("memory");
+    }
+    bank
+}
+
+/// Homes of 10^2 to 10^6 keys, and as many of equal size: what the differences cost.
+fn unequal(c: &mut Criterion) {
+    let mut group = c.benchmark_group("who of unequal homes");
+    group.sample_size(10);
+    for count in [8usize, 32, 50, 100, 1000] {
+        let mut state = count as u64;
+        let uniform = |state: &mut u64| (next(state) >> 11) as f64 / (1u64 << 53) as f64;
+        // A thousand homes of 10^6 keys would take gigabytes.
+        let most = if count > 100 { 5.0 } else { 6.0 };
+        let keys: Vec<u64> = (0..count)
+            .map(|_| 10f64.powf(2.0 + (most - 2.0) * uniform(&mut state)) as u64)
+            .collect();
+        let mean = keys.iter().sum::<u64>() / count as u64;
+        for (name, keys) in [("equal", vec![mean; count]), ("10^2 to 10^6", keys)] {
+            let bank = homes(&keys, &mut state);
+            println!("{count} homes, {name}: {bank:?}");
+            let absent: Vec<KeyHash> =
+                (0..20_000).map(|_| KeyHash::from_raw(next(&mut state))).collect();
+            let mut batch = BatchCandidates::new();
+            group.throughput(Throughput::Elements(absent.len() as u64));
+            group.bench_function(BenchmarkId::new(name, count), |b| {
+                b.iter(|| bank.who_batch(&absent, &mut batch));
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, who, update, unequal);
 criterion_main!(benches);

@@ -56,8 +56,7 @@ struct Bench {
 impl Bench {
     fn new(items: u64) -> Self {
         let plan = SetPlan {
-            capacity: items + items / 100,
-            max_components: 1,
+            capacity: Some(items + items / 100),
             policy: policy("miss:0,ghost=0"),
             ..SetPlan::default()
         };

@@ -1,8 +1,8 @@
-//! What a rate costs: bits a key of one filter, and of one replica among many hosts.
+//! What a rate costs: bits a key of one filter, and of one replica among many hosts on a full rung.
 //!
 //! `cargo run -p umbel --example design_for_target`
 
-use umbel::replica::SetPlan;
+use umbel::design::ladder::{Ladder, Rung};
 use umbel::{Rate, design};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -11,10 +11,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for rate in [0.1, 0.01, 0.001, 0.0001] {
         let alone = design::standard(items, Rate::new(rate)?)?;
         // A set's rate is per lookup: each of 32 replicas must be that much tighter.
-        let set = SetPlan { false_positive: rate, expected_hosts: 32, ..SetPlan::default() };
-        let among = design::standard(items, set.replica_false_positive()?)?;
-        let a_key = |bits: u64| bits as f64 / items as f64;
-        println!("{rate:>8}  {:>14.2}  {:>24.2}", a_key(alone.bits()), a_key(among.bits()));
+        let (ladder, rung) = (Ladder::new(Rate::new(rate)?), Rung::LOWEST.above(12));
+        let among = rung.bits() as f64 / ladder.takes(rung, 32) as f64;
+        let alone = alone.bits() as f64 / items as f64;
+        println!("{rate:>8}  {alone:>14.2}  {among:>24.2}");
     }
     Ok(())
 }

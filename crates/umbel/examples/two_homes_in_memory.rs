@@ -6,7 +6,9 @@
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan, Transmit};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::{Protocol as _, Transmit};
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 type Host = Engine<MemoryCatalogue>;

@@ -191,6 +191,27 @@ impl BitVector {
         self.ones = ones;
     }
 
+    /// The OR of neighbouring bits, `2^steps` of them at a time: the same keys' bits in a filter
+    /// that many rungs below (`design::ladder`).
+    ///
+    /// # Panics
+    /// If the result would not be a whole number of words.
+    #[must_use]
+    pub fn folded(&self, steps: u32) -> Self {
+        let mut folded = self.clone();
+        for _ in 0..steps {
+            assert!(folded.len.is_multiple_of(128), "a fold is a whole number of words");
+            let pairs = folded.words.as_chunks::<2>().0;
+            let word = |[low, high]: &[u64; 2]| {
+                even_bits(low | low >> 1) | even_bits(high | high >> 1) << 32
+            };
+            folded.words = pairs.iter().map(word).collect();
+            folded.len /= 2;
+        }
+        folded.ones = folded.words.iter().map(|word| u64::from(word.count_ones())).sum();
+        folded
+    }
+
     /// A checksum of the bits: a sum of word hashes, so that a change of a few bits changes
     /// it by the hashes of their words alone ([`BitVector::checksum_after`]).
     #[must_use]
@@ -282,6 +303,16 @@ impl fmt::Debug for BitVector {
 pub(crate) fn checksum_of(words: &[u64]) -> u64 {
     let hashes = words.iter().enumerate().map(|(index, word)| word_hash(index, *word));
     hashes.fold(0, u64::wrapping_add)
+}
+
+/// The 32 bits at even positions, side by side.
+pub(crate) const fn even_bits(word: u64) -> u64 {
+    let mut bits = word & 0x5555_5555_5555_5555;
+    bits = (bits | bits >> 1) & 0x3333_3333_3333_3333;
+    bits = (bits | bits >> 2) & 0x0F0F_0F0F_0F0F_0F0F;
+    bits = (bits | bits >> 4) & 0x00FF_00FF_00FF_00FF;
+    bits = (bits | bits >> 8) & 0x0000_FFFF_0000_FFFF;
+    (bits | bits >> 16) & 0xFFFF_FFFF
 }
 
 /// Zeroed words, or an error where the system would end the process.

@@ -16,8 +16,9 @@
 //! | ask many filters at once | [`bank::Bank`] |
 //! | write, read, send changes | [`codec`] |
 //! | choose parameters for a target | [`design`] |
+//! | choose a length for a set that grows and shrinks | [`design::ladder`] |
 //! | know what a filter will do | [`model`] |
-//! | keep replicas fresh at other hosts | [`replica`] |
+//! | keep replicas fresh at other hosts | [`mesh`], made of [`replica`] |
 //! | find an object hop by hop, where hosts know their neighbours only | [`route`] |
 //! | find the longest prefix of an address or a name | [`prefix`] |
 //!
@@ -42,11 +43,14 @@ pub mod design;
 pub mod elastic;
 pub mod filter;
 pub mod key_hash;
+pub mod mesh;
 pub mod model;
+pub mod overlay;
 pub mod params;
 mod prefetch;
 pub mod prefix;
 mod processor;
+pub mod protocol;
 pub mod replica;
 pub mod route;
 pub mod scheme;

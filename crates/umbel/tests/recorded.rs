@@ -17,7 +17,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{Config, Engine, Incarnation, Name, SetPlan};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
 
 /// One message: when, by whom, and what.
@@ -55,7 +57,7 @@ fn key(number: u64) -> Vec<u8> {
 fn live(home: &mut Engine<MemoryCatalogue>, step: u64) {
     let set = name("objects");
     let policy = "manual".parse().unwrap();
-    let plan = SetPlan { capacity: 200, policy, ..SetPlan::default() };
+    let plan = SetPlan { capacity: Some(200), policy, ..SetPlan::default() };
     match step {
         0 => home.create(at(0), &set, plan, MemoryCatalogue::new()).unwrap(),
         10 | 40 | 80 | 120 => {

@@ -22,15 +22,6 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("umbel", "crate::prefix", &["ip", "kind"]),
     ("umbel", "crate::route", &["entry", "table", "union"]),
     ("umbel", "crate::route", &["heard", "message", "parts", "router"]),
-    (
-        "umbel-node",
-        "crate",
-        &["catalogue", "driver", "host", "http", "overlay", "protocol", "resp"],
-    ),
-    ("umbel-node", "crate::http", &["openapi", "routes"]),
-    ("umbel-node", "crate::resp", &["burst", "commands", "login", "run", "slow"]),
-    ("umbel-node", "crate::resp::commands", &["describe", "table"]),
-    ("umbel-node", "crate::settings", &["error", "layer"]),
 ];
 
 /// Prints the graph of the crates whose names are given, or of all; cycles are an error.

@@ -337,8 +337,21 @@ fn examine_host(mut client: Client, found: &mut Findings) {
     if number("name_taken") > 0.0 {
         found.add(State::Wrong, what, "another host has its name: give one of them another");
     }
-    if number("refused") > 0.0 {
-        found.add(State::Warning, what, "it refuses messages of other hosts: its log says why");
+    match number("not_accepted") {
+        0.0 if number("refused") > 0.0 => {
+            found.add(State::Warning, what, "it refuses messages of other hosts: its log says why");
+        }
+        0.0 => {}
+        refused => {
+            let text = format!(
+                "it does not accept {refused} replicas or hosts because of a limit: umbel hosts names them"
+            );
+            found.add(State::Warning, what, text);
+        }
+    }
+    if number("links_reopened") > 0.0 {
+        let text = "it is linked with hosts that did not reply: look at both logs";
+        found.add(State::Warning, what, text);
     }
     let (known, expected) = (number("hosts_known"), number("hosts_expected"));
     let state = if known < expected { State::Warning } else { State::Ok };

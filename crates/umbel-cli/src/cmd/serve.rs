@@ -132,11 +132,13 @@ fn start_log(settings: &Settings) -> anyhow::Result<Log> {
     Ok(Box::new(move |levels| Ok(handle.reload(levels)?)))
 }
 
+/// zenoh complains, at the levels of warnings and errors, of links that come and go. Hosts report
+/// what matters of that in lines of their own, so zenoh's are shown at level debug only.
 fn levels(settings: &Settings) -> anyhow::Result<EnvFilter> {
     let mut levels = settings.log_level.clone();
-    if !levels.contains("zenoh") {
-        // It warns of every link that is not there yet; hosts tell what matters of that.
-        levels += ",zenoh=error";
+    let shows_all = levels.split(',').any(|level| ["debug", "trace"].contains(&level.trim()));
+    if !levels.contains("zenoh") && !shows_all {
+        levels += ",zenoh=off";
     }
     Ok(EnvFilter::try_new(levels)?)
 }

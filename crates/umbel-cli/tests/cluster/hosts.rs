@@ -110,6 +110,15 @@ impl Cluster {
         self.hosts.iter().flatten().map(ticks).sum::<f64>() / 100.0
     }
 
+    /// Memory that a running host takes.
+    pub(crate) fn memory_bytes(&self, host: usize) -> u64 {
+        let id = self.hosts[host].as_ref().expect("it runs").child.id();
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).expect("it runs");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.expect("a number of kB") * 1024
+    }
+
     /// A host's name and where it listens, as peers are written.
     pub(crate) fn peer(&self, host: usize) -> String {
         format!("{}={}", self.names[host], self.listen[host])
@@ -131,7 +140,12 @@ impl Cluster {
     }
 
     /// Starts a host with these flags through a command that becomes the host in the end.
-    pub(crate) fn run(&mut self, host: usize, mut command: Command, flags: &[&str]) {
+    pub(crate) fn run(&mut self, host: usize, command: Command, flags: &[&str]) {
+        let child = self.spawn(host, command, flags);
+        self.hosts[host] = Some(self.ports_of(host, child));
+    }
+
+    fn spawn(&self, host: usize, mut command: Command, flags: &[&str]) -> Child {
         command.args(["serve", "--print-ports", "json"]);
         if !flags.contains(&"--name") {
             command.args(["--name", &self.names[host]]);
@@ -143,7 +157,11 @@ impl Cluster {
         }
         let log = std::fs::File::create(self.log_file(host)).expect("a log");
         let child = command.args(flags).stdout(Stdio::piped()).stderr(log).spawn();
-        let mut child = child.expect("the binary runs");
+        child.expect("the binary runs")
+    }
+
+    /// Waits until a host has told where its clients connect.
+    fn ports_of(&self, host: usize, mut child: Child) -> Running {
         let mut line = String::new();
         let stdout = child.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("the ports");
@@ -151,7 +169,31 @@ impl Cluster {
             .unwrap_or_else(|_| panic!("{} did not start: {}", name(host), self.log(host)));
         let [resp, http] =
             ["resp", "http"].map(|port| ports[port].as_str().expect("an address").to_owned());
-        self.hosts[host] = Some(Running { child, resp, http });
+        Running { child, resp, http }
+    }
+
+    /// Starts all hosts before waiting for any of them.
+    pub(crate) fn start_all_by(&mut self, binary: impl Fn() -> Command, flags: &[&str]) {
+        let hosts = 0..self.hosts.len();
+        let spawned: Vec<Child> = hosts
+            .map(|host| {
+                let others = (0..self.listen.len()).filter(|other| *other != host);
+                let peers: Vec<String> = others.map(|other| self.peer(other)).collect();
+                let peers = peers.iter().flat_map(|peer| ["--peer", peer.as_str()]);
+                self.spawn(host, binary(), &peers.chain(flags.iter().copied()).collect::<Vec<_>>())
+            })
+            .collect();
+        for (host, child) in spawned.into_iter().enumerate() {
+            self.hosts[host] = Some(self.ports_of(host, child));
+        }
+    }
+
+    /// A number of a host's status; 0 while it does not answer.
+    pub(crate) fn status_number(&self, host: usize, what: &str) -> u64 {
+        let info: redis::RedisResult<std::collections::HashMap<String, redis::Value>> =
+            self.try_ask(host, &["UMBEL.INFO"]);
+        let number = info.ok().and_then(|mut info| info.remove(what));
+        number.and_then(|number| redis::from_redis_value(number).ok()).unwrap_or_default()
     }
 
     /// Where a host listens for others.

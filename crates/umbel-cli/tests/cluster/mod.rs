@@ -3,10 +3,12 @@
 mod cable;
 mod dns;
 mod documents;
+mod healing;
 mod hosts;
 mod overlay;
 mod routers;
 mod secured;
+mod sets;
 mod traffic;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -18,7 +18,7 @@ fn umbel(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Output 
 }
 
 /// What a command prints; it must succeed.
-fn says(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> String {
+pub(super) fn says(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> String {
     let output = umbel(arguments, variables, input);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{arguments:?}: {told}");
@@ -38,14 +38,14 @@ fn refuses(arguments: &[&str], variables: &[(&str, &str)], said: &str) {
 }
 
 /// Names of peers and where they listen, put in place at once.
-fn write_peers(cluster: &Cluster, hosts: usize) {
+pub(super) fn write_peers(cluster: &Cluster, hosts: usize) {
     let lines: String = (0..hosts).map(|host| cluster.peer(host) + "\n").collect();
     let fresh = cluster.path("peers.new");
     std::fs::write(&fresh, lines).expect("written");
     std::fs::rename(fresh, cluster.path("peers")).expect("moved");
 }
 
-fn start_secured(cluster: &mut Cluster, host: usize, more: &[&str]) {
+pub(super) fn start_secured(cluster: &mut Cluster, host: usize, more: &[&str]) {
     let [peers, certs] = ["peers", "certs"].map(|file| cluster.path(file));
     let own = |end: &str| format!("{certs}/{}.{end}", name(host));
     let (ca, cert, key) = (format!("{certs}/ca.pem"), own("pem"), own("key"));

@@ -129,7 +129,7 @@ fn change(cluster: &Cluster) {
 }
 
 /// What the loopback interface has carried.
-fn bytes() -> f64 {
+pub(super) fn bytes() -> f64 {
     let devices = std::fs::read_to_string("/proc/net/dev").expect("Linux");
     let line = devices.lines().find_map(|line| line.trim().strip_prefix("lo:"));
     let received = line.and_then(|line| line.split_whitespace().next()?.parse().ok());

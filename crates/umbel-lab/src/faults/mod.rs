@@ -1,11 +1,16 @@
 //! Seeded worlds of faults: loss, duplication, reordering, delay, partition, false deaths,
 //! crashes and restarts with and without memory, bit-flipped messages.
 //!
-//! What must hold in every one of them: at no moment does a replica hold bits that its home
-//! never published; and after the faults stop every replica comes to hold what its home
-//! published last. A world that fails is named by its seed and can be run again alone.
+//! What must hold in every one of them: at no moment does a host hold bits that a home never
+//! published; and after the faults stop every host comes to hold what the homes within its range
+//! published last. In a mesh that is everybody. In an overlay also that queries end in time, name
+//! no host that never held the key, and find what is within range once the faults have stopped. A
+//! world that fails is named by its seed and can be run again alone.
 
+mod links;
 mod network;
+mod queries;
+mod subject;
 mod world;
 
 use std::num::NonZeroUsize;
@@ -13,6 +18,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
+use umbel::catalogue::MemoryCatalogue;
+use umbel::mesh::Engine;
+use umbel::overlay::Overlay;
+
+use subject::Subject;
 use world::World;
 
 /// How many worlds, and how large.
@@ -26,11 +36,13 @@ pub struct WorldPlan {
     pub hosts: usize,
     /// Steps of faults in each, a fifth of a second long.
     pub steps: u64,
+    /// Whether hosts know their neighbours only, instead of everybody.
+    pub overlay: bool,
 }
 
 impl Default for WorldPlan {
     fn default() -> Self {
-        Self { seed: 1, worlds: 100, hosts: 4, steps: 150 }
+        Self { seed: 1, worlds: 100, hosts: 4, steps: 150, overlay: false }
     }
 }
 
@@ -55,6 +67,8 @@ pub struct Tally {
     pub crashes: u64,
     /// Cuts of the network.
     pub partitions: u64,
+    /// Queries that ended, in overlays.
+    pub queries: u64,
     /// Promises broken.
     pub violations: u64,
 }
@@ -70,6 +84,7 @@ impl Tally {
         self.corrupted += other.corrupted;
         self.crashes += other.crashes;
         self.partitions += other.partitions;
+        self.queries += other.queries;
         self.violations += other.violations;
     }
 }
@@ -100,7 +115,11 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
                     if index >= plan.worlds {
                         break;
                     }
-                    let (tally, failure) = one(plan.seed.wrapping_add(index), plan);
+                    let seed = plan.seed.wrapping_add(index);
+                    let (tally, failure) = match plan.overlay {
+                        true => one::<Overlay<MemoryCatalogue>>(seed, plan),
+                        false => one::<Engine<MemoryCatalogue>>(seed, plan),
+                    };
                     let mut outcome = outcome.lock().expect("no world panics while it reports");
                     outcome.0.add(&tally);
                     outcome.1.extend(failure);
@@ -115,8 +134,8 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
 }
 
 /// Runs the world of one seed.
-fn one(seed: u64, plan: &WorldPlan) -> (Tally, Option<Failure>) {
-    let mut world = World::new(seed, plan);
+fn one<P: Subject>(seed: u64, plan: &WorldPlan) -> (Tally, Option<Failure>) {
+    let mut world = World::<P>::new(seed, plan);
     world.run(plan.steps);
     let mut tally = world.tally;
     tally.violations = world.violations.len() as u64;
@@ -128,12 +147,10 @@ fn one(seed: u64, plan: &WorldPlan) -> (Tally, Option<Failure>) {
 mod tests {
     use super::*;
 
-    #[test]
-    fn no_promise_is_broken_in_any_world() {
-        let plan = WorldPlan { seed: 1, worlds: 300, ..WorldPlan::default() };
-        let (tally, failures) = run(&plan, || {});
-        assert_eq!(failures, [], "replay with umbel lab faults --seeds 1 --seed SEED");
-        assert_eq!((tally.worlds, tally.violations), (300, 0));
+    fn check(plan: &WorldPlan, replay: &str) -> Tally {
+        let (tally, failures) = run(plan, || {});
+        assert_eq!(failures, [], "replay with umbel lab faults --seeds 1 --seed SEED{replay}");
+        assert_eq!((tally.worlds, tally.violations), (plan.worlds, 0));
         for (what, count) in [
             ("dropped", tally.dropped),
             ("duplicated", tally.duplicated),
@@ -144,11 +161,26 @@ mod tests {
         ] {
             assert!(count > 100, "{what}: {count}, too few to show anything");
         }
+        tally
+    }
+
+    #[test]
+    fn no_promise_is_broken_in_any_world() {
+        check(&WorldPlan { seed: 1, worlds: 300, ..WorldPlan::default() }, "");
+    }
+
+    #[test]
+    fn no_promise_is_broken_in_any_overlay() {
+        let plan = WorldPlan { worlds: 150, hosts: 6, overlay: true, ..WorldPlan::default() };
+        let tally = check(&plan, " --hosts 6 --overlay");
+        assert!(tally.queries > 1000, "{} queries, too few to show anything", tally.queries);
     }
 
     #[test]
     fn the_same_seed_gives_the_same_world() {
-        let plan = WorldPlan { seed: 9, worlds: 4, steps: 60, ..WorldPlan::default() };
-        assert_eq!(run(&plan, || {}), run(&plan, || {}));
+        for overlay in [false, true] {
+            let plan = WorldPlan { seed: 9, worlds: 4, steps: 60, overlay, ..WorldPlan::default() };
+            assert_eq!(run(&plan, || {}), run(&plan, || {}));
+        }
     }
 }

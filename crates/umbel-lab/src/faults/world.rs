@@ -1,28 +1,31 @@
 //! One seeded world: hosts that own sets, churn, crash, restart and are cut off.
 //!
-//! The hosts run the very engine that real ones run. While the faults last, and after, it is
-//! checked that no replica ever holds bits that its home did not publish; once they have
-//! stopped, that every replica comes to hold what its home published last, within a bounded
-//! time.
+//! The hosts run the very protocol that real ones run. While the faults last, and after, it is
+//! checked that no host ever holds bits of a home that it did not publish; once they have
+//! stopped, that every host comes to hold what each home within its range published last, and
+//! nothing else, within a bounded time. Of an overlay also that queries end in time, name only
+//! hosts that held the key, and find every key within range in calm weather.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::replica::{
-    Config, Destination, Engine, Epoch, Incarnation, Intervals, Name, SetPlan, Transmit,
-};
-use umbel::{HashId, KeyHasher, Seed};
+use umbel::protocol::{Destination, Event, Transmit};
+use umbel::replica::{Epoch, Incarnation, Name, SetPlan};
+use umbel::route::Located;
 
+use super::links::Links;
 use super::network::{Network, Weather};
+use super::queries::Queries;
+use super::subject::{Start, Subject, Version, hasher};
 use super::{Tally, WorldPlan};
 use crate::random::Random;
 
 /// A host, running or crashed.
 #[derive(Debug)]
-struct Host {
+struct Host<P> {
     name: Name,
-    engine: Option<Engine<MemoryCatalogue>>,
+    protocol: Option<P>,
     incarnation: Incarnation,
     plan: SetPlan,
     /// What its disk holds, and an old backup of it.
@@ -32,19 +35,23 @@ struct Host {
 }
 
 /// What homes published: host, life and update, with the checksum of the bits.
-type History = BTreeSet<(usize, Incarnation, Epoch, u64)>;
+type History = BTreeSet<(usize, Version)>;
 
 /// One seeded world.
 #[derive(Debug)]
-pub(super) struct World {
+pub(super) struct World<P> {
     random: Random,
     network: Network,
-    hosts: Vec<Host>,
+    links: Links,
+    hosts: Vec<Host<P>>,
     numbers: BTreeMap<Name, usize>,
     set: Name,
     now: Duration,
     heal_at: Duration,
+    /// Whether the faults have stopped.
+    is_calm: bool,
     history: History,
+    queries: Queries,
     pub(super) tally: Tally,
     pub(super) violations: Vec<String>,
 }
@@ -54,16 +61,20 @@ const STEP: Duration = Duration::from_millis(200);
 /// How long a world may take to converge once the faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(120);
 
-impl World {
+impl<P: Subject> World<P> {
     pub(super) fn new(seed: u64, plan: &WorldPlan) -> Self {
         let mut random = Random::of_trial(seed, "faults", 0);
         let weather = Weather::any(&mut random);
-        let name = |number: usize| Name::new(&format!("host-{number}")).expect("a name");
-        let large = random.below(64) == 0;
-        let hosts: Vec<Host> = (0..plan.hosts)
+        // A large filter is fetched in pages; an overlay plans for few keys.
+        let large = !P::IS_OVERLAY && random.below(64) == 0;
+        let links = match P::IS_OVERLAY {
+            true => Links::any(plan.hosts, &mut random),
+            false => Links::all(plan.hosts),
+        };
+        let hosts: Vec<Host<P>> = (0..plan.hosts)
             .map(|number| Host {
-                name: name(number),
-                engine: None,
+                name: name_of(number),
+                protocol: None,
                 incarnation: Incarnation(0),
                 plan: any_plan(&mut random, large && number == 0),
                 disk: MemoryCatalogue::new(),
@@ -75,10 +86,13 @@ impl World {
             network: Network::new(plan.hosts, weather),
             numbers: hosts.iter().map(|host| host.name.clone()).zip(0..).collect(),
             hosts,
+            links,
             set: Name::new("set").expect("a name"),
             now: Duration::from_secs(1),
             heal_at: Duration::ZERO,
+            is_calm: false,
             history: History::new(),
+            queries: Queries::default(),
             tally: Tally { worlds: 1, ..Tally::default() },
             violations: Vec::new(),
             random,
@@ -110,14 +124,16 @@ impl World {
         if let Some(disagreement) = self.disagreement() {
             self.violations.push(format!("no agreement after {CONVERGENCE:?}: {disagreement}"));
         }
-        self.hosts.iter().flat_map(|host| &host.engine).for_each(Engine::validate);
+        self.ask_everywhere();
+        self.hosts.iter().flat_map(|host| &host.protocol).for_each(P::validate);
+        self.tally.queries = self.queries.done;
     }
 
     /// What may go wrong, and what hosts do all day.
     fn step_of_faults(&mut self) {
         self.tally.steps += 1;
         for number in 0..self.hosts.len() {
-            if self.hosts[number].engine.is_some() {
+            if self.hosts[number].protocol.is_some() {
                 self.churn(number);
                 if self.random.below(250) == 0 {
                     self.crash(number);
@@ -129,6 +145,7 @@ impl World {
                 self.restart(number);
             }
         }
+        self.notice(20);
         if self.now >= self.heal_at {
             self.network.heal();
             if self.random.below(80) == 0 {
@@ -142,33 +159,43 @@ impl World {
     /// Adds and removes a few keys, sometimes many, sometimes publishes by hand.
     fn churn(&mut self, number: usize) {
         let (now, set) = (self.now, &self.set);
-        let Some(engine) = &mut self.hosts[number].engine else { return };
+        let Some(protocol) = &mut self.hosts[number].protocol else { return };
         let many = if self.random.below(60) == 0 { 120 } else { 3 };
         for _ in 0..self.random.below(many) {
-            let key = (self.random.below(300) as u64).to_be_bytes();
+            let key = self.random.below(300) as u64;
             if self.random.below(5) < 3 {
-                engine.add(now, set, &key);
+                protocol.add(now, set, &key.to_be_bytes());
+                self.queries.added(number, key);
             } else {
-                engine.remove(now, set, &key);
+                protocol.remove(now, set, &key.to_be_bytes());
             }
         }
+        if P::IS_OVERLAY && self.random.below(4) == 0 {
+            let key = self.random.below(400) as u64;
+            self.ask(number, key, false);
+        }
+        let Some(protocol) = &mut self.hosts[number].protocol else { return };
         if self.random.below(100) == 0 {
-            engine.publish(now, set);
+            protocol.publish(self.now, &self.set);
         }
     }
 
     fn load(&mut self, number: usize, keys: u64) {
         let keys: Vec<_> = (1000..1000 + keys).map(u64::to_be_bytes).collect();
-        if let Some(engine) = &mut self.hosts[number].engine {
-            engine.add_many(self.now, &self.set, &keys, |_| ());
+        if let Some(protocol) = &mut self.hosts[number].protocol {
+            let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
+            protocol.add_many(self.now, &self.set, &keys, &mut |_| ());
         }
     }
 
     fn crash(&mut self, number: usize) {
         self.tally.crashes += 1;
+        self.queries.crashed(number);
         let host = &mut self.hosts[number];
         // Every change was on disk before it was acknowledged.
-        if let Some(home) = host.engine.take().as_ref().and_then(|engine| engine.home(&self.set)) {
+        if let Some(home) =
+            host.protocol.take().as_ref().and_then(|protocol| protocol.home(&self.set))
+        {
             host.disk = home.catalogue().clone();
         }
         // Half come back while messages of their last life are still under way.
@@ -186,9 +213,10 @@ impl World {
     }
 
     fn tell_gone(&mut self, number: usize) {
-        let (now, name) = (self.now, self.hosts[number].name.clone());
-        let others = self.hosts.iter_mut().filter_map(|host| host.engine.as_mut());
-        others.for_each(|engine| engine.handle_gone(now, &name));
+        let Host { name, incarnation, .. } = &self.hosts[number];
+        let (now, name, incarnation) = (self.now, name.clone(), *incarnation);
+        let others = self.hosts.iter_mut().filter_map(|host| host.protocol.as_mut());
+        others.for_each(|protocol| protocol.handle_gone(now, &name, incarnation));
     }
 
     /// A crashed host comes back: with its disk, with an old backup of it, or with nothing.
@@ -211,21 +239,83 @@ impl World {
         let clock = now.as_millis() as u64;
         host.incarnation = Incarnation::next(None, clock, Some(host.incarnation));
         host.disk = catalogue.clone();
-        let mut config = Config::new(host.name.clone(), host.incarnation, hasher());
-        config.seed = seed;
-        config.intervals =
-            Intervals { shortest: Duration::from_millis(300), longest: Duration::from_secs(20) };
-        let mut engine = Engine::new(config);
-        engine.create(now, &set, host.plan, catalogue).expect("a sound plan");
-        host.engine = Some(engine);
+        let start = Start { name: &host.name, number, incarnation: host.incarnation, seed };
+        let mut protocol = P::start(&start, &self.links);
+        protocol.create(now, &set, host.plan, catalogue).expect("a sound plan");
+        host.protocol = Some(protocol);
+    }
+
+    /// Hosts of an overlay are told by their network which neighbours are there; in each step
+    /// once in `rarely` for each link, so that some notices come late.
+    fn notice(&mut self, rarely: usize) {
+        if !P::IS_OVERLAY {
+            return;
+        }
+        for number in 0..self.hosts.len() {
+            for neighbour in self.links.of(number).collect::<Vec<_>>() {
+                if self.random.below(rarely) > 0 {
+                    continue;
+                }
+                let Host { name, incarnation, protocol, .. } = &self.hosts[neighbour];
+                let is_there = protocol.is_some() && self.network.connects(number, neighbour);
+                let (name, incarnation) = (name.clone(), *incarnation);
+                let Some(protocol) = &mut self.hosts[number].protocol else { continue };
+                match is_there {
+                    true => protocol.handle_alive(self.now, &name, incarnation),
+                    false => protocol.handle_gone(self.now, &name, incarnation),
+                }
+            }
+        }
+    }
+
+    /// Sends out a query, where there are queries.
+    fn ask(&mut self, number: usize, key: u64, must_find: bool) {
+        let (now, set) = (self.now, &self.set);
+        let Some(protocol) = &mut self.hosts[number].protocol else { return };
+        if let Some(id) = protocol.ask(now, set, &key.to_be_bytes()) {
+            self.queries.asked(id, number, key, now, must_find);
+        }
+    }
+
+    /// In calm weather every host finds the keys of every home within its range.
+    fn ask_everywhere(&mut self) {
+        if !P::IS_OVERLAY || !self.violations.is_empty() {
+            return;
+        }
+        for home in 0..self.hosts.len() {
+            let Some(key) = (0..300).find(|key| self.is_findable(home, *key)) else { continue };
+            for number in 0..self.hosts.len() {
+                if self.links.reaches(number, home) {
+                    self.ask(number, key, true);
+                }
+            }
+        }
+        let deadline = self.now + CONVERGENCE;
+        while self.now < deadline && self.violations.is_empty() && !self.queries.are_done() {
+            self.advance();
+        }
+    }
+
+    /// Whether a host holds a key and has published it, and no other host claims it falsely: a
+    /// query that follows a false claim first may have no hops left for the true one.
+    fn is_findable(&self, home: usize, key: u64) -> bool {
+        let (key, hash) = (key.to_be_bytes(), hasher().hash(&key.to_be_bytes()));
+        let homes = self.hosts.iter().map(|host| host.protocol.as_ref()?.home(&self.set));
+        homes.enumerate().all(|(number, found)| {
+            found.is_some_and(|found| match (found.contains(&key), found.published_claims(hash)) {
+                (true, true) => true,
+                (holds, claims) => number != home && (holds || !claims),
+            })
+        })
     }
 
     /// The faults stop: no more weather, cuts, crashes or churn.
     fn calm(&mut self) {
         self.network.heal();
         self.network.weather = Weather::CALM;
+        self.is_calm = true;
         for number in 0..self.hosts.len() {
-            if self.hosts[number].engine.is_none() {
+            if self.hosts[number].protocol.is_none() {
                 self.restart(number);
             }
         }
@@ -233,21 +323,25 @@ impl World {
 
     /// One step of the clock: messages arrive, timers fire, answers leave; then checks.
     fn advance(&mut self) {
+        if self.is_calm {
+            self.notice(1);
+        }
         self.collect();
         let until = self.now + STEP;
         while let Some((arrival, from, to, bytes)) = self.network.arrived(until) {
             self.now = self.now.max(arrival);
             let from = self.hosts[from].name.clone();
-            if let Some(engine) = &mut self.hosts[to].engine {
-                engine.handle_message(self.now, &from, &bytes);
+            if let Some(protocol) = &mut self.hosts[to].protocol {
+                protocol.handle_message(self.now, &from, &bytes);
             }
             self.collect_from(to);
         }
         self.now = until;
         for number in 0..self.hosts.len() {
-            let engine = self.hosts[number].engine.as_mut();
-            if let Some(engine) = engine.filter(|engine| engine.poll_timeout() <= self.now) {
-                engine.handle_timeout(self.now);
+            let protocol = self.hosts[number].protocol.as_mut();
+            if let Some(protocol) = protocol.filter(|protocol| protocol.poll_timeout() <= self.now)
+            {
+                protocol.handle_timeout(self.now);
             }
         }
         self.collect();
@@ -260,15 +354,18 @@ impl World {
 
     /// Takes what a host has to send, and remembers what it published.
     fn collect_from(&mut self, number: usize) {
-        let Some(engine) = &mut self.hosts[number].engine else { return };
-        while engine.poll_event().is_some() {}
-        if let Some((life, epoch, checksum)) = engine.published_checksum(&self.set) {
-            self.history.insert((number, life, epoch, checksum));
+        let Some(protocol) = &mut self.hosts[number].protocol else { return };
+        let events = std::iter::from_fn(|| protocol.poll_event());
+        let located: Vec<Located> = events.filter_map(located).collect();
+        if let Some(version) = protocol.published(&self.set) {
+            self.history.insert((number, version));
         }
-        while let Some(Transmit { to, bytes }) = engine.poll_transmit() {
+        while let Some(Transmit { to, bytes }) = protocol.poll_transmit() {
             let receivers: Vec<usize> = match to {
                 Destination::All => (0..self.numbers.len()).filter(|to| *to != number).collect(),
-                Destination::Host(name) | Destination::Reply(name) => {
+                Destination::Host(name)
+                | Destination::Reply(name)
+                | Destination::Neighbour(name) => {
                     self.numbers.get(&name).copied().into_iter().collect()
                 }
             };
@@ -277,38 +374,42 @@ impl World {
                 self.network.send(self.now, (number, to), &bytes, random, tally);
             }
         }
-    }
-
-    /// No replica holds bits that its home never published under that life and epoch.
-    fn check(&mut self) {
-        for host in &self.hosts {
-            let Some(engine) = &host.engine else { continue };
-            for home in engine.replicas(&self.set) {
-                let Some((life, epoch, checksum)) = engine.replica_checksum(&self.set, home) else {
-                    continue;
-                };
-                let number = self.numbers[home];
-                if !self.history.contains(&(number, life, epoch, checksum)) {
-                    self.violations.push(format!(
-                        "{} holds {checksum:016x} of {home}, {life:?}, {epoch:?}: never published",
-                        host.name
-                    ));
-                }
-            }
+        for located in located {
+            let holders = located.holders.iter().map(|holder| self.numbers[holder.name()]);
+            let holders: Vec<usize> = holders.collect();
+            self.violations.extend(self.queries.located(&located, &holders));
         }
     }
 
-    /// The first pair of hosts of which one does not have what the other published.
+    /// No host holds bits of a home that it never published under that life and epoch.
+    fn check(&mut self) {
+        for host in &self.hosts {
+            let Some(protocol) = &host.protocol else { continue };
+            for (number, home) in self.hosts.iter().enumerate() {
+                let Some(version) = protocol.held(&self.set, &home.name) else { continue };
+                if !self.history.contains(&(number, version)) {
+                    let (host, home) = (&host.name, &home.name);
+                    self.violations
+                        .push(format!("{host} holds {version:x?} of {home}: never published"));
+                }
+            }
+        }
+        self.violations.extend(self.queries.overdue(self.now));
+    }
+
+    /// The first pair of hosts of which one does not have what the other published, though it is
+    /// within range, or has something of one that is not.
     fn disagreement(&self) -> Option<String> {
-        for home in &self.hosts {
-            let published = home.engine.as_ref()?.published_checksum(&self.set)?;
+        for (home_number, home) in self.hosts.iter().enumerate() {
+            let published = home.protocol.as_ref()?.published(&self.set)?;
             // A life that has published nothing leaves nothing of earlier lives either.
             let published = Some(published).filter(|(_, epoch, _)| *epoch > Epoch(0));
-            for host in self.hosts.iter().filter(|host| host.name != home.name) {
-                let held = host.engine.as_ref()?.replica_checksum(&self.set, &home.name);
-                if held != published {
+            for (number, host) in self.hosts.iter().enumerate().filter(|(n, _)| *n != home_number) {
+                let held = host.protocol.as_ref()?.held(&self.set, &home.name);
+                let expected = published.filter(|_| self.links.reaches(number, home_number));
+                if held != expected {
                     let (a, b) = (&host.name, &home.name);
-                    return Some(format!("{a} holds {held:?} of {b}, who published {published:?}"));
+                    return Some(format!("{a} holds {held:?} of {b}, and should {expected:?}"));
                 }
             }
         }
@@ -316,8 +417,17 @@ impl World {
     }
 }
 
-fn hasher() -> KeyHasher {
-    KeyHasher::secret(HashId::SipHash13, Seed::from_number(7))
+/// The name of a host.
+pub(super) fn name_of(number: usize) -> Name {
+    Name::new(&format!("host-{number}")).expect("a name")
+}
+
+/// What became of a query, of an event that tells it.
+fn located(event: Event) -> Option<Located> {
+    match event {
+        Event::Located { located, .. } => Some(located),
+        _ => None,
+    }
 }
 
 /// A plan with any policy; a large filter is fetched in several pages.
@@ -335,9 +445,8 @@ fn any_plan(random: &mut Random, large: bool) -> SetPlan {
     let policy = policies[random.below(policies.len())].parse().expect("a policy");
     SetPlan {
         false_positive: 0.02,
-        expected_hosts: 1 + random.below(8) as u32,
-        capacity: if large { 150_000 } else { 8 << random.below(4) },
-        max_components: if large { 1 } else { 1 + random.below(6) as u32 },
+        expected_hosts: (random.below(3) > 0).then(|| 1 + random.below(8) as u32),
+        capacity: large.then_some(150_000),
         policy,
         by_digests: random.below(4) > 0,
     }

@@ -47,8 +47,6 @@ pub struct Setting {
     pub false_positive: f64,
     /// Keys that each host is planned for; `None` leaves it to the history.
     pub capacity: Option<u64>,
-    /// Components before a filter is built again into a larger shape.
-    pub max_components: u32,
     /// Whether added keys may be told by their digests.
     pub by_digests: bool,
     /// How long updates wait where a policy is silent.
@@ -59,11 +57,10 @@ pub struct Setting {
 
 impl Default for Setting {
     fn default() -> Self {
-        let SetPlan { false_positive, max_components, by_digests, .. } = SetPlan::default();
+        let SetPlan { false_positive, by_digests, .. } = SetPlan::default();
         Self {
             false_positive,
             capacity: None,
-            max_components,
             by_digests,
             intervals: Intervals { shortest: Duration::ZERO, ..Intervals::default() },
             seed: 1,
@@ -75,9 +72,8 @@ impl Setting {
     fn plan(&self, history: &History, policy: Policy) -> SetPlan {
         SetPlan {
             false_positive: self.false_positive,
-            expected_hosts: history.hosts() as u32,
-            capacity: self.capacity.unwrap_or_else(|| history.items()),
-            max_components: self.max_components,
+            expected_hosts: Some(history.hosts() as u32),
+            capacity: Some(self.capacity.unwrap_or_else(|| history.items())),
             policy,
             by_digests: self.by_digests,
         }

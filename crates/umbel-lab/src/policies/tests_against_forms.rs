@@ -2,8 +2,11 @@
 //! the estimate of the policy `overall`, and the planner.
 
 use umbel::catalogue::MemoryCatalogue;
+use umbel::design::dynamic_component;
 use umbel::design::replica::{UPDATE_HEADER_BYTES, Workload, plan};
-use umbel::replica::{Config, Engine, Home, Incarnation, Name};
+use umbel::mesh::{Config, Engine};
+use umbel::protocol::Protocol as _;
+use umbel::replica::{Home, Incarnation, Name};
 use umbel::{HashId, KeyHasher, Rate, Seed};
 
 use super::*;
@@ -28,23 +31,20 @@ const ASKED: u64 = 100_000;
 /// Equal churn of a home that keeps `overall:target,weights=w+/w-`.
 fn ratios(items: u64, components: u32, (target, plus, minus): (f64, f64, f64)) -> Ratios {
     let text = format!("overall:{target},weights={plus}/{minus}");
-    let plan = SetPlan {
-        false_positive: 0.02,
-        expected_hosts: 1,
-        capacity: items.div_ceil(components.into()),
-        max_components: components,
-        policy: text.parse().unwrap(),
-        by_digests: true,
-    };
+    let policy: Policy = text.parse().unwrap();
+    let capacity = items.div_ceil(components.into());
+    let shape = dynamic_component(capacity + capacity / 10, rate(0.02), components).unwrap();
     let hasher = KeyHasher::new(HashId::Xxh3, Seed::from_number(5));
     let setting = Setting::default();
-    let mut home = Home::new(hasher, plan, setting.intervals, MemoryCatalogue::new()).unwrap();
+    let (shape, intervals) = ((shape, capacity), setting.intervals);
+    let mut home =
+        Home::of_shape(hasher, shape, policy, intervals, MemoryCatalogue::new()).unwrap();
     let mut random = Random::of_trial(1, "overall", items);
     let mut members: Vec<u64> = (0..items).map(|_| random.next()).collect();
     members.iter().for_each(|key| assert!(home.add(Duration::ZERO, &key.to_be_bytes())));
     home.set_policy("miss:0".parse().unwrap());
     assert!(home.publish_if_due(Duration::ZERO));
-    home.set_policy(plan.policy);
+    home.set_policy(policy);
     let mut ratios = Vec::new();
     while ratios.len() < 8 {
         let gone = members.swap_remove(random.below(members.len()));
@@ -114,12 +114,12 @@ fn planned_agrees(name: &str, workload: Workload, updates: f64) {
     });
     let setting = Setting {
         false_positive: workload.false_positive.get(),
-        max_components: 1,
         intervals: Intervals { shortest: Duration::ZERO, longest: Duration::from_secs(1 << 40) },
         ..Setting::default()
     };
     let policy = format!("miss:{}", workload.miss.get()).parse().unwrap();
-    let set = SetPlan { expected_hosts: workload.hosts as u32, ..setting.plan(&history, policy) };
+    let set =
+        SetPlan { expected_hosts: Some(workload.hosts as u32), ..setting.plan(&history, policy) };
     let mut hosts = Hosts::new(1, set, &setting).unwrap();
     history.replay(|event| hosts.happen(event));
     assert_eq!(hosts.homes[0].rebuilds(), 0, "{name}: the plan is for one shape");

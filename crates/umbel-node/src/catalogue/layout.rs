@@ -13,6 +13,7 @@
 //! again, so that keys that a crash left of a deleted set belong to nobody.
 
 use serde::{Deserialize, Serialize};
+use umbel::design::ladder::{Rung, Standing};
 
 /// Names a set within a host's store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -23,14 +24,28 @@ pub(crate) struct SetNumber(pub(crate) u32);
 pub(crate) struct SetRecord {
     pub(crate) number: SetNumber,
     pub(crate) false_positive: f64,
-    pub(crate) capacity: u64,
-    pub(crate) expected_hosts: u32,
+    pub(crate) capacity: Option<u64>,
+    pub(crate) expected_hosts: Option<u32>,
+    /// Where the set stood on its ladder: the exponent of its rung, and the hosts it was planned
+    /// for.
+    #[serde(default)]
+    pub(crate) rung: Option<u32>,
+    #[serde(default)]
+    pub(crate) planned_hosts: Option<u32>,
     pub(crate) policy: String,
     /// Default lifetime of its keys, in milliseconds.
     pub(crate) lifetime_ms: Option<u64>,
     /// Whose word counts when a key is confirmed.
     #[serde(default)]
     pub(crate) confirm: Option<String>,
+}
+
+impl SetRecord {
+    /// Where the set stood on its ladder.
+    pub(crate) fn standing(&self) -> Option<Standing> {
+        let (rung, hosts) = (Rung::new(self.rung?)?, self.planned_hosts?);
+        Some(Standing { rung, hosts })
+    }
 }
 
 /// The newest layout that this program reads, and the one it writes.

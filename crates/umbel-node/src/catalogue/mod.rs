@@ -16,13 +16,15 @@ use parking_lot::RwLock;
 use umbel::catalogue::{Catalogue, MemoryCatalogue};
 use umbel::filter::ComponentId;
 
-use crate::host::KeyPage;
 pub(crate) use journal::Journal;
 pub use journal::Ticket;
 pub(crate) use layout::{SetNumber, SetRecord};
 
 /// A catalogue of the embedder's own.
 pub type OwnCatalogue = Box<dyn Catalogue + Send + Sync>;
+
+/// Some keys of a set, and the cursor of the next page, if there is one.
+pub type KeyPage = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
 /// The exact keys of one own set.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use umbel::replica::Name;
 
-use super::directory::Known;
+use super::sets::Known;
 use super::{HELD, Host, UNKNOWN};
 use crate::confirm::object_address;
 use crate::error::HostError;
@@ -30,40 +30,6 @@ pub(super) struct Verdict {
 }
 
 impl Host {
-    /// The hosts that confirm that they hold a key, this one first. Those that do not answer
-    /// within the timeout are left out. In an overlay a query looks for them, and stops at
-    /// those it finds: see [`Host::route`].
-    ///
-    /// # Errors
-    /// If nobody has the set; in an overlay as [`Host::route`].
-    pub async fn locate(
-        &self,
-        set: &str,
-        key: &[u8],
-        timeout: Option<Duration>,
-    ) -> Result<Vec<String>, HostError> {
-        let paths = self.route(set, key, None, timeout).await?;
-        Ok(paths.into_iter().filter_map(|mut path| path.pop()).collect())
-    }
-
-    /// As [`Self::locate`]; and whether everybody who was asked has answered. In an overlay a
-    /// query ends with the first holder on its way, so that others may not have been asked.
-    ///
-    /// # Errors
-    /// If nobody has the set.
-    #[cfg(feature = "http")]
-    pub(crate) async fn locate_fully(
-        &self,
-        set: &str,
-        key: &[u8],
-        timeout: Option<Duration>,
-    ) -> Result<(Vec<String>, bool), HostError> {
-        if self.inner.settings.overlay.is_some() {
-            return Ok((self.locate(set, key, timeout).await?, false));
-        }
-        self.confirmed(set, key, timeout).await
-    }
-
     /// The hosts that confirm that they hold a key, where everybody knows everybody; and
     /// whether everybody who was asked has answered.
     pub(super) async fn confirmed(
@@ -72,7 +38,7 @@ impl Host {
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<(Vec<String>, bool), HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let keys = [key];
         let others = self.confirm(&known, &keys, timeout.unwrap_or(PATIENCE));
         let (own, verdicts) = tokio::join!(self.holds(set, &keys), others);
@@ -86,38 +52,22 @@ impl Host {
         Ok((hosts, answered))
     }
 
-    /// The keys that no host holds, in their order. A claim counts only when its host
-    /// confirms it, because a false "somebody has it" loses an upload; a host that does not
-    /// answer confirms nothing. In an overlay only hosts within range are asked.
-    ///
-    /// # Errors
-    /// If nobody has the set.
-    pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, HostError> {
-        self.missing_fully(set, keys).await.map(|(missing, _)| missing)
-    }
-
-    /// As [`Self::missing`]; and whether everybody who was asked has answered.
-    ///
-    /// # Errors
-    /// If nobody has the set.
-    pub(crate) async fn missing_fully(
+    /// The keys that no host confirms to hold, where everybody knows everybody; and whether
+    /// everybody who was asked has answered.
+    pub(super) async fn missing_confirmed(
         &self,
-        set: &str,
-        keys: Vec<Vec<u8>>,
-    ) -> Result<(Vec<Vec<u8>>, bool), HostError> {
-        let known = self.find(set)?;
-        if known.replicas.is_none() {
-            return Ok((self.missing_in_range(set, keys).await?, false));
-        }
+        known: &Arc<Known>,
+        keys: &[Vec<u8>],
+    ) -> (Vec<Vec<u8>>, bool) {
         let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-        let own = self.holds(set, &borrowed).await;
+        let own = self.holds(known.name.as_str(), &borrowed).await;
         let absent = borrowed.iter().zip(&own).filter(|(_, own)| **own != HELD);
         let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
-        let verdicts = self.confirm(&known, &absent, PATIENCE).await;
+        let verdicts = self.confirm(known, &absent, PATIENCE).await;
         let answered = own.iter().all(|own| *own != UNKNOWN)
             && verdicts.iter().all(|verdict| !verdict.unanswered);
         let missing = absent.iter().zip(verdicts).filter(|(_, verdict)| verdict.holders.is_empty());
-        Ok((missing.map(|(key, _)| key.to_vec()).collect(), answered))
+        (missing.map(|(key, _)| key.to_vec()).collect(), answered)
     }
 
     /// Where the object of a key is fetched: the address of the first host that confirms that
@@ -132,7 +82,7 @@ impl Host {
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<Option<String>, HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let address = |advertise: &str| object_address(&known.confirm, advertise, set, key);
         if let Some(advertise) = &self.inner.settings.advertise
             && self.holds(set, &[key]).await == [HELD]
@@ -143,7 +93,8 @@ impl Host {
         for (host, _) in self.candidates(&known, &[key]) {
             let Some(advertise) = self.advertised(&host) else { continue };
             let bytes = Question::Holds { set, keys: vec![key] }.encode();
-            let (network, timeout) = (Arc::clone(&self.inner.network), timeout.unwrap_or(PATIENCE));
+            let (network, timeout) =
+                (Arc::clone(&self.inner.cluster.network), timeout.unwrap_or(PATIENCE));
             asked.spawn(async move {
                 let answer = network.ask(&host, bytes, timeout).await;
                 (answer.as_deref() == Some(&[HELD])).then_some(advertise)
@@ -159,7 +110,7 @@ impl Host {
 
     /// Where another host's objects are fetched, if it has told.
     fn advertised(&self, host: &Name) -> Option<String> {
-        self.inner.state.lock().hellos.get(host)?.advertise.clone()
+        self.inner.cluster.greetings().of(host)?.advertise.clone()
     }
 
     /// Asks every candidate of every key, in one question each as far as they fit.
@@ -176,7 +127,7 @@ impl Host {
                 let set = known.name.as_str();
                 let named = part.iter().map(|place| keys[*place]).collect();
                 let bytes = Question::Holds { set, keys: named }.encode();
-                let network = Arc::clone(&self.inner.network);
+                let network = Arc::clone(&self.inner.cluster.network);
                 let to = host.clone();
                 let answer = tokio::spawn(async move { network.ask(&to, bytes, timeout).await });
                 asked.push((host.clone(), part, answer));
@@ -201,7 +152,7 @@ impl Host {
 
     /// For each host, the places of the keys that memory says it may hold.
     fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
-        let hashes: Vec<_> = keys.iter().map(|key| self.inner.hasher.hash(key)).collect();
+        let hashes: Vec<_> = keys.iter().map(|key| self.inner.sets.hasher.hash(key)).collect();
         let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
         let mut places = 0..;
         let Some(replicas) = &known.replicas else { return candidates };

@@ -28,7 +28,7 @@ pub(crate) struct Cache {
 }
 
 impl Cache {
-    pub(super) const fn new(at_once: usize, patience: Duration) -> Self {
+    pub(crate) const fn new(at_once: usize, patience: Duration) -> Self {
         let turns = Semaphore::const_new(at_once);
         Self { client: OnceLock::new(), turns, at_once, patience }
     }
@@ -71,8 +71,8 @@ impl Host {
     /// Which of these keys this host holds, in the words of `ABSENT`, `HELD` and `UNKNOWN`: what
     /// the catalogue says, confirmed by the cache if the set says how.
     pub(crate) async fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
-        let mut answers = self.inner.holds(set, keys);
-        let Some(known) = self.inner.known(set) else { return answers };
+        let mut answers = self.inner.sets.holds(set, keys);
+        let Some(known) = self.inner.sets.known(set) else { return answers };
         let Confirm::Cache(template) = &known.confirm else { return answers };
         let cache = &self.inner.cache;
         let until = Instant::now() + cache.patience;
@@ -94,7 +94,10 @@ impl Host {
         }
         if !gone.is_empty() {
             let (host, set, template) = (self.clone(), set.to_owned(), template.clone());
-            self.inner.runtime.spawn(async move { host.repair(&set, &template, gone).await });
+            self.inner
+                .lifecycle
+                .runtime
+                .spawn(async move { host.repair(&set, &template, gone).await });
         }
         answers
     }

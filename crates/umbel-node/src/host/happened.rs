@@ -45,17 +45,15 @@ pub enum Happened {
         /// The set.
         set: String,
     },
-    /// The filter of an own set has one component more.
-    Grown {
-        /// The set.
-        set: String,
-        /// Components that it has now.
-        components: u64,
-    },
-    /// The filter of an own set was built again in another shape.
+    /// An own set stands on another rung: it was built again, or folded.
     Rebuilt {
         /// The set.
         set: String,
+    },
+    /// A host was linked but did not reply: its link is opened again.
+    LinkReopened {
+        /// Its name.
+        host: String,
     },
     /// Another host lives under this host's name.
     NameTaken {},
@@ -75,8 +73,8 @@ impl Happened {
             Self::UpdateSent { .. } => "update_sent",
             Self::UpdateReceived { .. } => "update_received",
             Self::TargetBroken { .. } => "target_broken",
-            Self::Grown { .. } => "grown",
             Self::Rebuilt { .. } => "rebuilt",
+            Self::LinkReopened { .. } => "link_reopened",
             Self::NameTaken {} => "name_taken",
         }
     }

@@ -21,11 +21,17 @@ pub struct SetInfo {
     pub items_everywhere: u64,
     /// Hosts whose replicas are here.
     pub replicas: u64,
-    /// Keys a component is planned for.
+    /// Keys that the own filter has room for from the start; in an overlay, a component.
     pub capacity: Option<u64>,
-    /// Components of the own filter.
+    /// Keys that the own filter takes before it is built longer.
+    pub takes: Option<u64>,
+    /// Share of these that it holds.
+    pub full: Option<f64>,
+    /// The rung that the own filter stands on: two to this power is its number of bits.
+    pub rung: Option<u64>,
+    /// Components of the own filter, in an overlay.
     pub components: Option<u64>,
-    /// Bits of a component.
+    /// Bits of the own filter; in an overlay, of a component.
     pub bits: Option<u64>,
     /// Positions a key has.
     pub hashes: Option<u64>,
@@ -76,6 +82,9 @@ pub struct SetInfo {
     pub rebuilds: u64,
     /// Bytes that the replicas take here; in an overlay, the routing table.
     pub replica_bytes: u64,
+    /// Hosts whose replicas of this set are not accepted here, each with the reason; this host, if
+    /// its own filter may not grow.
+    pub not_accepted: Vec<String>,
     /// How it is routed, in an overlay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<Routing>,
@@ -88,7 +97,8 @@ pub struct SetInfo {
 pub struct HostInfo {
     /// Its name.
     pub name: String,
-    /// `self`, `up`, or `suspected`: it disappeared, and its replicas still answer. In an
+    /// `self`, `up`, `suspected` (it disappeared, and its replicas still answer) or `refused` (there
+    /// are as many hosts as are accepted). In an
     /// overlay `down` for a neighbour that is not there, `reached` for a home within range.
     pub state: &'static str,
     /// Its life.
@@ -107,6 +117,8 @@ pub struct HostInfo {
     pub age: Option<f64>,
     /// Whether everything it has announced has arrived.
     pub current: bool,
+    /// Its sets that are not accepted here, each with the reason.
+    pub not_accepted: Vec<String>,
 }
 
 /// A host's own state.
@@ -141,6 +153,14 @@ pub struct Status {
     pub messages: u64,
     /// Messages that were refused.
     pub refused: u64,
+    /// Replicas and hosts that are not accepted at present, because of a limit.
+    pub not_accepted: u64,
+    /// Bytes that replicas are charged.
+    pub replica_bytes: u64,
+    /// Bytes that replicas may take.
+    pub replica_bytes_limit: u64,
+    /// Bytes that the filters of own sets take.
+    pub own_bytes: u64,
     /// Updates that did not follow on what was here.
     pub gaps: u64,
     /// Images that were not what their home announced.
@@ -155,6 +175,12 @@ pub struct Status {
     pub dropped: u64,
     /// How often another host lived under this host's name.
     pub name_taken: u64,
+    /// Links to other hosts that this host has opened.
+    pub links_opened: u64,
+    /// How often a link was opened again because its host did not reply.
+    pub links_reopened: u64,
+    /// Configured peers that cannot be reached now, with the reason.
+    pub waiting_for: Vec<String>,
     /// Logins that failed, at both ports for clients.
     pub failed_logins: u64,
     /// The host's part in an overlay, if it is in one.
@@ -238,7 +264,7 @@ impl SetInfo {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes);
+        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, takes, full, rung, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes, not_accepted);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }
@@ -256,7 +282,7 @@ impl HostInfo {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        fields!(self: name, state, incarnation, advertise, resp, http, sets, epochs, age, current)
+        fields!(self: name, state, incarnation, advertise, resp, http, sets, epochs, age, current, not_accepted)
     }
 }
 
@@ -264,7 +290,7 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, failed_logins);
+        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

@@ -1,31 +1,15 @@
 //! Own keys, exact; and who else may hold one, from memory.
 
 use std::cell::RefCell;
-use std::time::Duration;
 
 use umbel::KeyHash;
 use umbel::bank::BatchCandidates;
 use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 
-use super::{Host, State, wall_clock_ms};
-use crate::catalogue::Ticket;
+use super::{Host, Lifetime};
+use crate::catalogue::{KeyPage, Ticket};
 use crate::error::HostError;
-
-/// How long a key is held unless it is removed or added again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lifetime {
-    /// As long as the set's keys are by default: for ever unless it was reserved otherwise.
-    #[default]
-    Default,
-    /// For this long from now.
-    For(Duration),
-    /// Until it is removed, whatever was said before.
-    Forever,
-}
-
-/// Some keys of a set, and the cursor of the next page, if there is one.
-pub type KeyPage = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
 /// Buffers that questions of one thread use again and again.
 #[derive(Debug, Default)]
@@ -54,19 +38,18 @@ impl Host {
         answers: &mut Vec<bool>,
     ) -> Result<Ticket, HostError> {
         check_keys(keys)?;
+        let sets = &self.inner.sets;
         let name = self.own_name(set)?;
-        let mut state = self.inner.state.lock();
-        self.inner.check()?;
+        let mut state = sets.change()?;
         let name = match name {
             Some(name) if state.own.contains_key(&name) => name,
-            _ => self.create(&mut state, set)?,
+            _ => sets.create_default(&mut state, set)?,
         };
         let now = self.inner.now();
-        state.engine.add_many(now, &name, keys, |is_new| answers.push(is_new));
-        self.set_lifetimes(&mut state, &name, keys, lifetime);
+        state.protocol.add_many(now, &name, keys, &mut |is_new| answers.push(is_new));
+        sets.set_lifetimes(&mut state, &name, keys, lifetime);
         self.inner.wake_if_urgent(&state, &name);
-        self.inner.check()?;
-        Ok(self.inner.ticket())
+        sets.checked_ticket()
     }
 
     /// Removes keys from an own set; for each key, whether it was held is appended.
@@ -80,20 +63,19 @@ impl Host {
         answers: &mut Vec<bool>,
     ) -> Result<Ticket, HostError> {
         check_keys(keys)?;
-        let known = self.find(set)?;
-        let mut state = self.inner.state.lock();
-        self.inner.check()?;
+        let sets = &self.inner.sets;
+        let known = sets.find(set)?;
+        let mut state = sets.change()?;
         let now = self.inner.now();
-        let told = |was_held| answers.push(was_held);
-        if !state.engine.remove_many(now, &known.name, keys, told) {
+        let mut on_result = |was_held| answers.push(was_held);
+        if !state.protocol.remove_many(now, &known.name, keys, &mut on_result) {
             // Others have the set; of this host's keys there are none.
             answers.extend(keys.iter().map(|_| false));
             return Ok(Ticket::NONE);
         }
-        self.forget_lifetimes(&mut state, &known.name, keys);
+        sets.set_lifetimes(&mut state, &known.name, keys, Lifetime::Forever);
         self.inner.wake_if_urgent(&state, &known.name);
-        self.inner.check()?;
-        Ok(self.inner.ticket())
+        sets.checked_ticket()
     }
 
     /// Whether this host holds each key: exact.
@@ -101,7 +83,7 @@ impl Host {
     /// # Errors
     /// If nobody has the set.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let own = known.own.as_ref();
         answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
         Ok(())
@@ -119,11 +101,11 @@ impl Host {
         keys: &[&[u8]],
         each: &mut dyn FnMut(&[&str]),
     ) -> Result<(), HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let Some(replicas) = &known.replicas else { return self.who_in_range(&known, keys, each) };
         SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
             hashes.clear();
-            hashes.extend(keys.iter().map(|key| self.inner.hasher.hash(key)));
+            hashes.extend(keys.iter().map(|key| self.inner.sets.hasher.hash(key)));
             let mut keys = keys.iter();
             replicas.who(hashes, found, |hosts| {
                 let key = keys.next().copied().unwrap_or_default();
@@ -141,77 +123,19 @@ impl Host {
     /// # Errors
     /// If nobody has the set.
     pub fn keys(&self, set: &str, cursor: &[u8], count: usize) -> Result<KeyPage, HostError> {
-        let known = self.find(set)?;
+        let known = self.inner.sets.find(set)?;
         let page = known.own.as_ref().map(|own| own.page(cursor, count));
         Ok(page.unwrap_or_default())
     }
 
     /// The set's name, if it is in the directory already: saves making one.
     fn own_name(&self, set: &str) -> Result<Option<Name>, HostError> {
-        match self.inner.known(set) {
+        match self.inner.sets.known(set) {
             Some(known) => Ok(Some(known.name.clone())),
             None => Name::new(set).map(|_| None).ok_or(HostError::SetName),
         }
     }
-
-    fn set_lifetimes(&self, state: &mut State, set: &Name, keys: &[&[u8]], lifetime: Lifetime) {
-        let Some(own) = state.own.get_mut(set) else { return };
-        let lifetime = match lifetime {
-            Lifetime::Default => own.lifetime,
-            Lifetime::For(time) => Some(time),
-            Lifetime::Forever => None,
-        };
-        let at = lifetime.map(|time| {
-            let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-            wall_clock_ms().saturating_add(time)
-        });
-        if at.is_none() && own.lifetimes.len() == 0 {
-            return;
-        }
-        for key in keys {
-            if own.lifetimes.set(key, at)
-                && let Some(journal) = &self.inner.journal
-            {
-                journal.set_lifetime(own.number, key, at);
-            }
-        }
-    }
-
-    fn forget_lifetimes(&self, state: &mut State, set: &Name, keys: &[&[u8]]) {
-        let Some(own) = state.own.get_mut(set) else { return };
-        for key in keys {
-            if own.lifetimes.set(key, None)
-                && let Some(journal) = &self.inner.journal
-            {
-                journal.set_lifetime(own.number, key, None);
-            }
-        }
-    }
 }
-
-impl super::Inner {
-    /// Removes keys whose time has come, a bounded number at a time; when the next one's
-    /// comes.
-    pub(crate) fn expire(&self, state: &mut State) -> Option<Duration> {
-        let (now, wall) = (self.now(), wall_clock_ms());
-        let State { engine, own, .. } = state;
-        for (name, set) in own.iter_mut() {
-            let keys = set.lifetimes.expired(wall, EXPIRED_AT_ONCE);
-            if keys.is_empty() {
-                continue;
-            }
-            engine.remove_many(now, name, &keys, |_| ());
-            if let Some(journal) = &self.journal {
-                keys.iter().for_each(|key| journal.set_lifetime(set.number, key, None));
-            }
-        }
-        let next = own.values().filter_map(|set| set.lifetimes.next()).min()?;
-        Some(now + Duration::from_millis(next.saturating_sub(wall_clock_ms())))
-    }
-}
-
-/// Keys that expire before others get a turn.
-const EXPIRED_AT_ONCE: usize = 4096;
 
 /// Shows the names of one key's hosts; few names need no memory of their own.
 pub(super) fn show(own: Option<&str>, hosts: &[&Name], each: &mut dyn FnMut(&[&str])) {

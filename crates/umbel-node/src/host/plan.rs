@@ -1,10 +1,11 @@
-//! What a set is planned for, and how that changes.
+//! Own sets: reserved, changed, published, deleted.
 
 use std::time::Duration;
 
 use umbel::replica::{Name, Policy, SetPlan};
 
-use super::{Host, Lifetime, State};
+use super::sets::State;
+use super::{Host, Lifetime};
 use crate::catalogue::Ticket;
 use crate::confirm::Confirm;
 use crate::error::HostError;
@@ -14,7 +15,7 @@ use crate::error::HostError;
 pub struct Reserve {
     /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
     pub false_positive: f64,
-    /// Keys that this host will hold.
+    /// Keys of this host that there is room for from the start.
     pub capacity: u64,
     /// Hosts that the rate is shared among.
     pub expected_hosts: Option<u32>,
@@ -45,7 +46,7 @@ impl From<Reserve> for Change {
 pub struct Change {
     /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
     pub false_positive: Option<f64>,
-    /// Keys that this host will hold.
+    /// Keys of this host that there is room for from the start.
     pub capacity: Option<u64>,
     /// Hosts that the rate is shared among.
     pub expected_hosts: Option<u32>,
@@ -74,8 +75,8 @@ impl Change {
 
     fn apply(&self, mut plan: SetPlan) -> SetPlan {
         plan.false_positive = self.false_positive.unwrap_or(plan.false_positive);
-        plan.capacity = self.capacity.unwrap_or(plan.capacity);
-        plan.expected_hosts = self.expected_hosts.unwrap_or(plan.expected_hosts);
+        plan.capacity = self.capacity.or(plan.capacity);
+        plan.expected_hosts = self.expected_hosts.or(plan.expected_hosts);
         plan.policy = self.policy.unwrap_or(plan.policy);
         plan
     }
@@ -101,23 +102,22 @@ impl Host {
     pub fn make_or_change(&self, set: &str, change: &Change) -> Result<(bool, Ticket), HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         self.check_confirm(change)?;
-        let mut state = self.inner.state.lock();
-        self.inner.check()?;
-        let made = state.engine.plan(&name).is_none();
+        let mut state = self.inner.sets.change()?;
+        let made = state.protocol.plan(&name).is_none();
         self.check_shape(&state, change)?;
         if made {
-            let live = self.inner.live();
+            let live = self.inner.live.current();
             let defaults = &live.set;
             let lifetime = change.lifetime(defaults.lifetime);
             let confirm = change.confirm.as_ref().unwrap_or(&defaults.confirm);
-            let plan = change.apply(self.default_plan());
+            let plan = change.apply(self.inner.sets.default_plan());
             self.check_size(&plan)?;
-            self.create_planned(&mut state, &name, plan, lifetime, confirm)?;
+            self.inner.sets.create(&mut state, &name, plan, lifetime, confirm)?;
         } else {
             self.change_own(&mut state, &name, change)?;
         }
         self.inner.wake_if_urgent(&state, &name);
-        Ok((made, self.inner.ticket()))
+        Ok((made, self.inner.sets.ticket()))
     }
 
     /// Changes some of what an own set is planned for. Its filter is built again only if its
@@ -128,18 +128,20 @@ impl Host {
     /// failed; nothing changes then.
     pub fn change(&self, set: &str, change: &Change) -> Result<Ticket, HostError> {
         self.check_confirm(change)?;
-        let (name, mut state) = self.own_set(set)?;
+        let (name, mut state) = self.inner.sets.change_own(set)?;
         self.change_own(&mut state, &name, change)?;
         self.inner.wake_if_urgent(&state, &name);
-        Ok(self.inner.ticket())
+        Ok(self.inner.sets.ticket())
     }
 
     /// A filter that every other host would refuse is not built.
     fn check_size(&self, plan: &SetPlan) -> Result<(), HostError> {
-        let rate = plan.replica_false_positive()?.get();
-        let bits = plan.capacity as f64 * -rate.ln() / std::f64::consts::LN_2.powi(2);
+        plan.ladder()?;
         let most = self.inner.settings.limits.filter_bits;
-        if bits > most as f64 { Err(HostError::TooLarge { most }) } else { Ok(()) }
+        match plan.rung_for(0) {
+            Ok(rung) if rung.bits() <= most => Ok(()),
+            _ => Err(HostError::TooLarge { most }),
+        }
     }
 
     /// A cache can be asked only if it is known where it is.
@@ -157,16 +159,16 @@ impl Host {
 
     fn change_own(&self, state: &mut State, name: &Name, change: &Change) -> Result<(), HostError> {
         self.check_shape(state, change)?;
-        let Some(before) = state.engine.plan(name) else {
+        let Some(before) = state.protocol.plan(name) else {
             return Err(HostError::NotOwn(name.as_str().to_owned()));
         };
         let plan = change.apply(before);
         let now = self.inner.now();
         if plan == (SetPlan { policy: plan.policy, ..before }) {
-            state.engine.set_policy(now, name, plan.policy);
+            state.protocol.set_policy(now, name, plan.policy);
         } else {
             self.check_size(&plan)?;
-            state.engine.replan(now, name, plan)?;
+            state.protocol.replan(now, name, plan)?;
         }
         if let Some(own) = state.own.get_mut(name) {
             own.lifetime = change.lifetime(own.lifetime);
@@ -175,20 +177,46 @@ impl Host {
             }
         }
         if change.confirm.is_some() {
-            self.inner.refresh_directory(state);
+            self.inner.sets.refresh_directory(state);
         }
-        self.remember(state, name);
+        self.inner.sets.record(state, name);
         Ok(())
     }
 
     /// In an overlay nobody chooses a set's shape alone.
     fn check_shape(&self, state: &State, change: &Change) -> Result<(), HostError> {
-        if state.engine.overlay().is_some() && change.is_of_shape() {
+        if state.protocol.overlay().is_some() && change.is_of_shape() {
             return Err(HostError::InOverlay(
                 "every set has the shape that all hosts agreed on: see the overlay's settings",
             ));
         }
         Ok(())
+    }
+
+    /// Publishes everything of an own set now, removals included.
+    ///
+    /// # Errors
+    /// If this host has no such set of its own.
+    pub fn publish(&self, set: &str) -> Result<(), HostError> {
+        let (name, mut state) = self.inner.sets.change_own(set)?;
+        state.protocol.publish(self.inner.now(), &name);
+        self.inner.wake_if_urgent(&state, &name);
+        Ok(())
+    }
+
+    /// Deletes an own set with all its keys; whether there was one.
+    ///
+    /// # Errors
+    /// If the catalogue has failed.
+    pub fn delete(&self, set: &str) -> Result<(bool, Ticket), HostError> {
+        let sets = &self.inner.sets;
+        let Ok((name, mut state)) = sets.change_own(set) else {
+            drop(sets.change()?);
+            return Ok((false, Ticket::NONE));
+        };
+        sets.delete(&mut state, &name);
+        self.inner.wake_if_urgent(&state, &name);
+        Ok((true, sets.ticket()))
     }
 
     /// Another policy for an own set.

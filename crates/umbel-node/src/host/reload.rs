@@ -6,7 +6,6 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::SystemTime;
 #[cfg(feature = "zenoh")]
 use std::time::{Duration, Instant};
@@ -28,7 +27,7 @@ type Stamp = Option<(SystemTime, u64)>;
 
 /// What was seen last.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     stamps: HashMap<PathBuf, Stamp>,
     #[cfg(feature = "zenoh")]
     looked_up: Instant,
@@ -46,7 +45,7 @@ struct Links {
 }
 
 impl Seen {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(crate) fn new(settings: &Settings) -> Self {
         let mut seen = Self {
             stamps: HashMap::new(),
             #[cfg(feature = "zenoh")]
@@ -61,7 +60,7 @@ impl Seen {
     }
 
     #[cfg(feature = "zenoh")]
-    pub(super) fn with_links(mut self, peers: Peers) -> Self {
+    pub(crate) fn with_links(mut self, peers: Peers) -> Self {
         self.links = Some(Links { peers, open: true });
         self
     }
@@ -103,7 +102,7 @@ impl Host {
     /// sets whose policy is the old default get the new one. What is wrong is logged and
     /// changes nothing.
     pub async fn reload(&self, settings: Settings) {
-        let old = self.inner.live();
+        let old = self.inner.live.current();
         let new = Settings {
             set: settings.set,
             peers: settings.peers,
@@ -113,7 +112,7 @@ impl Host {
             ..(*old).clone()
         };
         let policy = new.set.policy;
-        *self.inner.live.write() = Arc::new(new);
+        self.inner.live.replace(new);
         if policy != old.set.policy {
             self.follow_policy(&old.set.policy.to_string(), policy);
         }
@@ -131,7 +130,7 @@ impl Host {
     }
 
     /// Looks at the files until the host stops.
-    pub(super) async fn keep_looking(self) {
+    pub(crate) async fn keep_looking(self) {
         let every = self.inner.settings.timing.reload;
         loop {
             tokio::select! {
@@ -143,10 +142,10 @@ impl Host {
 
     /// Reads what has changed, or everything.
     async fn look(&self, everything: bool) {
-        let settings = self.inner.live();
-        let mut seen = self.inner.seen.lock().await;
+        let settings = self.inner.live.current();
+        let mut seen = self.inner.watched.lock().await;
         if seen.any_changed(settings.users.iter()) || everything {
-            match self.inner.access.reload() {
+            match self.inner.ports.access.reload() {
                 Ok(true) => tracing::info!("users read again"),
                 Ok(false) => {}
                 Err(error) => tracing::error!(%error, "the users stay as they were"),
@@ -154,7 +153,7 @@ impl Host {
         }
         let port = seen.any_changed(port_files(&settings)) || everything;
         #[cfg(feature = "tls")]
-        if let Some(certificates) = self.inner.certificates.as_ref().filter(|_| port) {
+        if let Some(certificates) = self.inner.ports.certificates.as_ref().filter(|_| port) {
             match certificates.reload() {
                 Ok(true) => tracing::info!("the certificate for clients is another now"),
                 Ok(false) => {}
@@ -171,7 +170,7 @@ impl Host {
 #[cfg(feature = "zenoh")]
 impl Host {
     async fn look_at_links(&self, seen: &mut Seen, settings: &Settings, everything: bool) {
-        let Some(network) = &self.inner.links else { return };
+        let Some(network) = &self.inner.cluster.links else { return };
         let certificates = seen.any_changed(peer_files(settings));
         let file = seen.any_changed(settings.peers_file.iter());
         let due = settings.peers_dns.is_some() && seen.looked_up.elapsed() >= LOOK_UP;
@@ -195,12 +194,17 @@ impl Host {
         {
             return tracing::error!(%error, "the links to other hosts stay as they were");
         }
-        let opened = network.reopen(&endpoints(settings, &peers)).await;
+        let renew = certificates || !links.open;
+        let opened = network.reconfigure(&endpoints(settings, &peers), renew).await;
         links.open = opened.is_ok();
         match opened {
             Ok(()) => {
                 let (hosts, addresses) = (peers.hosts.len(), peers.connect.len());
-                tracing::info!(hosts, addresses, "links to other hosts opened anew");
+                tracing::info!(
+                    hosts,
+                    addresses,
+                    "links to other hosts follow the new list of peers"
+                );
                 if settings.peer_tls.is_some() {
                     self.exclude(links.peers.hosts.difference(&peers.hosts));
                 }
@@ -218,14 +222,14 @@ impl Host {
     fn exclude<'a>(&self, hosts: impl Iterator<Item = &'a Name>) {
         for host in hosts {
             tracing::info!(%host, "let in no more");
-            self.inner.inbox.put(Happening::Excluded { host: host.clone() });
+            self.inner.cluster.inbox.put(Happening::Excluded { host: host.clone() });
         }
     }
 }
 
 /// What zenoh is told of all this.
 #[cfg(feature = "zenoh")]
-pub(super) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
+pub(crate) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
     let guard = settings
         .peer_tls
         .clone()
@@ -234,15 +238,16 @@ pub(super) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
     Endpoints {
         listen: settings.listen,
         connect,
-        gossip: settings.overlay.is_none(),
+        learns: settings.overlay.is_none(),
         through_routers: settings.through_routers,
         guard,
+        silence: settings.timing.silence,
     }
 }
 
 /// That this host's certificate is sound and of this host.
 #[cfg(all(feature = "zenoh", feature = "tls"))]
-pub(super) fn check_peer_tls(
+pub(crate) fn check_peer_tls(
     settings: &Settings,
     files: &crate::settings::PeerFiles,
 ) -> Result<(), String> {

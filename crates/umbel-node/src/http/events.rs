@@ -23,7 +23,7 @@ const STILL_HERE: Duration = Duration::from_secs(15);
 /// What happens on this host, as it happens: server-sent events.
 ///
 /// Each has a name (`host_up`, `host_suspected`, `host_down`, `update_sent`, `update_received`,
-/// `target_broken`, `grown`, `rebuilt`, `name_taken`) and its facts as JSON. A reader that is
+/// `target_broken`, `rebuilt`, `name_taken`) and its facts as JSON. A reader that is
 /// too slow gets `skipped` with the number of events that it missed.
 #[utoipa::path(
     get, path = "/v1/events", tag = "hosts",

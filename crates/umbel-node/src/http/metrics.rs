@@ -156,6 +156,10 @@ const HOST: &[Fact] = &[
     ("durable", "Whether a folder keeps the catalogue", G),
     ("messages", "Messages that arrived", C),
     ("refused", "Messages that were refused", C),
+    ("not_accepted", "Replicas and hosts that are not accepted at present, because of a limit", G),
+    ("replica_bytes", "Bytes that replicas are charged", G),
+    ("replica_bytes_limit", "Bytes that replicas may take", G),
+    ("own_bytes", "Bytes that the filters of own sets take", G),
     ("gaps", "Updates that did not follow on what was here", C),
     ("mismatches", "Images that were not what their home announced", C),
     ("updates_sent", "Updates published", C),
@@ -163,6 +167,8 @@ const HOST: &[Fact] = &[
     ("page_bytes_sent", "Bytes of pages sent to hosts that asked for them", C),
     ("dropped", "Happenings that came faster than they could be dealt with", C),
     ("name_taken", "How often another host lived under this host's name", C),
+    ("links_opened", "Links to other hosts that this host has opened", G),
+    ("links_reopened", "How often a link was opened again because its host did not reply", C),
     ("failed_logins", "Logins that failed, at both ports for clients", C),
 ];
 
@@ -182,9 +188,12 @@ const SET: &[Fact] = &[
     ("items", "Keys that this host holds", G),
     ("items_everywhere", "Keys that all hosts together say they hold", G),
     ("replicas", "Hosts whose replicas are here", G),
-    ("capacity", "Keys a component is planned for", G),
-    ("components", "Components of the own filter", G),
-    ("bits", "Bits of a component", G),
+    ("capacity", "Keys that the own filter has room for from the start", G),
+    ("takes", "Keys that the own filter takes before it is built longer", G),
+    ("full", "Share of these that it holds", G),
+    ("rung", "Two to this power is the number of bits of the own filter", G),
+    ("components", "Components of the own filter, in an overlay", G),
+    ("bits", "Bits of the own filter", G),
     ("hashes", "Positions a key has", G),
     ("false_positive", "Chance that one lookup names any wrong host: what was promised", G),
     ("expected_hosts", "Hosts that the promise is shared among", G),
@@ -205,7 +214,7 @@ const SET: &[Fact] = &[
     ("full_broadcast_bytes", "What the same updates would have cost as whole filters", C),
     ("updates_received", "Images and changes of other hosts' filters that arrived", C),
     ("bytes_received", "Bytes of messages about this set that arrived", C),
-    ("rebuilds", "How often the own filter was built again into another shape", C),
+    ("rebuilds", "How often the own filter was built again from the keys", C),
     ("replica_bytes", "Bytes that the replicas take here", G),
 ];
 
@@ -270,7 +279,7 @@ mod tests {
 
     #[test]
     fn every_number_of_a_set_is_told() {
-        let texts = ["set", "policy", "confirm"];
+        let texts = ["set", "policy", "confirm", "not_accepted"];
         let fields = SetInfo::default().fields();
         let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
         for name in names.iter().filter(|name| !texts.contains(name)) {

@@ -48,7 +48,7 @@ use std::time::Duration;
 use crate::Host;
 use crate::settings::Settings;
 
-pub use openapi::description;
+pub use routes::description;
 pub use server::Server;
 
 /// How much clients may ask for, and how long they are waited for.

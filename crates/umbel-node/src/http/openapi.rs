@@ -10,7 +10,6 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 
 use super::problem::Problem;
-use super::routes;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -44,18 +43,6 @@ impl utoipa::Modify for Token {
 /// What an empty description begins with.
 pub(super) fn begin() -> OpenApi {
     Described::openapi()
-}
-
-/// The description as JSON: what `/openapi.json` says.
-///
-/// ```
-/// let json: serde_json::Value = serde_json::from_str(&umbel_node::http::description())?;
-/// assert!(json["paths"]["/v1/sets/{set}/keys/{key}"]["put"].is_object());
-/// # Ok::<(), serde_json::Error>(())
-/// ```
-#[must_use]
-pub fn description() -> String {
-    routes::described().1
 }
 
 /// Writes paths as the standard does: a key that may hold slashes is a parameter like another.

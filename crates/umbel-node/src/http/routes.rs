@@ -61,6 +61,18 @@ fn guarded(routes: OpenApiRouter<App>, needed: Permission) -> OpenApiRouter<App>
     routes.route_layer(middleware::from_fn(move |request, next| guard(needed, request, next)))
 }
 
+/// The description as JSON: what `/openapi.json` says.
+///
+/// ```
+/// let json: serde_json::Value = serde_json::from_str(&umbel_node::http::description())?;
+/// assert!(json["paths"]["/v1/sets/{set}/keys/{key}"]["put"].is_object());
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[must_use]
+pub fn description() -> String {
+    described().1
+}
+
 /// All routes, and their description as JSON.
 pub(super) fn described() -> (Router<App>, String) {
     let groups = [

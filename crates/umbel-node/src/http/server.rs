@@ -50,7 +50,7 @@ impl Server {
         let metrics = Arc::new(Metrics::new(&host, &clients));
         Ok(Self {
             #[cfg(feature = "tls")]
-            tls: host.inner.certificates.as_ref().map(crate::tls::Certificates::acceptor),
+            tls: host.inner.ports.certificates.as_ref().map(crate::tls::Certificates::acceptor),
             listener,
             local,
             app: App { host, metrics },

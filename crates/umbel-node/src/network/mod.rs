@@ -8,8 +8,6 @@
 //! Promised to a network: its callbacks only hand over to a bounded [`Inbox`], so it is never
 //! kept waiting. Promised by a network: messages come from whom they say they come from.
 
-#[cfg(feature = "zenoh")]
-mod acl;
 mod local;
 #[cfg(feature = "zenoh")]
 pub(crate) mod peers;
@@ -18,6 +16,7 @@ mod zenoh;
 
 use std::fmt;
 use std::future::Future;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,8 +62,30 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// Asks every host in reach, and gathers the answers that come in time.
     fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>>;
 
+    /// Notes where another host listens, as hosts tell each other: a network whose links are
+    /// opened one by one links up with it.
+    fn learn(&self, host: &Name, address: SocketAddr) {
+        let _ = (host, address);
+    }
+
+    /// The state of the links that this host opens.
+    fn links(&self) -> LinkReport {
+        LinkReport::default()
+    }
+
     /// Leaves: others see it at once.
     fn close(&self) -> Boxed<'_, ()>;
+}
+
+/// The state of the links that a host opens to others.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LinkReport {
+    /// Links that are open.
+    pub opened: u64,
+    /// Links that were opened again because nothing came over them.
+    pub reopened: u64,
+    /// Configured addresses that are not reached, with the reason.
+    pub waiting_for: Vec<String>,
 }
 
 /// Who joins a network.
@@ -119,6 +140,11 @@ pub enum Happening {
     },
     /// A host is let in no more: nothing that it says is heard from now on.
     Excluded {
+        /// Who.
+        host: Name,
+    },
+    /// A host was linked but did not reply: its link is opened again.
+    LinkReopened {
         /// Who.
         host: Name,
     },

@@ -3,39 +3,12 @@
 //! Not here: sockets and waiting (`connection`). A command that must wait for other hosts is
 //! handed back as [`Next::Slow`].
 
-use std::borrow::Cow;
-use std::time::Instant;
-
-use super::clients::{Client, Clients};
 use super::commands::{self, Action, Command, Need};
+use super::context::{Context, Refusal};
 use super::login::Login;
-use super::reply::Replies;
 use super::request::Arguments;
 use super::run::Run;
 use super::slow::Slow;
-use crate::access::Identity;
-use crate::{Host, Ticket};
-
-/// What commands work on.
-#[derive(Debug)]
-pub(super) struct Context<'a> {
-    pub(super) host: &'a Host,
-    pub(super) clients: &'a Clients,
-    pub(super) client: &'a Client,
-    /// Who asks.
-    pub(super) identity: &'a mut Identity,
-    pub(super) replies: &'a mut Replies,
-    /// What must settle before the replies are sent.
-    pub(super) ticket: Ticket,
-    /// The command that was executed last; so it was permitted.
-    pub(super) last: Option<&'static Command>,
-    pub(super) commands: u64,
-    /// The client asked to be let go.
-    pub(super) quit: bool,
-}
-
-/// Why a command is refused, in one line; nothing changed.
-pub(super) type Refusal = Cow<'static, str>;
 
 /// What the connection is to do after a request.
 #[derive(Debug)]
@@ -52,21 +25,23 @@ pub(super) enum Next {
     Login(Login),
 }
 
-impl Context<'_> {
-    /// The reply from `from` on tells of a write, which must settle first.
-    pub(super) fn wrote(&mut self, ticket: Ticket, from: usize) {
-        self.ticket = self.ticket.max(ticket);
-        self.replies.mark_write(from);
+/// The commands of a burst, executed one after the other.
+#[derive(Debug)]
+pub(super) struct Burst<'a> {
+    pub(super) context: Context<'a>,
+    /// The command that was executed last; so it was permitted.
+    last: Option<&'static Command>,
+}
+
+impl<'a> Burst<'a> {
+    pub(super) const fn new(context: Context<'a>) -> Self {
+        Self { context, last: None }
     }
 
-    /// Notes for `CLIENT LIST` and `INFO` what was done.
-    pub(super) fn note(&self) {
-        self.clients.count_commands(self.commands);
-        let mut told = self.client.told.lock();
-        told.protocol = self.replies.protocol();
-        if let Some(last) = self.last {
-            told.last = Some((last.name, Instant::now()));
-        }
+    /// Notes that a command is permitted.
+    fn set_last(&mut self, command: &'static Command) {
+        self.last = Some(command);
+        self.context.last_name = Some(command.name);
     }
 
     /// Executes one request, or lets it join the run.
@@ -76,6 +51,9 @@ impl Context<'_> {
         run: &mut Run<'bytes>,
         arguments: Arguments<'bytes, '_>,
     ) -> Next {
+        if std::mem::take(&mut self.context.is_identity_new) {
+            self.last = None;
+        }
         let name = arguments.get(0).unwrap_or_default();
         // Pipelines repeat themselves.
         let command = match self.last {
@@ -91,14 +69,14 @@ impl Context<'_> {
                 return Next::Finish;
             }
             run.join(*question, set, arguments.from(2));
-            self.last = Some(command);
-            self.commands += 1;
+            self.set_last(command);
+            self.context.commands += 1;
             return Next::Joined;
         }
         if !run.is_empty() {
             return Next::Finish;
         }
-        self.commands += 1;
+        self.context.commands += 1;
         self.alone(command, arguments)
     }
 
@@ -111,15 +89,15 @@ impl Context<'_> {
     fn refused(&self, command: &'static Command) -> Option<(&'static str, String)> {
         let needed = match command.need() {
             Need::Nothing => return None,
-            _ if self.host.access().is_open() => return None,
+            _ if self.context.host.access().is_open() => return None,
             needed => needed,
         };
-        let user = match self.identity.user() {
+        let user = match self.context.identity.user() {
             None => return Some(("NOAUTH", "Authentication required.".to_owned())),
             Some(user) => user,
         };
         match needed {
-            Need::Permission(needed) if !self.identity.permissions().has(needed) => Some((
+            Need::Permission(needed) if !self.context.identity.permissions().has(needed) => Some((
                 "NOPERM",
                 format!(
                     "User {user} has no permissions to run the '{}' command: it needs '{needed}'",
@@ -131,16 +109,27 @@ impl Context<'_> {
     }
 
     fn alone(&mut self, command: Option<&'static Command>, arguments: Arguments<'_, '_>) -> Next {
-        let start = self.replies.len();
+        let start = self.context.replies.len();
         let outcome = match command {
+            None if is_http(arguments) => {
+                self.refuse_http();
+                return Next::Go;
+            }
             None => Err(commands::unknown(arguments)),
             Some(command) => self.execute(command, arguments),
         };
         outcome.unwrap_or_else(|refusal| {
-            self.replies.truncate(start);
-            self.replies.error(&refusal);
+            self.context.replies.truncate(start);
+            self.context.replies.error(&refusal);
             Next::Go
         })
+    }
+
+    /// Closes the connection of a browser: a page of anybody's makes it send what the page likes.
+    fn refuse_http(&mut self) {
+        let peer = self.context.client.peer;
+        tracing::warn!(%peer, "closed a connection that speaks HTTP to the port for Redis clients");
+        self.context.quit = true;
     }
 
     fn execute(
@@ -149,28 +138,28 @@ impl Context<'_> {
         arguments: Arguments<'_, '_>,
     ) -> Result<Next, Refusal> {
         if let Some((code, text)) = self.refused(command) {
-            self.replies.coded_error(code, &text);
+            self.context.replies.coded_error(code, &text);
             return Ok(Next::Go);
         }
         if !command.accepts(arguments.len()) {
             return Err(command.wrong_number());
         }
         if !command.is_child() {
-            self.last = Some(command);
+            self.set_last(command);
         }
         match command.action {
-            Action::Plain(handle) => handle(self, arguments)?,
+            Action::Plain(handle) => handle(&mut self.context, arguments)?,
             Action::Parent(parent) => {
                 let Some(name) = arguments.get(1) else {
                     return parent.alone.map_or_else(
                         || Err(command.wrong_number()),
-                        |alone| alone(self, arguments).map(|()| Next::Go),
+                        |alone| alone(&mut self.context, arguments).map(|()| Next::Go),
                     );
                 };
                 return match parent.find(name) {
                     Some(child) => self.execute(child, arguments),
                     None if name.eq_ignore_ascii_case(b"HELP") => {
-                        commands::help(command, parent, self.replies);
+                        commands::help(command, parent, self.context.replies);
                         Ok(Next::Go)
                     }
                     None => Err(commands::unknown_child(command, name)),
@@ -180,15 +169,27 @@ impl Context<'_> {
             Action::Either(_, read) if command.is_slow(arguments.len()) => {
                 return Ok(slow(read(arguments)));
             }
-            Action::Either(handle, _) => handle(self, arguments)?,
+            Action::Either(handle, _) => handle(&mut self.context, arguments)?,
             Action::Login(read) => {
-                return Ok(read(self, arguments)?.map_or(Next::Go, Next::Login));
+                return Ok(read(&mut self.context, arguments)?.map_or(Next::Go, Next::Login));
             }
             // Commands with keys have joined a run; one without is refused above.
             Action::Run(_) => return Err(command.wrong_number()),
         }
         Ok(Next::Go)
     }
+}
+
+/// Whether a request is the first line of an HTTP request, or a header that every one has. Redis
+/// closes such connections too.
+fn is_http(arguments: Arguments<'_, '_>) -> bool {
+    let name = arguments.get(0).unwrap_or_default();
+    let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+    let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"];
+    let last = arguments.get(arguments.len().saturating_sub(1)).unwrap_or_default();
+    is("HOST:")
+        || is("POST")
+        || (methods.iter().any(|method| is(method)) && last.starts_with(b"HTTP/"))
 }
 
 /// What is to be waited for; an error waits as well, so that replies keep their order.

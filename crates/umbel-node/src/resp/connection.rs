@@ -13,9 +13,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
 use super::buffer::ReadBuffer;
-use super::burst::{Context, Next};
+use super::burst::{Burst, Next};
 use super::clients::Admission;
 use super::commands;
+use super::context::Context;
 use super::reply::Replies;
 use super::request::{Arguments, Parser, Request, Step};
 use super::run::{Run, Spare};
@@ -87,17 +88,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             idle: limits.idle,
         };
         host.access().renew(identity);
-        let mut context = Context {
+        let mut burst = Burst::new(Context {
             host,
             clients: &admission.clients,
             client: &admission.client,
             identity,
+            is_identity_new: false,
             replies,
             ticket: Ticket::NONE,
-            last: None,
+            last_name: None,
             commands: 0,
             quit: false,
-        };
+        });
         let mut consumed = 0;
         let broken = loop {
             match parser.next(&buffer.unread()[consumed..]) {
@@ -108,31 +110,31 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     consumed += bytes;
                     match request {
                         Request::Array(arguments) => {
-                            sender.request(&mut context, &mut run, arguments).await?;
+                            sender.request(&mut burst, &mut run, arguments).await?;
                         }
                         // What a line's arguments are borrowed from is gone with the next.
                         Request::Inline(arguments) => {
-                            sender.finish(&mut context, &mut run).await?;
+                            sender.finish(&mut burst.context, &mut run).await?;
                             let mut own = Run::new(Spare::default());
-                            sender.request(&mut context, &mut own, arguments).await?;
-                            sender.finish(&mut context, &mut own).await?;
+                            sender.request(&mut burst, &mut own, arguments).await?;
+                            sender.finish(&mut burst.context, &mut own).await?;
                         }
                     }
-                    if context.quit {
+                    if burst.context.quit {
                         break None;
                     }
                 }
             }
         };
-        sender.finish(&mut context, &mut run).await?;
-        sender.answer_waiting(&mut context).await?;
+        sender.finish(&mut burst.context, &mut run).await?;
+        sender.answer_waiting(&mut burst.context).await?;
         if let Some(error) = &broken {
-            tracing::debug!(peer = %context.client.peer, %error, "a Redis client is sent away");
-            context.replies.error(&error.to_string());
+            tracing::debug!(peer = %burst.context.client.peer, %error, "a Redis client is sent away");
+            burst.context.replies.error(&error.to_string());
         }
-        sender.send(&mut context).await?;
-        context.note();
-        let closes = context.quit || broken.is_some();
+        sender.send(&mut burst.context).await?;
+        burst.context.note();
+        let closes = burst.context.quit || broken.is_some();
         *spare = run.into_spare();
         buffer.consume(consumed);
         Ok(if closes { Then::Close } else { Then::GoOn })
@@ -156,35 +158,35 @@ struct Sender<'a, S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
     async fn request<'bytes>(
         &mut self,
-        context: &mut Context<'_>,
+        burst: &mut Burst<'_>,
         run: &mut Run<'bytes>,
         arguments: Arguments<'bytes, '_>,
     ) -> io::Result<()> {
         // Replies stand in the order of requests: only what waits, too, joins those that wait.
         if !self.waiting.is_empty() && !commands::is_slow(arguments) {
-            self.answer_waiting(context).await?;
+            self.answer_waiting(&mut burst.context).await?;
         }
         loop {
-            match context.request(run, arguments) {
+            match burst.request(run, arguments) {
                 Next::Go | Next::Joined => {}
                 Next::Finish => {
-                    self.finish(context, run).await?;
+                    self.finish(&mut burst.context, run).await?;
                     continue;
                 }
                 Next::Login(login) => {
                     // Earlier replies need not wait for somebody who is slowed down.
-                    self.send(context).await?;
-                    login.answer(context).await;
+                    self.send(&mut burst.context).await?;
+                    login.answer(&mut burst.context).await;
                 }
                 Next::Slow(slow) => {
                     self.waiting.push(slow);
                     if self.waiting.is_full() {
-                        self.answer_waiting(context).await?;
+                        self.answer_waiting(&mut burst.context).await?;
                     }
                 }
             }
-            if context.replies.len() >= self.send_at {
-                self.send(context).await?;
+            if burst.context.replies.len() >= self.send_at {
+                self.send(&mut burst.context).await?;
             }
             return Ok(());
         }

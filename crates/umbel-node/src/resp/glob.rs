@@ -1,51 +1,96 @@
 //! Patterns as Redis has them: `*`, `?`, `[abc]`, `[^a-c]`, `\*`.
+//!
+//! A pattern is compiled once. Matching keeps one bit for each place of the pattern that the text
+//! may have reached, so that each byte of the text costs a few words, whatever the pattern.
 
-/// Whether all of `text` fits `pattern`. Takes at most `pattern × text` steps, whatever
-/// pattern a client sends.
-pub(super) fn matches(pattern: &[u8], text: &[u8]) -> bool {
-    let (mut pattern, mut text) = (pattern, text);
-    // Where to go on if what follows the last star does not fit: one byte later.
-    let mut retry: Option<(&[u8], &[u8])> = None;
-    loop {
-        if let [b'*', rest @ ..] = pattern {
-            pattern = rest;
-            retry = Some((rest, text));
-            continue;
+/// The longest pattern, in bytes.
+pub(super) const MAX_PATTERN: usize = 1024;
+
+/// A compiled pattern.
+///
+/// Bit `i` of a state: the text so far fits the first `i` parts.
+#[derive(Debug)]
+pub(super) struct Pattern {
+    /// Words of a state.
+    words: usize,
+    /// Parts, stars left out.
+    parts: usize,
+    /// For each byte, the parts that it fits, `words` words each.
+    fits: Vec<u64>,
+    /// The places before which a star stands: a state with that bit keeps it.
+    stars: Vec<u64>,
+}
+
+/// The pattern is longer than [`MAX_PATTERN`].
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct TooLong;
+
+impl Pattern {
+    pub(super) fn new(pattern: &[u8]) -> Result<Self, TooLong> {
+        if pattern.len() > MAX_PATTERN {
+            return Err(TooLong);
         }
-        match (text, one(pattern, text.first().copied())) {
-            ([], _) if pattern.is_empty() => return true,
-            ([_, later @ ..], Some(rest)) => (pattern, text) = (rest, later),
-            _ => match retry {
-                Some((after_star, [_, later @ ..])) => {
-                    retry = Some((after_star, later));
-                    (pattern, text) = (after_star, later);
-                }
-                _ => return false,
-            },
+        let words = pattern.len() / 64 + 1;
+        let mut compiled =
+            Self { words, parts: 0, fits: vec![0; words * 256], stars: vec![0; words] };
+        let mut rest = pattern;
+        while !rest.is_empty() {
+            rest = compiled.add(rest);
         }
+        Ok(compiled)
+    }
+
+    /// Adds the first part of what is left of a pattern; returns what follows it.
+    fn add<'a>(&mut self, pattern: &'a [u8]) -> &'a [u8] {
+        let (word, bit) = (self.parts / 64, 1u64 << (self.parts % 64));
+        let mut class = [false; 256];
+        let rest = match pattern {
+            [b'*', rest @ ..] => {
+                self.stars[word] |= bit;
+                return rest;
+            }
+            [b'?', rest @ ..] => {
+                class = [true; 256];
+                rest
+            }
+            [b'[', rest @ ..] => read_class(rest, &mut class),
+            [b'\\', plain, rest @ ..] | [plain, rest @ ..] => {
+                class[usize::from(*plain)] = true;
+                rest
+            }
+            [] => return pattern,
+        };
+        for byte in (0..256).filter(|byte| class[*byte]) {
+            self.fits[byte * self.words + word] |= bit;
+        }
+        self.parts += 1;
+        rest
+    }
+
+    /// Whether all of a text fits.
+    pub(super) fn matches(&self, text: &[u8]) -> bool {
+        let mut state = vec![0u64; self.words];
+        state[0] = 1;
+        for byte in text {
+            let fits = &self.fits[usize::from(*byte) * self.words..][..self.words];
+            let mut carry = 0;
+            for ((state, fits), star) in state.iter_mut().zip(fits).zip(&self.stars) {
+                let moved = *state & fits;
+                *state = (moved << 1) | carry | (*state & star);
+                carry = moved >> 63;
+            }
+        }
+        state[self.parts / 64] & (1 << (self.parts % 64)) != 0
     }
 }
 
-/// What follows the pattern's first part, if that fits the byte.
-fn one(pattern: &[u8], byte: Option<u8>) -> Option<&[u8]> {
-    let byte = byte?;
-    match pattern {
-        [] => None,
-        [b'?', rest @ ..] => Some(rest),
-        [b'[', rest @ ..] => class(rest, byte),
-        [b'\\', escaped, rest @ ..] => (*escaped == byte).then_some(rest),
-        [plain, rest @ ..] => (*plain == byte).then_some(rest),
-    }
-}
-
-/// A class of bytes, its opening bracket left out; one without an end goes on to the last
-/// byte, as in Redis.
-fn class(pattern: &[u8], byte: u8) -> Option<&[u8]> {
-    let (negated, mut pattern) = match pattern {
+/// Reads a class of bytes, its opening bracket left out; one without an end goes on to the last
+/// byte, as in Redis. Returns what follows it.
+fn read_class<'a>(pattern: &'a [u8], class: &mut [bool; 256]) -> &'a [u8] {
+    let (is_negated, mut pattern) = match pattern {
         [b'^', rest @ ..] => (true, rest),
         _ => (false, pattern),
     };
-    let mut found = false;
     loop {
         pattern = match pattern {
             [] => break,
@@ -54,20 +99,24 @@ fn class(pattern: &[u8], byte: u8) -> Option<&[u8]> {
                 break;
             }
             [b'\\', escaped, rest @ ..] => {
-                found |= *escaped == byte;
+                class[usize::from(*escaped)] = true;
                 rest
             }
             [from, b'-', to, rest @ ..] => {
-                found |= (*from.min(to)..=*from.max(to)).contains(&byte);
+                let range = usize::from(*from.min(to))..=usize::from(*from.max(to));
+                class[range].fill(true);
                 rest
             }
             [plain, rest @ ..] => {
-                found |= *plain == byte;
+                class[usize::from(*plain)] = true;
                 rest
             }
         }
     }
-    (found != negated).then_some(pattern)
+    if is_negated {
+        class.iter_mut().for_each(|byte| *byte = !*byte);
+    }
+    pattern
 }
 
 #[cfg(test)]
@@ -77,7 +126,7 @@ mod tests {
     use super::*;
 
     fn fits(pattern: &str, text: &str) -> bool {
-        matches(pattern.as_bytes(), text.as_bytes())
+        Pattern::new(pattern.as_bytes()).unwrap().matches(text.as_bytes())
     }
 
     #[test]
@@ -108,6 +157,18 @@ mod tests {
     #[test]
     fn many_stars_take_no_longer_than_few() {
         assert!(!fits(&"*a".repeat(500), &"a".repeat(499)));
+        assert!(fits(&"*a".repeat(500), &"a".repeat(500)));
+    }
+
+    #[test]
+    fn a_class_without_an_end_is_read_once_and_long_patterns_are_refused() {
+        let open = format!("*[{}", "a-".repeat(500));
+        let pattern = Pattern::new(open.as_bytes()).unwrap();
+        assert_eq!(pattern.parts, 1);
+        assert!(pattern.matches(&[b"b".repeat(100_000), b"a".to_vec()].concat()));
+        assert_eq!(Pattern::new(&[b'*'; MAX_PATTERN + 1]).unwrap_err(), TooLong);
+        assert!(Pattern::new(&[b'?'; MAX_PATTERN]).unwrap().matches(&[b'x'; MAX_PATTERN]));
+        assert!(!Pattern::new(&[b'?'; MAX_PATTERN]).unwrap().matches(&[b'x'; MAX_PATTERN - 1]));
     }
 
     /// The definition, slowly.
@@ -130,7 +191,7 @@ mod tests {
         #[test]
         fn any_pattern_ends(pattern in prop::collection::vec(any::<u8>(), 0..40),
                             text in prop::collection::vec(any::<u8>(), 0..40)) {
-            matches(&pattern, &text);
+            Pattern::new(&pattern).unwrap().matches(&text);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `AUTH`, and `HELLO` with it: a command that waits until its secret has been checked.
 
-use super::burst::Context;
+use super::context::Context;
 use super::reply::Protocol;
 use crate::access::LoginError;
 
@@ -41,9 +41,7 @@ impl Login {
         match context.host.access().login(&self.user, &self.password, from).await {
             Ok(identity) => {
                 context.client.told.lock().user.clone_from(&self.user);
-                *context.identity = identity;
-                // What was permitted may be so no more.
-                context.last = None;
+                context.set_identity(identity);
                 match self.then {
                     Then::Ok => context.replies.ok(),
                     Then::Greet(greeting) => greeting.answer(context),

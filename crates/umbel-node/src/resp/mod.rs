@@ -22,6 +22,7 @@ mod burst;
 mod clients;
 mod commands;
 mod connection;
+mod context;
 mod glob;
 mod login;
 mod reply;

@@ -5,7 +5,7 @@
 //! replies are the same: if a batch is refused, its commands are tried one by one, so that
 //! each gets its own answer or error.
 
-use super::burst::Context;
+use super::context::Context;
 use crate::{HostError, Lifetime, Ticket};
 
 /// What is asked of the keys.

@@ -45,7 +45,7 @@ impl Server {
         let clients = Clients::new(limits, listener.local_addr()?);
         Ok(Self {
             #[cfg(feature = "tls")]
-            tls: host.inner.certificates.as_ref().map(crate::tls::Certificates::acceptor),
+            tls: host.inner.ports.certificates.as_ref().map(crate::tls::Certificates::acceptor),
             listener,
             host,
             clients,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use super::burst::Refusal;
+use super::context::Refusal;
 use super::reply::Replies;
 use crate::{Announced, Host, HostError};
 

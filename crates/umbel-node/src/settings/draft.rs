@@ -193,7 +193,7 @@ impl Draft {
     fn set(&self) -> Result<SetPlan, SettingsError> {
         Ok(SetPlan {
             false_positive: self.one("set.false_positive", value::rate)?,
-            capacity: self.one("set.capacity", value::capacity)?,
+            capacity: self.one("set.capacity", value::reserved)?,
             expected_hosts: self.one("set.expected_hosts", value::expected_hosts)?,
             policy: self.one("set.policy", value::policy)?,
             lifetime: self.one("set.lifetime", value::lifetime)?,
@@ -252,7 +252,9 @@ impl Draft {
             http_body_rate: self.one("limits.http_body_rate", value::pace)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::large)?,
-            bank_bytes: self.one("limits.bank_bytes", value::large)?,
+            hosts: self.one("limits.hosts", value::some)?,
+            replica_bytes: self.one("limits.replica_bytes", value::memory)?,
+            own_bytes: self.one("limits.own_bytes", value::memory)?,
         })
     }
 

@@ -4,38 +4,12 @@
 //! even where a stronger layer has the last word.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{KEYS, Key, Kind, SettingsError};
-
-/// Where a value comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Origin {
-    /// Nobody said otherwise.
-    Default,
-    /// A line of a file, from 1.
-    File(PathBuf, usize),
-    /// A variable of the environment.
-    Environment(String),
-    /// A flag.
-    Flag(String),
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Default => f.write_str("default"),
-            Self::File(path, line) => write!(f, "{}, line {line}", path.display()),
-            Self::Environment(variable) => write!(f, "environment, {variable}"),
-            Self::Flag(flag) => write!(f, "--{flag}"),
-        }
-    }
-}
+use super::{KEYS, Key, Kind, Origin, SettingsError};
 
 /// The values of a key, and where they stand. A key that is no list has exactly one.
 #[derive(Debug, Clone)]

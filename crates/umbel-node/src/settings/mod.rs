@@ -13,6 +13,7 @@ mod draft;
 mod error;
 mod key;
 mod layer;
+mod origin;
 mod overlay;
 mod template;
 mod value;
@@ -31,7 +32,8 @@ use crate::Confirm;
 pub use draft::{Draft, Shown};
 pub use error::SettingsError;
 pub use key::{KEYS, Key, Kind};
-pub use layer::{Layer, Origin};
+pub use layer::Layer;
+pub use origin::Origin;
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
 pub use template::template;
@@ -237,10 +239,10 @@ impl fmt::Debug for HashKey {
 pub struct SetPlan {
     /// Chance that one lookup of an absent key names any wrong host.
     pub false_positive: Rate,
-    /// Keys it is planned for.
-    pub capacity: u64,
-    /// Hosts that the rate is planned for.
-    pub expected_hosts: u32,
+    /// Keys that it has room for from the start; `None`: it starts on the lowest rung.
+    pub capacity: Option<u64>,
+    /// Hosts that the rate is planned for; `None`: as many as have the set, with room.
+    pub expected_hosts: Option<u32>,
     /// When its replicas are updated.
     pub policy: Policy,
     /// When a key leaves on its own; `None`: never.
@@ -273,10 +275,14 @@ pub struct Limits {
     pub confirms: usize,
     /// Sets of this host, and of each other host.
     pub sets: usize,
-    /// Most bits accepted of another host's set, all components together.
+    /// Most other hosts of a mesh.
+    pub hosts: usize,
+    /// Most bits accepted of another host's set.
     pub filter_bits: u64,
-    /// Most memory for the replicas of one set.
-    pub bank_bytes: u64,
+    /// Memory for all replicas; `None`: a quarter of what the process may use.
+    pub replica_bytes: Option<u64>,
+    /// Memory for the filters of own sets; `None`: half of what the process may use.
+    pub own_bytes: Option<u64>,
 }
 
 /// How long things may take.

@@ -50,7 +50,7 @@ fn flags_overrule_the_environment_and_that_the_file() {
     let settings = draft.settings().unwrap();
     assert_eq!(settings.name.as_str(), "g");
     assert_eq!(settings.cluster.as_str(), "e");
-    assert_eq!(settings.set.capacity, 5);
+    assert_eq!(settings.set.capacity, Some(5));
     assert_eq!(settings.storage, Storage::Folder("conf/d".into()), "relative to the file");
 
     let origin = |key: &str| {
@@ -94,7 +94,7 @@ fn mistakes_in_a_file_are_told_with_their_line() {
         ("[bananas]\nsplit = 1", "line 1: there is no key 'bananas'"),
         (
             "[set]\ncapacity = 0",
-            "line 2: set capacity: a whole number from 1 to 2^40 is needed, not '0'",
+            "line 2: set capacity: 'none' is needed, or a whole number from 1 to 2^40 is needed, not '0'",
         ),
         ("resp = 7440", "line 1: resp: an address with a port"),
         ("resp = ['127.0.0.1:1']", "one value is needed, not a TOML array"),
@@ -130,7 +130,10 @@ fn slips_in_the_environment_are_found_and_strangers_left_alone() {
     let said = environment(&[("UMBEL_CLUSTRE", "a")]).unwrap_err().to_string();
     assert!(said.contains("UMBEL_CLUSTRE") && said.contains("'UMBEL_CLUSTER'"), "{said}");
     let said = environment(&[("UMBEL_SET_CAPACITY", "x")]).unwrap_err().to_string();
-    assert!(said.contains("UMBEL_SET_CAPACITY: set capacity: a whole number"), "{said}");
+    assert!(
+        said.contains("UMBEL_SET_CAPACITY: set capacity: 'none' is needed, or a whole number"),
+        "{said}"
+    );
     let strangers = [
         ("UMBEL_AT", "a"),
         ("UMBEL_SERVICE_HOST", "10.0.0.1"),

@@ -176,8 +176,28 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     whole(text, 1, 1 << 40, "2^40")
 }
 
-pub(super) fn expected_hosts(text: &str) -> Result<u32, String> {
-    whole(text, 1, 1_000_000, "1000000").map(|hosts| hosts as u32)
+/// Keys that a set has room for from the start, if any.
+pub(super) fn reserved(text: &str) -> Result<Option<u64>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    capacity(text).map(Some).map_err(|range| format!("'none' is needed, or {range}"))
+}
+
+pub(super) fn expected_hosts(text: &str) -> Result<Option<u32>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    let hosts = whole(text, 1, 1_000_000, "1000000").map(|hosts| Some(hosts as u32));
+    hosts.map_err(|range| format!("'auto' is needed, or {range}"))
+}
+
+/// Bytes of memory, or what suits the machine.
+pub(super) fn memory(text: &str) -> Result<Option<u64>, String> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    large(text).map(Some).map_err(|range| format!("'auto' is needed, or {range}"))
 }
 
 pub(super) fn policy(text: &str) -> Result<Policy, String> {

@@ -332,7 +332,6 @@ fn what_happens_is_told_as_it_happens() {
     let body: String = (0..150).map(|i| format!("{i}\n")).collect();
     fern.send("POST", "/v1/sets/s/keys", body.as_bytes());
     until("event: target_broken\ndata: {\"set\":\"s\"}\n\n");
-    until("event: grown\ndata: {\"set\":\"s\",\"components\":2}\n\n");
     until("event: update_sent\ndata: {\"set\":\"s\",\"epoch\":1,\"bytes\":");
     lily.send("PUT", "/v1/sets/s/keys/k", b"");
     lily.send("POST", "/v1/sets/s/publish", b"");

@@ -7,9 +7,15 @@
 
 use super::candidates::emit;
 use super::group::{Group, Take};
-use super::{Bank, BatchCandidates, Candidates, ColumnId, Rows};
-use crate::key_hash::KeyHash;
+use super::{Bank, BatchCandidates, Candidates, Column, ColumnId, Rows};
+use crate::filter::claims;
+use crate::key_hash::{KeyHash, Walk};
 use crate::processor::{self, Work};
+
+/// Keys that all groups are asked for before their answers are put together.
+const BATCH: usize = 64;
+/// Keys ahead of which the first bit of a column that is asked alone is asked for.
+const AHEAD: usize = 8;
 
 impl<R: Rows> Bank<R> {
     /// Which columns claim a key, as a bitmap in the caller's buffer.
@@ -33,11 +39,12 @@ impl<R: Rows> Bank<R> {
     pub fn who(&self, hash: KeyHash, candidates: &mut Candidates) {
         self.lay_out(candidates);
         let mut bitmap = candidates.words.as_mut_slice();
-        for group in self.groups.iter().flatten() {
-            let (here, rest) = bitmap.split_at_mut(group.stride());
+        for group in &self.groups {
+            let (here, rest) = bitmap.split_at_mut(group.words());
             processor::run(group.avx2(), One { group, hash, bitmap: here });
             bitmap = rest;
         }
+        self.ask_loose(hash, bitmap);
     }
 
     /// Which columns claim each of many keys, as bitmaps: `each` is given the place of the
@@ -49,60 +56,102 @@ impl<R: Rows> Bank<R> {
         mut each: impl FnMut(usize, &Candidates),
     ) {
         self.lay_out(candidates);
-        if let Some((_, group)) = self.only_group() {
+        if let Some(group) = self.only_group() {
             let take = Bitmaps { candidates, index: 0, each };
             processor::run(group.avx2(), Many { group, hashes, take });
             return;
         }
-        for (index, hash) in hashes.iter().enumerate() {
-            for group in self.groups.iter().flatten() {
-                hashes
-                    .get(index + group.ahead())
-                    .into_iter()
-                    .for_each(|hash| group.prefetch(*hash));
+        let (mut bitmaps, words) = (Vec::new(), candidates.words.len());
+        for (batch, first) in hashes.chunks(BATCH).zip((0..).step_by(BATCH)) {
+            self.ask_batch(batch, words, &mut bitmaps);
+            for index in 0..batch.len() {
+                candidates.words.copy_from_slice(&bitmaps[index * words..][..words]);
+                each(first + index, candidates);
             }
-            self.who(*hash, candidates);
-            each(index, candidates);
         }
     }
 
     /// Which columns claim each of many keys, as ids in the caller's buffer.
     pub fn who_batch(&self, hashes: &[KeyHash], candidates: &mut BatchCandidates) {
-        let BatchCandidates { ids, ends } = candidates;
+        let BatchCandidates { ids, ends, bitmaps } = candidates;
         ends.clear();
-        if let Some((first, group)) = self.only_group() {
-            let take = Ids { first, ids, end: 0, ends };
+        if let Some(group) = self.only_group() {
+            let take = Ids { slots: &self.slots, ids, end: 0, ends };
             processor::run(group.avx2(), Many { group, hashes, take });
             return;
         }
-        let mut end = 0;
-        self.who_each(hashes, &mut Candidates::new(), |_, found| {
-            end = found.emit(ids, end);
-            ends.push(end);
-        });
-    }
-
-    /// The one group, if there is no other, and the id of its first column.
-    fn only_group(&self) -> Option<(ColumnId, &Group<R>)> {
-        let mut groups = (0..)
-            .zip(&self.groups)
-            .filter_map(|(number, group)| Some((ColumnId::new(number, 0), group.as_ref()?)));
-        groups.next().filter(|_| groups.next().is_none())
-    }
-
-    /// Fits a buffer to the groups as they are now; usually it fits already.
-    #[inline]
-    fn lay_out(&self, candidates: &mut Candidates) {
-        let groups = || {
-            let numbered = self.groups.iter().zip(0u32..);
-            numbered.filter_map(|(group, number)| Some((number, group.as_ref()?.stride())))
-        };
-        if !groups().eq(candidates.groups.iter().copied()) {
-            candidates.groups.clear();
-            candidates.groups.extend(groups());
-            candidates.words.resize(groups().map(|(_, stride)| stride).sum(), 0);
+        let (mut end, words) = (0, self.words());
+        for batch in hashes.chunks(BATCH) {
+            self.ask_batch(batch, words, bitmaps);
+            for index in 0..batch.len() {
+                end = emit(ids, end, &self.slots, &bitmaps[index * words..][..words]);
+                ends.push(end);
+            }
         }
     }
+
+    /// The one group, if all columns stand in it.
+    fn only_group(&self) -> Option<&Group<R>> {
+        match &*self.groups {
+            [group] if self.loose.is_empty() => Some(group),
+            _ => None,
+        }
+    }
+
+    /// Words of an answer: those of every group, then one for up to 64 columns asked alone.
+    pub(super) fn words(&self) -> usize {
+        let groups: usize = self.groups.iter().map(Group::words).sum();
+        groups + self.loose.len().div_ceil(64)
+    }
+
+    /// Asks all groups for a batch of keys: `bitmaps` has `words` words for each.
+    fn ask_batch(&self, hashes: &[KeyHash], words: usize, bitmaps: &mut Vec<u64>) {
+        bitmaps.clear();
+        bitmaps.resize(hashes.len() * words, 0);
+        let mut offset = 0;
+        for group in &self.groups {
+            let take = Put { bitmaps, place: offset, words };
+            processor::run(group.avx2(), Many { group, hashes, take });
+            offset += group.words();
+        }
+        if self.loose.is_empty() {
+            return;
+        }
+        for (index, hash) in hashes.iter().enumerate() {
+            if let Some(later) = hashes.get(index + AHEAD) {
+                self.loose().for_each(|column| column.bits.prefetch(walk(column, *later).next()));
+            }
+            self.ask_loose(*hash, &mut bitmaps[index * words + offset..][..words - offset]);
+        }
+    }
+
+    /// Asks the columns without rows one by one.
+    #[inline]
+    fn ask_loose(&self, hash: KeyHash, bitmap: &mut [u64]) {
+        bitmap.fill(0);
+        for (index, column) in self.loose().enumerate() {
+            let claimed = claims(&column.bits, walk(column, hash), column.shape.hashes());
+            bitmap[index / 64] |= u64::from(claimed) << (index % 64);
+        }
+    }
+
+    fn loose(&self) -> impl Iterator<Item = &Column> {
+        self.loose.iter().filter_map(|id| self.columns[id.index()].as_ref())
+    }
+
+    /// Fits a buffer to the columns as they are now; usually it fits already.
+    #[inline]
+    fn lay_out(&self, candidates: &mut Candidates) {
+        candidates.words.resize(self.words(), 0);
+        if !std::ptr::eq(&*candidates.slots, &*self.slots) {
+            candidates.slots = self.slots.clone();
+        }
+    }
+}
+
+#[inline]
+const fn walk(column: &Column, hash: KeyHash) -> Walk {
+    Walk::new(hash.digest(column.shape.digest_bits()), &column.shape)
 }
 
 /// One key asked of a group.
@@ -153,9 +202,24 @@ impl<F: FnMut(usize, &Candidates)> Take for Bitmaps<'_, F> {
     }
 }
 
+/// Puts bitmaps where those of other groups are put, too.
+struct Put<'a> {
+    bitmaps: &'a mut [u64],
+    place: usize,
+    words: usize,
+}
+
+impl Take for Put<'_> {
+    #[inline(always)]
+    fn take(&mut self, bitmap: &[u64]) {
+        self.bitmaps[self.place..][..bitmap.len()].copy_from_slice(bitmap);
+        self.place += self.words;
+    }
+}
+
 /// Gathers ids.
 struct Ids<'a> {
-    first: ColumnId,
+    slots: &'a [ColumnId],
     ids: &'a mut Vec<ColumnId>,
     end: usize,
     ends: &'a mut Vec<usize>,
@@ -164,7 +228,7 @@ struct Ids<'a> {
 impl Take for Ids<'_> {
     #[inline(always)]
     fn take(&mut self, bitmap: &[u64]) {
-        self.end = emit(self.ids, self.end, self.first, bitmap);
+        self.end = emit(self.ids, self.end, self.slots, bitmap);
         self.ends.push(self.end);
     }
 }

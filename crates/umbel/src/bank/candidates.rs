@@ -3,24 +3,29 @@
 //! Both are buffers of the caller, used again and again: asking allocates nothing once
 //! they have grown to their size.
 
+use std::sync::Arc;
+
 use super::ColumnId;
+
+/// Which column each bit of an answer's bitmap stands for: 64 for each word, and as many more at
+/// the end, for whoever writes ahead.
+pub(super) type Slots = Arc<[ColumnId]>;
 
 /// The columns that claim one key, as a bitmap.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
     pub(super) words: Vec<u64>,
-    /// For each group, its number and its words a row.
-    pub(super) groups: Vec<(u32, usize)>,
+    pub(super) slots: Slots,
 }
 
 impl Candidates {
     /// An empty buffer.
     #[must_use]
-    pub const fn new() -> Self {
-        Self { words: Vec::new(), groups: Vec::new() }
+    pub fn new() -> Self {
+        Self::default()
     }
 
-    /// The bitmaps of all groups, one after the other.
+    /// The bitmap. What its bits stand for changes with the columns of the bank.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -38,22 +43,10 @@ impl Candidates {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Appends the ids of the columns that claim the key, ascending.
+    /// Appends the ids of the columns that claim the key, each once, in no particular order.
     pub fn extend_ids(&self, ids: &mut Vec<ColumnId>) {
-        let end = self.emit(ids, ids.len());
+        let end = emit(ids, ids.len(), &self.slots, &self.words);
         ids.truncate(end);
-    }
-
-    /// Writes the ids to `ids[end..]`, ascending; returns where they end.
-    #[inline(always)]
-    pub(super) fn emit(&self, ids: &mut Vec<ColumnId>, mut end: usize) -> usize {
-        let mut words = self.words.as_slice();
-        for (group, stride) in &self.groups {
-            let (bitmap, rest) = words.split_at(*stride);
-            end = emit(ids, end, ColumnId::new(*group, 0), bitmap);
-            words = rest;
-        }
-        end
     }
 }
 
@@ -65,13 +58,15 @@ pub struct BatchCandidates {
     pub(super) ids: Vec<ColumnId>,
     /// Where the ids of each key end.
     pub(super) ends: Vec<usize>,
+    /// Bitmaps of some keys, where there are several groups.
+    pub(super) bitmaps: Vec<u64>,
 }
 
 impl BatchCandidates {
     /// An empty buffer.
     #[must_use]
     pub const fn new() -> Self {
-        Self { ids: Vec::new(), ends: Vec::new() }
+        Self { ids: Vec::new(), ends: Vec::new(), bitmaps: Vec::new() }
     }
 
     /// Number of keys asked for.
@@ -86,7 +81,7 @@ impl BatchCandidates {
         self.ends.is_empty()
     }
 
-    /// The columns that claim the key at `index` of the batch.
+    /// The columns that claim the key at `index` of the batch, each once, in no particular order.
     ///
     /// # Panics
     /// If the batch had no such key.
@@ -103,7 +98,7 @@ impl BatchCandidates {
 }
 
 /// Writes the ids of the ones of a bitmap to `ids[end..]`, which is made long enough; returns
-/// where they end.
+/// where they end. `slots` has 64 ids for each word of the bitmap, and 64 more.
 ///
 /// Of each word the first two ids are written whether they exist or not, and in long rows words
 /// without a candidate are passed over by a mask of the others: both trade a branch that is
@@ -112,17 +107,17 @@ impl BatchCandidates {
 pub(super) fn emit(
     ids: &mut Vec<ColumnId>,
     mut end: usize,
-    first: ColumnId,
+    slots: &[ColumnId],
     bitmap: &[u64],
 ) -> usize {
     let room = end + bitmap.len() * 64 + 2;
     if ids.len() < room {
-        ids.resize(room.next_power_of_two(), first);
+        ids.resize(room.next_power_of_two(), ColumnId(0));
     }
     let ids = ids.as_mut_slice();
     if bitmap.len() <= 4 {
         for (index, word) in bitmap.iter().enumerate() {
-            end = emit_word(ids, end, first.plus(index * 64), *word);
+            end = emit_word(ids, end, &slots[index * 64..], *word);
         }
         return end;
     }
@@ -134,21 +129,22 @@ pub(super) fn emit(
         while some != 0 {
             let index = some.trailing_zeros() as usize;
             some &= some - 1;
-            end = emit_word(ids, end, first.plus((block * 64 + index) * 64), words[index]);
+            end = emit_word(ids, end, &slots[(block * 64 + index) * 64..], words[index]);
         }
     }
     end
 }
 
 #[inline(always)]
-fn emit_word(ids: &mut [ColumnId], end: usize, first: ColumnId, word: u64) -> usize {
+fn emit_word(ids: &mut [ColumnId], end: usize, slots: &[ColumnId], word: u64) -> usize {
+    let slots: &[ColumnId; 65] = slots.first_chunk().expect("64 ids for a word, and one more");
     let room: &mut [ColumnId; 2] = ids[end..].first_chunk_mut().expect("room was made for all");
     let second = word & word.wrapping_sub(1);
-    room[0] = first.plus(word.trailing_zeros() as usize);
-    room[1] = first.plus(second.trailing_zeros() as usize);
+    room[0] = slots[word.trailing_zeros() as usize];
+    room[1] = slots[second.trailing_zeros() as usize];
     let (mut rest, mut place) = (second & second.wrapping_sub(1), end + 2);
     while rest != 0 {
-        ids[place] = first.plus(rest.trailing_zeros() as usize);
+        ids[place] = slots[rest.trailing_zeros() as usize];
         place += 1;
         rest &= rest - 1;
     }

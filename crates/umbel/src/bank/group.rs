@@ -1,23 +1,30 @@
-//! The replicas of one shape, bit-sliced.
+//! Columns that share rows, bit-sliced.
 //!
 //! ```text
 //!            column 0 1 2 3 …            row p holds bit p of every column;
-//! row 0      │ words │ words │           a row is 1, 2, 4 or 8 words, or whole cache
-//! row 1      │ words │ words │           lines of 8, so that none straddles a line it
-//! …                                      need not touch
+//! row 0      │ columns       │           a row has room for 8, 16 or 32 columns, for 1, 2, 4
+//! row 1      │ columns       │           or 8 words of them, or for whole cache lines, so that
+//! …                                      none straddles a line it need not touch
 //! row m - 1
 //! ```
 //!
-//! Combining the rows by AND of a key's `k` positions leaves the columns that claim it.
+//! Combining by AND the rows of a key's `k` positions leaves the columns that claim it. Once no
+//! column is left, the remaining rows are not read. A column of a lower rung than the group's is
+//! stretched: each of its bits stands in `2^d` neighbouring rows.
 //!
-//! Always true: bits of slots that hold no column are zero, so that they never answer.
+//! Always true: `live` has a one for each slot whose column answers, and the rows of these hold
+//! exactly the column's bits. A slot that is not live may hold anything: the AND starts with
+//! `live`.
 
 use std::ops::Range;
 
-use super::BankError;
-use super::refresh::Refresh;
+use super::layout::rows_read;
+use super::refresh::{Cell, Refresh};
 use super::rows::{Line, Rows};
+use super::stretch::stretched;
+use super::{BankError, ColumnId};
 use crate::bits::BitVector;
+use crate::design::replica::row_width;
 use crate::key_hash::{KeyHash, Positions};
 use crate::params::Shape;
 use crate::prefetch::prefetch;
@@ -36,159 +43,186 @@ const BATCH: usize = 32;
 #[derive(Clone)]
 pub(super) struct Group<R> {
     shape: Shape,
-    /// Words a row.
-    stride: usize,
+    /// Columns that a row has room for.
+    width: usize,
     rows: R,
-    /// Which slots hold a column.
-    used: Vec<bool>,
+    live: Vec<u64>,
+    /// Whose column stands where, live or on its way.
+    slots: Vec<Option<ColumnId>>,
+    /// Rows of a key that are asked for ahead, and read before a look whether any column is left.
+    likely: usize,
     avx2: Option<Avx2>,
 }
 
 impl<R: Rows> Group<R> {
-    /// A group with room for `columns`.
+    /// A group with room for `columns`, at least 8, none of which is there yet.
     pub(super) fn new(shape: Shape, columns: usize) -> Result<Self, BankError> {
-        let stride = stride_for(columns);
-        let rows = allocate(&shape, stride)?;
-        Ok(Self { shape, stride, rows, used: vec![false; stride * 64], avx2: Avx2::detect() })
+        let width = row_width(columns);
+        let bytes = rows_bytes(&shape, width);
+        let lines = usize::try_from(bytes / size_of::<Line>() as u64).ok();
+        let rows = lines.and_then(R::zeroed).ok_or(BankError::NoMemory { bytes })?;
+        Ok(Self {
+            shape,
+            width,
+            rows,
+            live: vec![0; width.div_ceil(64)],
+            slots: vec![None; width],
+            likely: rows_read(columns, shape.hashes()).ceil() as usize,
+            avx2: Avx2::detect(),
+        })
     }
 
     pub(super) const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Words a row, and of an answer's bitmap.
-    pub(super) const fn stride(&self) -> usize {
-        self.stride
+    /// Columns that a row has room for.
+    pub(super) const fn width(&self) -> usize {
+        self.width
     }
 
+    /// Words of an answer's bitmap.
+    pub(super) fn words(&self) -> usize {
+        self.live.len()
+    }
+
+    /// Columns that are here.
     pub(super) fn columns(&self) -> usize {
-        self.used.iter().filter(|used| **used).count()
+        self.slots.iter().flatten().count()
     }
 
-    pub(super) fn holds(&self, slot: usize) -> bool {
-        self.used.get(slot).copied().unwrap_or(false)
+    /// Whose column stands where.
+    pub(super) fn slots(&self) -> &[Option<ColumnId>] {
+        &self.slots
     }
 
     pub(super) fn memory_bytes(&self) -> u64 {
         size_of_val(self.rows.lines()) as u64
     }
 
-    /// The lowest free slots, `count` of them, growing the rows if need be.
-    pub(super) fn reserve(&mut self, count: usize) -> Result<Vec<usize>, BankError> {
-        let wanted = self.columns() + count;
-        if wanted > self.used.len() {
-            self.grow(stride_for(wanted))?;
-        }
-        let free = (0..self.used.len()).filter(|slot| !self.used[*slot]).take(count);
-        let slots: Vec<usize> = free.collect();
-        slots.iter().for_each(|slot| self.used[*slot] = true);
-        Ok(slots)
+    /// The lowest free slot.
+    pub(super) fn free_slot(&self) -> Option<usize> {
+        self.slots.iter().position(Option::is_none)
     }
 
-    /// Bytes that rows with room for `count` more columns would take on top.
-    pub(super) fn growth_bytes(&self, count: usize) -> u64 {
-        let stride = stride_for(self.columns() + count);
-        if stride <= self.stride { 0 } else { row_bytes(&self.shape, stride) }
+    /// Takes a slot for a column that does not answer yet.
+    pub(super) fn reserve(&mut self, slot: usize, column: ColumnId) {
+        debug_assert!(self.slots[slot].is_none(), "the slot is free");
+        self.slots[slot] = Some(column);
     }
 
-    fn grow(&mut self, stride: usize) -> Result<(), BankError> {
-        let mut rows: R = allocate(&self.shape, stride)?;
-        let wide = words_mut(&mut rows).chunks_exact_mut(stride);
-        for (wide, narrow) in wide.zip(words(&self.rows).chunks_exact(self.stride)) {
-            wide[..self.stride].copy_from_slice(narrow);
-        }
-        self.rows = rows;
-        self.stride = stride;
-        self.used.resize(stride * 64, false);
-        Ok(())
+    /// From now on the column in a slot answers.
+    pub(super) fn go_live(&mut self, slot: usize) {
+        self.live[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// Clears rows of a column: 64 of them a word of `part`.
-    pub(super) fn erase(&mut self, slot: usize, part: Range<usize>) {
-        let (word, mask) = (slot / 64, !(1 << (slot % 64)));
-        let stride = self.stride;
-        let blocks = words_mut(&mut self.rows)[part.start * 64 * stride..].chunks_mut(64 * stride);
-        for row in blocks.take(part.len()).flat_map(|block| block.chunks_exact_mut(stride)) {
-            row[word] &= mask;
-        }
-    }
-
-    /// Frees a slot whose column was erased.
+    /// The column in a slot answers no more, and the slot is free.
     pub(super) fn release(&mut self, slot: usize) {
-        self.used[slot] = false;
+        self.live[slot / 64] &= !(1 << (slot % 64));
+        self.slots[slot] = None;
     }
 
-    /// Overwrites rows of the columns in these slots: 64 of them a word of `part`.
+    /// By how many rungs a column of this shape is stretched here.
+    fn steps(&self, bits: u64) -> u32 {
+        (self.shape.bits() / bits).trailing_zeros()
+    }
+
+    /// Blocks of 64 rows, the last of which may be short.
+    pub(super) fn blocks(&self) -> usize {
+        self.shape.bits().div_ceil(64) as usize
+    }
+
+    /// Writes a part of the columns in these slots, counted in blocks of 64 rows.
     pub(super) fn write(&mut self, columns: &[(usize, &BitVector)], part: Range<usize>) {
-        for word in 0..self.stride {
+        let part = part.start.min(self.blocks())..part.end.min(self.blocks());
+        for word in 0..self.live.len() {
             let here: Vec<_> = columns
                 .iter()
                 .filter(|(slot, _)| slot / 64 == word)
-                .map(|(slot, bits)| (slot % 64, &bits.words()[part.clone()]))
+                .map(|(slot, bits)| {
+                    let steps = self.steps(bits.len());
+                    (slot % 64, stretched(bits.words(), steps, part.clone()))
+                })
                 .collect();
-            match here.len() {
-                0 => {}
-                // A transposition costs as much for one column as for 64.
-                1..=4 => {
-                    for (bit, bits) in here {
-                        self.write_one(word, bit, bits, part.clone());
-                    }
-                }
-                _ => {
-                    let (stride, columns) = (self.stride, &here[..]);
-                    let rows = &mut words_mut(&mut self.rows)[part.start * 64 * stride..];
-                    processor::run(self.avx2, Refresh { rows, stride, word, columns });
+            let here: Vec<_> = here.iter().map(|(bit, bits)| (*bit, &**bits)).collect();
+            if !here.is_empty() {
+                match self.width {
+                    8 => self.write_word::<u8>(word, &here, part.start),
+                    16 => self.write_word::<u16>(word, &here, part.start),
+                    32 => self.write_word::<u32>(word, &here, part.start),
+                    _ => self.write_word::<u64>(word, &here, part.start),
                 }
             }
         }
     }
 
-    /// Overwrites one column, bit by bit.
-    fn write_one(&mut self, word: usize, bit: usize, bits: &[u64], part: Range<usize>) {
-        let (stride, keep) = (self.stride, !(1u64 << bit));
-        let blocks = words_mut(&mut self.rows)[part.start * 64 * stride..].chunks_mut(64 * stride);
-        for (block, mut column) in blocks.zip(bits.iter().copied()) {
-            for row in block.chunks_exact_mut(stride) {
-                row[word] = (row[word] & keep) | (column & 1) << bit;
-                column >>= 1;
-            }
+    /// Writes columns of one word of the rows, from a block of rows on.
+    fn write_word<T: Cell>(&mut self, word: usize, columns: &[(usize, &[u64])], start: usize) {
+        let (stride, avx2) = (self.stride::<T>(), self.avx2);
+        let rows = &mut cells_mut::<T, R>(&mut self.rows)[start * 64 * stride..];
+        let refresh = Refresh { rows, stride, word, columns };
+        // A transposition costs as much for one column as for 64.
+        match columns.len() {
+            0..=4 => refresh.one_by_one(),
+            _ => processor::run(avx2, refresh),
         }
     }
 
-    /// Sets bits of one column.
-    pub(super) fn set(&mut self, slot: usize, positions: &[u64]) {
-        self.touch(slot, positions, |word, bit| *word |= bit);
+    /// Cells of a row.
+    const fn stride<T>(&self) -> usize {
+        self.width / (size_of::<T>() * 8)
     }
 
-    /// Clears bits of one column.
-    pub(super) fn clear(&mut self, slot: usize, positions: &[u64]) {
-        self.touch(slot, positions, |word, bit| *word &= !bit);
+    /// Sets bits of a column of so many bits.
+    pub(super) fn set(&mut self, slot: usize, bits: u64, positions: &[u64]) {
+        self.touch(slot, bits, positions, true);
     }
 
-    fn touch(&mut self, slot: usize, positions: &[u64], change: impl Fn(&mut u64, u64)) {
+    /// Clears bits of a column of so many bits.
+    pub(super) fn clear(&mut self, slot: usize, bits: u64, positions: &[u64]) {
+        self.touch(slot, bits, positions, false);
+    }
+
+    fn touch(&mut self, slot: usize, bits: u64, positions: &[u64], value: bool) {
+        let steps = self.steps(bits);
+        match self.width {
+            8 => self.touch_cells::<u8>(slot, steps, positions, value),
+            16 => self.touch_cells::<u16>(slot, steps, positions, value),
+            32 => self.touch_cells::<u32>(slot, steps, positions, value),
+            _ => self.touch_cells::<u64>(slot, steps, positions, value),
+        }
+    }
+
+    fn touch_cells<T: Cell>(&mut self, slot: usize, steps: u32, positions: &[u64], value: bool) {
         /// Rows asked for ahead: as many as a core can have under way.
         const AHEAD: usize = 24;
-        let bits = self.shape.bits();
-        let (stride, word, bit) = (self.stride, slot / 64, 1u64 << (slot % 64));
-        let words = words_mut(&mut self.rows);
+        let (stride, cell_bits) = (self.stride::<T>(), size_of::<T>() * 8);
+        let (cell, bit) = (slot / cell_bits, 1u64 << (slot % cell_bits));
+        let cells = cells_mut::<T, R>(&mut self.rows);
+        let place =
+            |position: u64, row: usize| (((position as usize) << steps) + row) * stride + cell;
         for (index, position) in positions.iter().enumerate() {
-            // Rows are padded, and the product below may wrap: neither would be noticed there.
-            assert!(*position < bits, "position {position} of {bits} bits");
             if let Some(later) = positions.get(index + AHEAD) {
-                prefetch(words, (*later as usize).wrapping_mul(stride).wrapping_add(word));
+                prefetch(cells, place(*later, 0));
             }
-            change(&mut words[*position as usize * stride + word], bit);
+            for row in 0..1 << steps {
+                let cell = &mut cells[place(*position, row)];
+                *cell = cell.merged(!bit, if value { bit } else { 0 });
+            }
         }
     }
 
-    /// Reads one column back.
-    pub(super) fn read(&self, slot: usize, bits: &mut BitVector) {
-        let rows = words(&self.rows).chunks_exact(self.stride);
-        for (row, position) in rows.take(bits.len() as usize).zip(0..) {
-            if row[slot / 64] >> (slot % 64) & 1 == 1 {
-                bits.set(position);
-            }
-        }
+    /// Whether the rows hold exactly these bits in a slot, the slow way: for checks.
+    pub(super) fn holds(&self, slot: usize, bits: &BitVector) -> bool {
+        let (words, steps) = (words(&self.rows), self.steps(bits.len()));
+        let stride = self.stride::<u64>();
+        let bit = |row: usize| match self.width {
+            8 => u64::from(u8::of(words)[row]) >> slot & 1,
+            16 => u64::from(u16::of(words)[row]) >> slot & 1,
+            32 => u64::from(u32::of(words)[row]) >> slot & 1,
+            _ => words[row * stride + slot / 64] >> (slot % 64) & 1,
+        };
+        (0..self.shape.bits()).all(|row| bit(row as usize) == bits.get(row >> steps))
     }
 
     /// What the processor can do.
@@ -205,31 +239,24 @@ impl<R: Rows> Group<R> {
     /// How many keys ahead rows are asked for, as many lines for short rows as for long ones:
     /// more would not find them there any longer.
     #[inline(always)]
-    pub(super) const fn ahead(&self) -> usize {
-        if self.stride > 8 { 4 } else { 16 }
+    const fn ahead(&self) -> usize {
+        if self.width > 512 { 4 } else { 16 }
     }
 
-    /// Asks for the rows of a key ahead of their use.
-    #[inline(always)]
-    pub(super) fn prefetch(&self, hash: KeyHash) {
-        let words = words(&self.rows);
-        for position in self.positions(hash) {
-            let start = position as usize * self.stride;
-            (0..self.stride).step_by(8).for_each(|word| prefetch(words, start + word));
-        }
-    }
-
-    /// The columns that claim a key, as a bitmap of `stride` words.
+    /// The columns that claim a key, as a bitmap.
     #[inline(always)]
     pub(super) fn who(&self, hash: KeyHash, bitmap: &mut [u64]) {
-        match self.stride {
-            1 => bitmap.copy_from_slice(&and(self.rows::<1>(), self.positions(hash))),
-            2 => bitmap.copy_from_slice(&and(self.rows::<2>(), self.positions(hash))),
-            4 => bitmap.copy_from_slice(&and(self.rows::<4>(), self.positions(hash))),
-            8 => bitmap.copy_from_slice(&and(self.rows::<8>(), self.positions(hash))),
-            16 => bitmap.copy_from_slice(&and(self.rows::<16>(), self.positions(hash))),
-            24 => bitmap.copy_from_slice(&and(self.rows::<24>(), self.positions(hash))),
-            32 => bitmap.copy_from_slice(&and(self.rows::<32>(), self.positions(hash))),
+        match self.width {
+            8 => self.and_one::<u8>(hash, bitmap),
+            16 => self.and_one::<u16>(hash, bitmap),
+            32 => self.and_one::<u32>(hash, bitmap),
+            64 => self.and_one::<[u64; 1]>(hash, bitmap),
+            128 => self.and_one::<[u64; 2]>(hash, bitmap),
+            256 => self.and_one::<[u64; 4]>(hash, bitmap),
+            512 => self.and_one::<[u64; 8]>(hash, bitmap),
+            1024 => self.and_one::<[u64; 16]>(hash, bitmap),
+            1536 => self.and_one::<[u64; 24]>(hash, bitmap),
+            2048 => self.and_one::<[u64; 32]>(hash, bitmap),
             _ => self.and_lines(hash, bitmap),
         }
     }
@@ -237,57 +264,79 @@ impl<R: Rows> Group<R> {
     /// Gives `take` the bitmaps of many keys, in their order, with rows asked for ahead.
     #[inline(always)]
     pub(super) fn who_many(&self, hashes: &[KeyHash], take: impl Take) {
-        match self.stride {
-            1 => self.and_many::<1>(hashes, take),
-            2 => self.and_many::<2>(hashes, take),
-            4 => self.and_many::<4>(hashes, take),
-            8 => self.and_many::<8>(hashes, take),
-            16 => self.and_many::<16>(hashes, take),
-            24 => self.and_many::<24>(hashes, take),
-            32 => self.and_many::<32>(hashes, take),
+        match self.width {
+            8 => self.and_many::<u8>(hashes, take),
+            16 => self.and_many::<u16>(hashes, take),
+            32 => self.and_many::<u32>(hashes, take),
+            64 => self.and_many::<[u64; 1]>(hashes, take),
+            128 => self.and_many::<[u64; 2]>(hashes, take),
+            256 => self.and_many::<[u64; 4]>(hashes, take),
+            512 => self.and_many::<[u64; 8]>(hashes, take),
+            1024 => self.and_many::<[u64; 16]>(hashes, take),
+            1536 => self.and_many::<[u64; 24]>(hashes, take),
+            2048 => self.and_many::<[u64; 32]>(hashes, take),
             _ => self.and_many_lines(hashes, take),
         }
     }
 
     #[inline(always)]
-    fn and_many<const W: usize>(&self, hashes: &[KeyHash], mut take: impl Take) {
-        let (rows, ahead) = (self.rows::<W>(), self.ahead());
-        let mut bitmaps = [[0; W]; BATCH];
+    fn and_one<T: Row>(&self, hash: KeyHash, bitmap: &mut [u64]) {
+        let (rows, mut claims) = (T::of(words(&self.rows)), T::start(&self.live));
+        for (index, row) in self.positions(hash).enumerate() {
+            T::and(&mut claims, &rows[row as usize]);
+            if index + 1 >= self.likely && T::is_none(&claims) {
+                break;
+            }
+        }
+        bitmap.copy_from_slice(claims.as_ref());
+    }
+
+    #[inline(always)]
+    fn and_many<T: Row>(&self, hashes: &[KeyHash], mut take: impl Take) {
+        let (rows, live) = (T::of(words(&self.rows)), T::start(&self.live));
+        let (ahead, likely) = (self.ahead(), self.likely);
+        let mut bitmaps = [live; BATCH];
         for hash in hashes.iter().take(ahead) {
-            self.positions(*hash).for_each(|row| prefetch_row(rows, row));
+            self.positions(*hash).take(likely).for_each(|row| T::prefetch(rows, row));
         }
         let mut later = hashes.iter().skip(ahead);
         for batch in hashes.chunks(BATCH) {
             for (hash, bitmap) in batch.iter().zip(&mut bitmaps) {
+                let mut claims = live;
+                let mut wanted = self.positions(*hash);
                 // One row asked for, one row read: in turns they keep the memory busiest.
                 let later = self.positions(*later.next().unwrap_or(hash));
-                let wanted = self.positions(*hash).zip(later).map(|(row, later)| {
-                    prefetch_row(rows, later);
-                    row
-                });
-                *bitmap = and(rows, wanted);
+                for (row, later) in wanted.by_ref().zip(later).take(likely) {
+                    T::prefetch(rows, later);
+                    T::and(&mut claims, &rows[row as usize]);
+                }
+                for row in wanted {
+                    if T::is_none(&claims) {
+                        break;
+                    }
+                    T::and(&mut claims, &rows[row as usize]);
+                }
+                *bitmap = claims;
             }
             for bitmap in &bitmaps[..batch.len()] {
-                take.take(bitmap);
+                take.take(bitmap.as_ref());
             }
         }
     }
 
     fn and_many_lines(&self, hashes: &[KeyHash], mut take: impl Take) {
-        let mut bitmap = vec![0; self.stride];
+        let mut bitmap = vec![0; self.live.len()];
+        let (words, stride) = (words(&self.rows), self.live.len());
         for (index, hash) in hashes.iter().enumerate() {
-            if let Some(later) = hashes.get(index + self.ahead()) {
-                self.prefetch(*later);
+            for row in hashes.get(index + self.ahead()).into_iter().flat_map(|h| self.positions(*h))
+            {
+                (0..stride)
+                    .step_by(8)
+                    .for_each(|word| prefetch(words, row as usize * stride + word));
             }
             self.and_lines(*hash, &mut bitmap);
             take.take(&bitmap);
         }
-    }
-
-    /// The rows, if they are `W` words wide.
-    #[inline(always)]
-    fn rows<const W: usize>(&self) -> &[[u64; W]] {
-        words(&self.rows).as_chunks().0
     }
 
     #[inline(always)]
@@ -298,57 +347,99 @@ impl<R: Rows> Group<R> {
     /// Any number of whole lines.
     #[inline(always)]
     fn and_lines(&self, hash: KeyHash, bitmap: &mut [u64]) {
-        let words = words(&self.rows);
-        bitmap.fill(u64::MAX);
+        let (words, stride) = (words(&self.rows), self.live.len());
+        bitmap.copy_from_slice(&self.live);
         for position in self.positions(hash) {
-            let row = &words[position as usize * self.stride..][..self.stride];
+            let row = &words[position as usize * stride..][..stride];
             bitmap.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
         }
     }
 }
 
-/// What is in all of these rows. With their width known at compile time, the loop over words
-/// becomes vector code.
-#[inline(always)]
-fn and<const W: usize>(rows: &[[u64; W]], wanted: impl Iterator<Item = u64>) -> [u64; W] {
-    let mut claims = [u64::MAX; W];
-    for row in wanted {
-        let row = &rows[row as usize];
+/// A row of a width that has code of its own: with its width known at compile time, the loop over
+/// its words becomes vector code.
+trait Row: Copy {
+    type Bitmap: Copy + AsRef<[u64]>;
+
+    fn of(words: &[u64]) -> &[Self];
+    fn start(live: &[u64]) -> Self::Bitmap;
+    fn and(claims: &mut Self::Bitmap, row: &Self);
+    fn is_none(claims: &Self::Bitmap) -> bool;
+    fn prefetch(rows: &[Self], row: u64);
+}
+
+macro_rules! narrow_row {
+    ($cell:ty) => {
+        impl Row for $cell {
+            type Bitmap = [u64; 1];
+
+            #[inline(always)]
+            fn of(words: &[u64]) -> &[Self] {
+                bytemuck::cast_slice(words)
+            }
+
+            #[inline(always)]
+            fn start(live: &[u64]) -> [u64; 1] {
+                [live[0]]
+            }
+
+            #[inline(always)]
+            fn and(claims: &mut [u64; 1], row: &Self) {
+                claims[0] &= u64::from(*row);
+            }
+
+            #[inline(always)]
+            fn is_none(claims: &[u64; 1]) -> bool {
+                claims[0] == 0
+            }
+
+            #[inline(always)]
+            fn prefetch(rows: &[Self], row: u64) {
+                prefetch(rows, row as usize);
+            }
+        }
+    };
+}
+
+narrow_row!(u8);
+narrow_row!(u16);
+narrow_row!(u32);
+
+impl<const W: usize> Row for [u64; W] {
+    type Bitmap = Self;
+
+    #[inline(always)]
+    fn of(words: &[u64]) -> &[Self] {
+        words.as_chunks().0
+    }
+
+    #[inline(always)]
+    fn start(live: &[u64]) -> Self {
+        *live.first_chunk().expect("a group of this width")
+    }
+
+    #[inline(always)]
+    fn and(claims: &mut Self, row: &Self) {
         claims.iter_mut().zip(row).for_each(|(claim, word)| *claim &= word);
     }
-    claims
-}
 
-/// Asks for a row ahead of its use.
-#[inline(always)]
-fn prefetch_row<const W: usize>(rows: &[[u64; W]], row: u64) {
-    if let Some(row) = rows.get(row as usize) {
-        (0..W).step_by(8).for_each(|word| prefetch(row, word));
+    #[inline(always)]
+    fn is_none(claims: &Self) -> bool {
+        claims.iter().fold(0, |any, word| any | word) == 0
+    }
+
+    #[inline(always)]
+    fn prefetch(rows: &[Self], row: u64) {
+        if let Some(row) = rows.get(row as usize) {
+            (0..W).step_by(8).for_each(|word| prefetch(row, word));
+        }
     }
 }
 
-/// Words a row needs for this many columns: a power of two up to a line, then whole lines.
-fn stride_for(columns: usize) -> usize {
-    match columns.div_ceil(64).max(1) {
-        words @ 1..=8 => words.next_power_of_two(),
-        words => words.next_multiple_of(8),
-    }
-}
-
-/// Bytes that rows of this stride take.
-pub(super) fn row_bytes(shape: &Shape, stride: usize) -> u64 {
-    shape.bits().saturating_mul(stride as u64 * 8).saturating_add(63) / 64 * 64
-}
-
-/// Bytes that a new group for this many columns takes.
-pub(super) fn group_bytes(shape: &Shape, columns: usize) -> u64 {
-    row_bytes(shape, stride_for(columns))
-}
-
-fn allocate<R: Rows>(shape: &Shape, stride: usize) -> Result<R, BankError> {
-    let bytes = row_bytes(shape, stride);
-    let lines = usize::try_from(bytes / size_of::<Line>() as u64).ok();
-    lines.and_then(R::zeroed).ok_or(BankError::NoMemory { bytes })
+/// Bytes that rows of this width take: whole cache lines, and whole blocks of 64 rows.
+fn rows_bytes(shape: &Shape, width: usize) -> u64 {
+    let rows = shape.bits().next_multiple_of(64);
+    (rows.saturating_mul(width as u64) / 8).next_multiple_of(64)
 }
 
 #[inline]
@@ -357,6 +448,6 @@ fn words<R: Rows>(rows: &R) -> &[u64] {
 }
 
 #[inline]
-fn words_mut<R: Rows>(rows: &mut R) -> &mut [u64] {
+fn cells_mut<T: Cell, R: Rows>(rows: &mut R) -> &mut [T] {
     bytemuck::cast_slice_mut(rows.lines_mut())
 }

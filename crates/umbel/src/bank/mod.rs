@@ -1,26 +1,36 @@
-//! All replicas at a host, stored bit-sliced: one lookup asks every home at once.
+//! All replicas at a host: one lookup asks every home at once.
 //!
-//! Row = bit position, column = one home's component. `who` ANDs the `k` rows of a key;
-//! what is left are the candidates. 1024 filters of 2^20 bits cost `k` random rows of two
-//! cache lines, hundreds of times less than asking the filters one by one.
+//! A column is one home's filter. The bank keeps its bits as they are (the master copy, which
+//! changes are made against) and, where enough columns can share them, rows: row = bit position,
+//! one bit for every column of a group. `who` ANDs the `k` rows of a key; what is left are the
+//! candidates. 1024 filters of 2^20 bits cost `k` random rows of two cache lines, hundreds of
+//! times less than asking the filters one by one.
 //!
-//! Columns of one shape make a group; hosts may differ in shape, and a home's shape may
-//! change while its old columns still answer. All columns share one hash and seed: a key is
-//! hashed once, each group cuts the hash to its own digest.
+//! Fewer than 8 columns have no rows and are asked one by one. Columns of nested shapes
+//! (`design::ladder`) share a group, the shorter ones stretched (`layout` says which). All columns share
+//! one hash and seed: a key is hashed once, each group cuts the hash to its own digest.
+//!
+//! A new column answers at once, from its master copy. Moving it into rows, and building other
+//! rows when the layout changes, is work in parts, so that whoever guards a bank by a lock
+//! need not hold it for long.
 //!
 //! Always true: `who` names a column exactly when its filter claims the key. Sets and
 //! clears are separate calls: whoever applies an update in steps, sets before clears, never
-//! denies a key that was claimed before and is claimed after.
+//! denies a key that was claimed before and is claimed after. Rows take at most twice the
+//! columns' bits once there is no work left.
 //!
-//! Not here: whose column it is, how fresh it is, copies to take deltas against (`replica`);
-//! locks (the host: readers share the bank, a writer takes it for a chunk at a time).
+//! Not here: whose column it is, how fresh it is (`replica`); locks (the host: readers share the
+//! bank, a writer takes it for a part at a time).
 //! Prior art: Flat-Bloofi (Crainiceanu and Lemire), COBS and BIGSI, `BitFunnel`.
 
 mod ask;
 mod candidates;
 mod group;
+mod layout;
 mod refresh;
 mod rows;
+mod settle;
+mod stretch;
 #[cfg(test)]
 mod tests;
 mod transpose;
@@ -29,47 +39,30 @@ pub use candidates::{BatchCandidates, Candidates};
 pub use rows::{HeapRows, Line, Rows};
 
 use std::fmt;
-use std::ops::Range;
+use std::sync::Arc;
 
-use group::{Group, group_bytes};
+use candidates::Slots;
+use group::Group;
 
 use crate::bits::BitVector;
 use crate::codec::Flips;
 use crate::key_hash::{KeyHash, KeyHasher};
-use crate::params::{Bits, Shape};
+use crate::params::Shape;
 use crate::scheme::{Mismatch, Scheme};
 
-/// Names a column of a bank until it is removed.
+/// Names a column of a bank until it is removed: a small number, given again after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(u32);
 
 impl ColumnId {
-    /// Columns a group, a power of two; the bits above name the group.
-    const SLOTS: u32 = 1 << 20;
-    /// Groups that the bits above can name.
-    const GROUPS: usize = 1 << 12;
-
-    const fn new(group: u32, slot: usize) -> Self {
-        Self(group * Self::SLOTS + slot as u32)
-    }
-
-    #[inline]
-    const fn plus(self, slots: usize) -> Self {
-        Self(self.0.wrapping_add(slots as u32))
-    }
-
-    const fn group(self) -> usize {
-        (self.0 / Self::SLOTS) as usize
-    }
-
-    const fn slot(self) -> usize {
-        (self.0 % Self::SLOTS) as usize
-    }
-
     /// The plain number, for callers who keep a table by column.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
+    }
+
+    const fn index(self) -> usize {
+        self.0 as usize
     }
 }
 
@@ -91,23 +84,30 @@ pub enum BankError {
     /// No such column: it was removed, or belongs to another bank.
     #[error("the bank has no column {}", .0.get())]
     NoColumn(ColumnId),
-    /// The rows would take more memory than the bank may use.
-    #[error("the bank may use {limit} bytes, and would need {needed}")]
-    TooLarge {
-        /// What the bank would take.
-        needed: u64,
-        /// What it may take.
-        limit: u64,
-    },
     /// The system has no memory for the rows.
     #[error("no memory for rows of {bytes} bytes")]
     NoMemory {
         /// What was asked for.
         bytes: u64,
     },
-    /// More columns of one shape, or more shapes, than ids can name.
-    #[error("a bank holds at most 2^20 columns of one shape, and 4096 shapes")]
-    Full,
+}
+
+/// One home's filter.
+#[derive(Clone)]
+struct Column {
+    shape: Shape,
+    /// The master copy.
+    bits: BitVector,
+    place: Place,
+}
+
+/// Where a column is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Alone.
+    Loose,
+    /// In the rows of a group.
+    Slot { group: usize, slot: usize },
 }
 
 /// Replicas of many filters, asked all at once.
@@ -134,23 +134,27 @@ pub enum BankError {
 #[derive(Clone)]
 pub struct Bank<R: Rows = HeapRows> {
     hasher: KeyHasher,
-    limit_bytes: u64,
-    /// By number; a group that lost its last column leaves a gap for the next shape.
-    groups: Vec<Option<Group<R>>>,
+    /// By id; a column that was removed leaves a gap for the next one.
+    columns: Vec<Option<Column>>,
+    gaps: Vec<ColumnId>,
+    groups: Vec<Group<R>>,
+    /// Columns that are asked alone.
+    loose: Vec<ColumnId>,
+    slots: Slots,
 }
 
 impl<R: Rows> Bank<R> {
-    /// An empty bank for filters that hash keys like this, as large as memory allows.
+    /// An empty bank for filters that hash keys like this.
     #[must_use]
-    pub const fn new(hasher: KeyHasher) -> Self {
-        Self::with_limit(hasher, u64::MAX)
-    }
-
-    /// An empty bank that takes at most `limit_bytes` for its rows, whatever shapes others
-    /// ask it to hold.
-    #[must_use]
-    pub const fn with_limit(hasher: KeyHasher, limit_bytes: u64) -> Self {
-        Self { hasher, limit_bytes, groups: Vec::new() }
+    pub fn new(hasher: KeyHasher) -> Self {
+        Self {
+            hasher,
+            columns: Vec::new(),
+            gaps: Vec::new(),
+            groups: Vec::new(),
+            loose: Vec::new(),
+            slots: Slots::default(),
+        }
     }
 
     /// Hashes a key, once for all columns.
@@ -165,7 +169,7 @@ impl<R: Rows> Bank<R> {
     /// Adds a column.
     ///
     /// # Errors
-    /// If it hashes keys in another way, its length is wrong, or there is no room.
+    /// If it hashes keys in another way, or its length is wrong.
     pub fn add(&mut self, scheme: &Scheme, bits: &BitVector) -> Result<ColumnId, BankError> {
         Ok(self.add_many(scheme, &[bits])?[0])
     }
@@ -173,38 +177,61 @@ impl<R: Rows> Bank<R> {
     /// Adds columns of one scheme, 64 at a time in little more than the time of one.
     ///
     /// # Errors
-    /// If they hash keys in another way, a length is wrong, or there is no room for all.
-    ///
-    /// # Panics
-    /// Never: the group is there once it has been found or made.
+    /// If they hash keys in another way, or a length is wrong; none is added then.
     pub fn add_many(
         &mut self,
         scheme: &Scheme,
         columns: &[&BitVector],
     ) -> Result<Vec<ColumnId>, BankError> {
+        self.check(scheme)?;
         columns.iter().try_for_each(|bits| check_length(scheme.shape(), bits))?;
-        let ids = self.add_empty(scheme, columns.len())?;
-        let placed: Vec<_> = ids.iter().copied().zip(columns.iter().copied()).collect();
-        self.replace_many(&placed)?;
+        let place = |bits: &&BitVector| self.place(*scheme.shape(), (*bits).clone());
+        let ids = columns.iter().map(place).collect();
+        self.relist();
+        self.settle();
         Ok(ids)
     }
 
-    /// Adds columns that claim nothing yet, to be filled part by part.
+    /// Adds a column that answers at once; there may be work to do after that.
     ///
     /// # Errors
-    /// If they hash keys in another way, or there is no room for all.
+    /// If it hashes keys in another way, or its length is wrong.
+    pub(crate) fn insert(
+        &mut self,
+        scheme: &Scheme,
+        bits: BitVector,
+    ) -> Result<ColumnId, BankError> {
+        self.check(scheme)?;
+        check_length(scheme.shape(), &bits)?;
+        let id = self.place(*scheme.shape(), bits);
+        self.relist();
+        Ok(id)
+    }
+
+    /// Takes a column out at once; there may be work to do after that.
     ///
-    /// # Panics
-    /// Never: the group is there once it has been found or made.
-    pub fn add_empty(&mut self, scheme: &Scheme, count: usize) -> Result<Vec<ColumnId>, BankError> {
-        scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?;
-        if count == 0 {
-            return Ok(Vec::new());
+    /// # Errors
+    /// If the column is not there.
+    pub(crate) fn take_out(&mut self, column: ColumnId) -> Result<BitVector, BankError> {
+        let there = self.columns.get_mut(column.index()).and_then(Option::take);
+        let there = there.ok_or(BankError::NoColumn(column))?;
+        match there.place {
+            Place::Loose => self.loose.retain(|other| *other != column),
+            Place::Slot { group, slot } => self.groups[group].release(slot),
         }
-        let number = self.group_for(scheme.shape(), count)?;
-        let group = self.groups[number].as_mut().expect("the group was just found or made");
-        let slots = group.reserve(count)?;
-        Ok(slots.into_iter().map(|slot| ColumnId::new(number as u32, slot)).collect())
+        self.gaps.push(column);
+        self.relist();
+        Ok(there.bits)
+    }
+
+    /// Removes a column: it answers no more, and its id may be given to another.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    pub fn remove(&mut self, column: ColumnId) -> Result<(), BankError> {
+        self.take_out(column)?;
+        self.settle();
+        Ok(())
     }
 
     /// Overwrites columns with new bits of the same lengths, 64 of one group at a time.
@@ -212,29 +239,19 @@ impl<R: Rows> Bank<R> {
     /// # Errors
     /// If a column is not there or has another length; nothing changes then.
     pub fn replace_many(&mut self, columns: &[(ColumnId, &BitVector)]) -> Result<(), BankError> {
-        self.replace_part(columns, 0..usize::MAX)
-    }
-
-    /// Overwrites a part of columns, counted in words of their bits, so that a lock need not
-    /// be held for all of it. Between two parts, a key that is claimed by the old bits and by
-    /// the new ones is claimed. What lies past the last word is left out.
-    ///
-    /// # Errors
-    /// If a column is not there or has another length; nothing changes then.
-    pub fn replace_part(
-        &mut self,
-        columns: &[(ColumnId, &BitVector)],
-        part: Range<usize>,
-    ) -> Result<(), BankError> {
         for (column, bits) in columns {
-            check_length(self.group(*column)?.shape(), bits)?;
+            check_length(&self.column(*column)?.shape, bits)?;
         }
-        for (number, group) in self.groups.iter_mut().enumerate() {
-            let here = columns.iter().filter(|(column, _)| column.group() == number);
-            let here: Vec<_> = here.map(|(column, bits)| (column.slot(), *bits)).collect();
-            if let (Some(group), Some((_, bits))) = (group, here.first()) {
-                group.write(&here, within(part.clone(), bits.words().len()));
+        let mut by_group: Vec<Vec<(usize, &BitVector)>> = vec![Vec::new(); self.groups.len()];
+        for (column, bits) in columns {
+            let Some(here) = &mut self.columns[column.index()] else { continue };
+            here.bits = (*bits).clone();
+            if let Place::Slot { group, slot } = here.place {
+                by_group[group].push((slot, *bits));
             }
+        }
+        for (group, columns) in self.groups.iter_mut().zip(by_group) {
+            group.write(&columns, 0..usize::MAX);
         }
         Ok(())
     }
@@ -247,49 +264,20 @@ impl<R: Rows> Bank<R> {
         self.replace_many(&[(column, bits)])
     }
 
-    /// Removes a column: it answers no more, and its id may be given to another.
-    ///
-    /// # Errors
-    /// If the column is not there.
-    pub fn remove(&mut self, column: ColumnId) -> Result<(), BankError> {
-        self.erase_part(column, 0..usize::MAX)?;
-        self.release(column)
-    }
-
-    /// Clears a part of a column, counted in words of its bits; see [`Self::replace_part`].
-    ///
-    /// # Errors
-    /// If the column is not there.
-    pub fn erase_part(&mut self, column: ColumnId, part: Range<usize>) -> Result<(), BankError> {
-        let part = within(part, self.words(column)?);
-        self.group_mut(column)?.erase(column.slot(), part);
-        Ok(())
-    }
-
-    /// Words of a column's bits.
-    pub(crate) fn words(&self, column: ColumnId) -> Result<usize, BankError> {
-        Ok(self.group(column)?.shape().bits().div_ceil(64) as usize)
-    }
-
-    /// Lets go of a column that was erased part by part.
-    pub(crate) fn release(&mut self, column: ColumnId) -> Result<(), BankError> {
-        let group = self.group_mut(column)?;
-        group.release(column.slot());
-        if group.columns() == 0 {
-            self.groups[column.group()] = None;
-        }
-        Ok(())
-    }
-
     /// Sets bits of a column.
     ///
     /// # Errors
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column; those before it are changed by then.
+    /// If a position lies outside the column; the column is not to be used after that.
     pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
-        self.group_mut(column)?.set(column.slot(), positions);
+        let here = self.columns.get_mut(column.index()).and_then(Option::as_mut);
+        let here = here.ok_or(BankError::NoColumn(column))?;
+        positions.iter().for_each(|position| _ = here.bits.set(*position));
+        if let Place::Slot { group, slot } = here.place {
+            self.groups[group].set(slot, here.bits.len(), positions);
+        }
         Ok(())
     }
 
@@ -299,9 +287,14 @@ impl<R: Rows> Bank<R> {
     /// If the column is not there.
     ///
     /// # Panics
-    /// If a position lies outside the column; those before it are changed by then.
+    /// If a position lies outside the column; the column is not to be used after that.
     pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
-        self.group_mut(column)?.clear(column.slot(), positions);
+        let here = self.columns.get_mut(column.index()).and_then(Option::as_mut);
+        let here = here.ok_or(BankError::NoColumn(column))?;
+        positions.iter().for_each(|position| _ = here.bits.clear(*position));
+        if let Place::Slot { group, slot } = here.place {
+            self.groups[group].clear(slot, here.bits.len(), positions);
+        }
         Ok(())
     }
 
@@ -321,7 +314,7 @@ impl<R: Rows> Bank<R> {
     /// let (shape, mut sent) = (old.scheme().shape(), Vec::new());
     /// encode_change(&mut sent, shape, old.bits(), new.bits(), &[]);
     /// bank.apply(column, &decode_change(&sent, shape, old.bits())?)?;
-    /// assert_eq!(bank.read(column)?, *new.bits());
+    /// assert_eq!(bank.bits(column)?, new.bits());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -335,94 +328,102 @@ impl<R: Rows> Bank<R> {
         self.clear(column, &flips.clears)
     }
 
-    /// Reads a column back, the slow way: for checks.
+    /// The bits of a column.
     ///
     /// # Errors
     /// If the column is not there.
-    ///
-    /// # Panics
-    /// If there is no memory for the bits.
-    pub fn read(&self, column: ColumnId) -> Result<BitVector, BankError> {
-        let group = self.group(column)?;
-        let length = Bits::new(group.shape().bits()).expect("a shape has a valid length");
-        let mut bits = BitVector::zeros(length).expect("memory for one column");
-        group.read(column.slot(), &mut bits);
-        Ok(bits)
+    pub fn bits(&self, column: ColumnId) -> Result<&BitVector, BankError> {
+        Ok(&self.column(column)?.bits)
     }
 
     /// Number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.groups.iter().flatten().map(Group::columns).sum()
+        self.columns.iter().flatten().count()
     }
 
-    /// Bytes that the rows take.
+    /// Number of groups of columns that share rows.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Bytes that the columns and the rows take.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        self.groups.iter().flatten().map(Group::memory_bytes).sum()
+        let rows: u64 = self.groups.iter().map(Group::memory_bytes).sum();
+        let copies = self.columns.iter().flatten().map(|column| column.bits.words());
+        rows + copies.map(|words| size_of_val(words) as u64).sum::<u64>()
     }
 
-    fn group(&self, column: ColumnId) -> Result<&Group<R>, BankError> {
-        let group = self.groups.get(column.group()).and_then(Option::as_ref);
-        let group = group.filter(|group| group.holds(column.slot()));
-        group.ok_or(BankError::NoColumn(column))
-    }
-
-    fn group_mut(&mut self, column: ColumnId) -> Result<&mut Group<R>, BankError> {
-        let group = self.groups.get_mut(column.group()).and_then(Option::as_mut);
-        let group = group.filter(|group| group.holds(column.slot()));
-        group.ok_or(BankError::NoColumn(column))
-    }
-
-    /// The number of the group for this shape, made if need be, with room by the limit for
-    /// `count` more columns.
-    fn group_for(&mut self, shape: &Shape, count: usize) -> Result<usize, BankError> {
-        let same = |group: &Option<Group<R>>| group.as_ref().is_some_and(|g| g.shape() == shape);
-        if let Some(number) = self.groups.iter().position(same) {
-            let group = self.groups[number].as_ref().expect("it has that shape");
-            if group.columns() + count > ColumnId::SLOTS as usize {
-                return Err(BankError::Full);
+    /// Checks that the rows hold the columns' bits, the slow way.
+    ///
+    /// # Panics
+    /// If a promise of this type is broken: a bug in this crate.
+    pub fn validate(&self) {
+        let loose = |column: &Column| column.place == Place::Loose;
+        let alone = self.columns.iter().flatten().filter(|column| loose(column)).count();
+        assert_eq!(alone, self.loose.len(), "columns without rows are asked alone");
+        for (index, group) in self.groups.iter().enumerate() {
+            for (slot, id) in group.slots().iter().enumerate() {
+                let Some(id) = id else { continue };
+                let column = self.columns[id.index()].as_ref().expect("slots hold columns");
+                assert_eq!(column.place, Place::Slot { group: index, slot }, "places are known");
+                column.bits.validate();
+                assert!(group.holds(slot, &column.bits), "rows hold the column's bits");
             }
-            self.check_limit(group.growth_bytes(count))?;
-            return Ok(number);
         }
-        let gap = self.groups.iter().position(Option::is_none);
-        let number = gap.unwrap_or(self.groups.len());
-        if number >= ColumnId::GROUPS || count > ColumnId::SLOTS as usize {
-            return Err(BankError::Full);
-        }
-        self.check_limit(group_bytes(shape, count))?;
-        let group = Some(Group::new(*shape, count)?);
-        match gap {
-            Some(number) => self.groups[number] = group,
-            None => self.groups.push(group),
-        }
-        Ok(number)
     }
 
-    fn check_limit(&self, more: u64) -> Result<(), BankError> {
-        let needed = self.memory_bytes().saturating_add(more);
-        if more > 0 && needed > self.limit_bytes {
-            return Err(BankError::TooLarge { needed, limit: self.limit_bytes });
+    fn column(&self, column: ColumnId) -> Result<&Column, BankError> {
+        let there = self.columns.get(column.index()).and_then(Option::as_ref);
+        there.ok_or(BankError::NoColumn(column))
+    }
+
+    fn check(&self, scheme: &Scheme) -> Result<(), BankError> {
+        Ok(scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?)
+    }
+
+    /// Puts a column among those that are asked alone; the list of slots must be made anew.
+    fn place(&mut self, shape: Shape, bits: BitVector) -> ColumnId {
+        let column = Some(Column { shape, bits, place: Place::Loose });
+        let id = match self.gaps.pop() {
+            Some(id) => {
+                self.columns[id.index()] = column;
+                id
+            }
+            None => {
+                self.columns.push(column);
+                ColumnId(u32::try_from(self.columns.len() - 1).expect("fewer than 2^32 columns"))
+            }
+        };
+        self.loose.push(id);
+        id
+    }
+
+    /// Lists anew which column each bit of an answer stands for.
+    fn relist(&mut self) {
+        let mut slots = Vec::with_capacity((self.words() + 1) * 64);
+        for group in &self.groups {
+            slots.extend(group.slots().iter().map(|id| id.unwrap_or(ColumnId(0))));
+            slots.resize(slots.len().next_multiple_of(64), ColumnId(0));
         }
-        Ok(())
+        slots.extend(&self.loose);
+        slots.resize(slots.len().next_multiple_of(64) + 64, ColumnId(0));
+        self.slots = Arc::from(slots);
     }
 }
 
 impl<R: Rows> fmt::Debug for Bank<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (columns, bytes) = (self.columns(), self.memory_bytes());
-        write!(f, "Bank({:?}, {columns} columns, {bytes} bytes)", self.hasher)
+        let (columns, groups) = (self.columns(), self.groups());
+        write!(f, "Bank({columns} columns in {groups} groups, {} bytes)", self.memory_bytes())
     }
 }
 
-/// The words of a part that there are; none is the empty part at the front.
-fn within(part: Range<usize>, words: usize) -> Range<usize> {
-    let end = part.end.min(words);
-    if part.start < end { part.start..end } else { 0..0 }
-}
-
 fn check_length(shape: &Shape, bits: &BitVector) -> Result<(), BankError> {
-    let (expected, given) = (shape.bits(), bits.len());
-    if expected == given { Ok(()) } else { Err(BankError::Length { expected, given }) }
+    match (shape.bits(), bits.len()) {
+        (expected, given) if expected == given => Ok(()),
+        (expected, given) => Err(BankError::Length { expected, given }),
+    }
 }

@@ -1,12 +1,36 @@
 //! Up to 64 columns of one word rewritten at once: 64 of their words make 64 rows.
 //!
-//! A refresh waits for memory in two places: the rows, of which it changes a word each, and the
+//! A refresh waits for memory in two places: the rows, of which it changes a cell each, and the
 //! columns, 64 places that no processor foresees. So a cache line of every column is taken at a
 //! time, and while a matrix is transposed, the rows of the next are on their way.
+
+use bytemuck::Pod;
 
 use super::transpose::{ROUNDS, transpose};
 use crate::prefetch::prefetch;
 use crate::processor::Work;
+
+/// A piece of a row: a word of 64 columns, or a whole row of fewer.
+pub(super) trait Cell: Pod {
+    /// The bits of `keep` as they are, and those of `new`.
+    fn merged(self, keep: u64, new: u64) -> Self;
+}
+
+macro_rules! cell {
+    ($cell:ty) => {
+        impl Cell for $cell {
+            #[inline(always)]
+            fn merged(self, keep: u64, new: u64) -> Self {
+                self & keep as Self | new as Self
+            }
+        }
+    };
+}
+
+cell!(u8);
+cell!(u16);
+cell!(u32);
+cell!(u64);
 
 /// Words of a cache line, and matrices made of a line of every column.
 const LINE: usize = 8;
@@ -15,18 +39,18 @@ const LINE: usize = 8;
 const ROWS: usize = 64;
 
 /// Columns to be rewritten, and where.
-pub(super) struct Refresh<'a> {
+pub(super) struct Refresh<'a, T> {
     /// The rows, from the first that is rewritten on.
-    pub(super) rows: &'a mut [u64],
-    /// Words a row.
+    pub(super) rows: &'a mut [T],
+    /// Cells a row.
     pub(super) stride: usize,
-    /// Which word of each row is rewritten.
+    /// Which cell of each row is rewritten.
     pub(super) word: usize,
-    /// Which bit of the word a column is, and its bits; all are of one length.
+    /// Which bit of the cell a column is, and its bits; all are of one length.
     pub(super) columns: &'a [(usize, &'a [u64])],
 }
 
-impl Work for Refresh<'_> {
+impl<T: Cell> Work for Refresh<'_, T> {
     type Done = ();
 
     #[inline(always)]
@@ -43,7 +67,21 @@ impl Work for Refresh<'_> {
     }
 }
 
-impl Refresh<'_> {
+impl<T: Cell> Refresh<'_, T> {
+    /// Rewrites the columns one after the other, bit by bit.
+    pub(super) fn one_by_one(self) {
+        for (bit, bits) in self.columns {
+            let blocks = self.rows.chunks_mut(ROWS * self.stride);
+            for (block, word) in blocks.zip(bits.iter()) {
+                let mut column = *word;
+                for row in block.chunks_exact_mut(self.stride) {
+                    row[self.word] = row[self.word].merged(!(1 << bit), (column & 1) << bit);
+                    column >>= 1;
+                }
+            }
+        }
+    }
+
     /// A cache line of every column from this word on, as matrices to transpose.
     #[inline(always)]
     fn lines(&self, first: usize) -> [[u64; ROWS]; LINE] {
@@ -67,12 +105,12 @@ impl Refresh<'_> {
         }
     }
 
-    /// Writes the rows of a block, which may be the last and short.
+    /// Writes the rows of a block.
     #[inline(always)]
     fn write(&mut self, block: usize, matrix: &[u64; ROWS], keep: u64) {
         let rows = self.rows[block * ROWS * self.stride..].chunks_exact_mut(self.stride);
         for (row, written) in rows.zip(matrix) {
-            row[self.word] = (row[self.word] & keep) | written;
+            row[self.word] = row[self.word].merged(keep, *written);
         }
     }
 }

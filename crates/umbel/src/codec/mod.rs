@@ -38,6 +38,7 @@ mod decoder;
 pub(crate) mod frame;
 mod low_bits;
 mod ranks;
+mod refine;
 pub(crate) mod subset;
 
 pub use any::{AnyFilter, Kind};
@@ -48,6 +49,7 @@ pub(crate) use change::{decode_differing, decode_digests, encode_differing, enco
 pub use decoder::Decoder;
 pub use frame::{DeltaError, DeltaHeader, encode, encode_delta};
 pub(crate) use ranks::Among;
+pub(crate) use refine::{decode_refinement, encode_refinement};
 
 use crate::key_hash::{SeedFingerprint, WrongSeed};
 use crate::params::{ParamError, Shape};

@@ -14,6 +14,7 @@
 pub mod average;
 pub mod distribution;
 pub mod dynamic;
+pub mod ladder;
 pub mod prefix;
 pub mod replica;
 pub mod routing;

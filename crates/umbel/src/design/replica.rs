@@ -7,20 +7,20 @@
 //!   removed keys that it still claims (ghosts) 5 %;
 //! * it carries the added keys, as digests or as set bits, whichever is shorter;
 //! * it carries cleared bits only when waiting for one more update like it would break the
-//!   ghost target (larger batches are cheaper). The promised rate never asks earlier,
-//!   because shapes have room for 10 % uncleared keys.
+//!   ghost target (larger batches are cheaper), or the promised rate: a rung that is nearly
+//!   full has room for a few uncleared keys only.
 //!
 //! Rates are per lookup: with `γ` hosts each replica is designed for `1 - (1-E)^(1/γ)`.
 //! Bytes are the limits of [`crate::model::limits`] plus a header; announcements and the first
 //! snapshot of a joining host are not counted. `tests/replica_plan.rs` holds all this against
 //! a simulation with exact sets.
 
-use super::{PlanError, standard};
+use super::PlanError;
+use super::ladder::{Ladder, Rung};
 use crate::model::churn::{Churn, bits_of_these_only};
-use crate::model::each_of;
 use crate::model::limits::{Flips, delta_bytes, digest_list_bytes, snapshot_bytes};
 use crate::model::standard::{false_positive_at, fill_at};
-use crate::params::{ParamError, Rate, Shape};
+use crate::params::{Bits, ParamError, Rate, Shape};
 
 /// Header and checksums of one update.
 pub const UPDATE_HEADER_BYTES: f64 = 60.0;
@@ -28,21 +28,37 @@ pub const UPDATE_HEADER_BYTES: f64 = 60.0;
 /// Ghosts per member at which clears are due, the default policy's `ghost=`.
 pub const GHOST_TARGET: f64 = 0.05;
 
-/// Columns of a bank that share one word of each row.
-const COLUMNS_PER_WORD: u64 = 64;
-
 /// The most misses that can be planned for: beyond, an update is no longer the rule.
 const MOST_MISSES: f64 = 0.5;
 
-/// The shape of a home's filter and all its replicas, for `items` keys: no lookup of an
-/// absent key over `hosts` hosts names a wrong one with a chance above `per_lookup`, even
-/// with a tenth more keys uncleared. No hosts count as one.
+/// The shape of a home's filter and all its replicas, for `items` keys: that of the lowest rung
+/// which takes them with so many hosts ([`Ladder::takes`]), as hosts build it. No hosts count as
+/// one.
 ///
 /// # Errors
 /// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
 pub fn replica_shape(items: u64, per_lookup: Rate, hosts: u64) -> Result<Shape, ParamError> {
-    let with_room = items.saturating_add(items.div_ceil(10));
-    standard(with_room, Rate::new(each_of(per_lookup.get(), hosts.max(1) as f64))?)
+    let ladder = Ladder::new(per_lookup);
+    match ladder.rung_for(items, planned_hosts(hosts)) {
+        _ if items == 0 => Err(ParamError::Items(items)),
+        Some(rung) => Ok(ladder.shape(rung)),
+        None => Err(ParamError::Bits(2 * Bits::MAX)),
+    }
+}
+
+/// Columns that a row of a bank of so many columns has room for: 8, 16, 32, whole words in powers
+/// of two up to a cache line, whole lines beyond; 0 for fewer than 8 columns, which have no rows.
+#[must_use]
+pub const fn row_width(columns: usize) -> usize {
+    match columns {
+        0..=7 => 0,
+        8..=512 => columns.next_power_of_two(),
+        _ => columns.saturating_add(511) / 512 * 512,
+    }
+}
+
+fn planned_hosts(hosts: u64) -> u32 {
+    u32::try_from(hosts.max(1)).unwrap_or(u32::MAX)
 }
 
 /// What is known about a set and what is asked of its replicas.
@@ -76,6 +92,8 @@ pub struct ReplicaPlan {
     /// One in so many updates carries cleared bits as well.
     pub updates_per_clearing: f64,
     hosts: u64,
+    rung: Rung,
+    takes: u64,
 }
 
 /// Plans the replicas of a set.
@@ -102,7 +120,11 @@ pub struct ReplicaPlan {
 pub fn plan(workload: &Workload) -> Result<ReplicaPlan, PlanError> {
     let churn = checked(workload)?;
     let shape = replica_shape(workload.items, workload.false_positive, workload.hosts)?;
-    let between = Between::updates(workload, &churn, shape)?;
+    let ladder = Ladder::new(workload.false_positive);
+    let rung = Rung::of(&shape).unwrap_or(Rung::LOWEST);
+    let capacity = ladder.capacity(rung, planned_hosts(workload.hosts));
+    let room = capacity.saturating_sub(workload.items) as f64;
+    let between = Between::updates(workload, &churn, shape, room)?;
     let n = workload.items as f64;
     let with_ghosts = |updates: f64| n + updates * between.ghosts;
     let rounds = between.rounds;
@@ -115,6 +137,8 @@ pub fn plan(workload: &Workload) -> Result<ReplicaPlan, PlanError> {
         bytes_per_update: (adding * (rounds - 1.0) + clearing) / rounds,
         updates_per_clearing: rounds,
         hosts: workload.hosts,
+        rung,
+        takes: ladder.takes(rung, planned_hosts(workload.hosts)),
     })
 }
 
@@ -141,14 +165,35 @@ impl ReplicaPlan {
         self.others() * self.filter_bytes() / self.seconds_between_updates
     }
 
-    /// What one host keeps in memory, its exact catalogue aside: a master copy and a column
-    /// of the bank for every other host, and its own filter as 4-bit counters, bits, and the
-    /// copy last published.
+    /// Copies of every other host's filter.
+    #[must_use]
+    pub fn copies_bytes_per_host(&self) -> f64 {
+        self.others() * self.filter_bytes()
+    }
+
+    /// Rows of a bank of every other host's filter; none below 8 of them.
+    #[must_use]
+    pub fn rows_bytes_per_host(&self) -> f64 {
+        let columns = usize::try_from(self.hosts - 1).unwrap_or(usize::MAX);
+        row_width(columns) as f64 * self.filter_bytes()
+    }
+
+    /// The host's own filter: 4-bit counters, bits, and the copy last published.
+    #[must_use]
+    pub fn home_bytes_per_host(&self) -> f64 {
+        (4.0 + 1.0 + 1.0) * self.filter_bytes()
+    }
+
+    /// What one host keeps in memory, its exact catalogue aside: copies, rows, and its own filter.
     #[must_use]
     pub fn memory_bytes_per_host(&self) -> f64 {
-        let words = (self.hosts - 1).div_ceil(COLUMNS_PER_WORD) as f64;
-        let rows = self.shape.bits() as f64 * words * 8.0;
-        rows + (self.others() + 4.0 + 1.0 + 1.0) * self.filter_bytes()
+        self.copies_bytes_per_host() + self.rows_bytes_per_host() + self.home_bytes_per_host()
+    }
+
+    /// The rung that every home stands on, and the keys that it takes.
+    #[must_use]
+    pub const fn rung(&self) -> (Rung, u64) {
+        (self.rung, self.takes)
     }
 
     /// How many wrong hosts one lookup of an absent key names.
@@ -196,7 +241,13 @@ struct Between {
 }
 
 impl Between {
-    fn updates(workload: &Workload, churn: &Churn, shape: Shape) -> Result<Self, PlanError> {
+    /// `room` is the number of ghosts with which the promised rate still holds.
+    fn updates(
+        workload: &Workload,
+        churn: &Churn,
+        shape: Shape,
+        room: f64,
+    ) -> Result<Self, PlanError> {
         let n = workload.items as f64;
         let claimed = false_positive_at(&shape, n);
         let (given, most) = (workload.miss.get(), MOST_MISSES * (1.0 - claimed));
@@ -213,7 +264,8 @@ impl Between {
         let by_ghosts = churn.seconds_until_ghosts(ghosts_due, longest);
         let seconds = by_ghosts.unwrap_or(longest);
         let ghosts = churn.ghosts_after(seconds);
-        let fitting = if ghosts > 0.0 { (GHOST_TARGET * n / ghosts).floor() } else { 1.0 };
+        let permitted = (GHOST_TARGET * n).min(room);
+        let fitting = if ghosts > 0.0 { (permitted / ghosts).floor() } else { 1.0 };
         Ok(Self {
             seconds,
             members: churn.members_after(seconds),
@@ -264,8 +316,10 @@ fn mean(count: f64, value: impl Fn(f64) -> f64) -> f64 {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::standard;
     use super::*;
     use crate::model::any_of;
+    use crate::model::each_of;
     use crate::model::standard::false_positive;
 
     fn rate(rate: f64) -> Rate {
@@ -308,8 +362,9 @@ mod tests {
     fn a_lookup_over_all_hosts_keeps_the_promised_rate_with_ghosts() {
         let plan = plan(&workload()).unwrap();
         assert!(plan.replica_false_positive < each_of(0.01, 32.0));
-        let with_room = false_positive(plan.shape, 110_000);
-        assert!(any_of(with_room, 32.0) <= 0.01);
+        let (rung, takes) = plan.rung();
+        assert_eq!((rung.exponent(), takes >= 100_000), (21, true));
+        assert!(any_of(false_positive(plan.shape, takes), 32.0) <= 0.01);
         assert!(plan.false_hosts_per_lookup() < 0.01);
     }
 
@@ -382,8 +437,8 @@ mod tests {
 
         #[test]
         fn every_figure_is_finite_and_the_promise_is_kept(
-            items in 1_u64..1 << 30, adds in 0.0_f64..1e6, removes in 0.001_f64..1e6,
-            hosts in 1_u64..100_000, miss in 1e-9_f64..0.24, exponent in -15.0_f64..-0.31,
+            items in 1_u64..1 << 26, adds in 0.0_f64..1e6, removes in 0.001_f64..1e6,
+            hosts in 1_u64..2000, miss in 1e-9_f64..0.24, exponent in -15.0_f64..-0.31,
         ) {
             let false_positive = rate(10_f64.powf(exponent));
             let workload = Workload {

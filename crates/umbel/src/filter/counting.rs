@@ -233,6 +233,29 @@ impl CountingFilter {
         Ok(())
     }
 
+    /// The filter of the same keys that many rungs below (`design::ladder`): neighbouring counters add
+    /// up, and a sum of 15 or more sticks.
+    ///
+    /// # Errors
+    /// If the shape would have no bits, or there is no memory for it.
+    ///
+    /// # Panics
+    /// If the result would not be a whole number of words.
+    pub fn folded(&self, steps: u32) -> Result<Self, ParamError> {
+        let old = self.scheme.shape();
+        let bits = old.bits().checked_shr(steps).unwrap_or(0);
+        let shape = Shape::new(bits, old.hashes())?.with_digest_bits(old.digest_bits());
+        let mut counters = self.counters.clone();
+        for _ in 0..steps {
+            let pairs = counters.as_chunks::<2>().0;
+            counters =
+                pairs.iter().map(|[low, high]| pair_sums(*low) | pair_sums(*high) << 32).collect();
+        }
+        let stuck = counters.iter().map(|word| u64::from(stuck_in(*word))).sum();
+        let scheme = Scheme::new(shape, *self.scheme.hasher());
+        Ok(Self { scheme, counters, bits: self.bits.folded(steps), stuck, items: self.items })
+    }
+
     /// The counter at `position`, 0 to 15.
     ///
     /// # Panics
@@ -400,6 +423,16 @@ fn add_counters(a: u64, b: u64) -> u64 {
         let count = ((a >> shift) & 15) + ((b >> shift) & 15);
         sum | count.min(15) << shift
     })
+}
+
+/// Sums of neighbours among sixteen counters, at most 15 each, side by side.
+const fn pair_sums(counters: u64) -> u64 {
+    let sums = (counters & EVEN) + (counters >> 4 & EVEN);
+    let over = (sums >> 4 & 0x0101_0101_0101_0101) * 15;
+    let mut bytes = (sums | over) & EVEN;
+    bytes = (bytes | bytes >> 4) & 0x00FF_00FF_00FF_00FF;
+    bytes = (bytes | bytes >> 8) & 0x0000_FFFF_0000_FFFF;
+    (bytes | bytes >> 16) & 0xFFFF_FFFF
 }
 
 /// How many of sixteen counters are at 15.

@@ -65,6 +65,11 @@ impl Fetch {
         }
     }
 
+    /// Length of the image.
+    pub(crate) const fn bits(&self) -> u64 {
+        self.scheme.shape().bits()
+    }
+
     /// The pages to ask for now. `patience` gives, for the number of tries so far, how long
     /// to wait for an answer.
     pub(crate) fn requests(

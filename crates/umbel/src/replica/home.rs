@@ -1,25 +1,28 @@
 //! One set at its home: catalogue, filter and publisher, kept in step.
 //!
-//! `add` and `remove` go through the catalogue (real changes only), into the filter (the
-//! remembered component, so that removal is exact), to the publisher (what replicas miss).
+//! `add` and `remove` go through the catalogue (real changes only), into the filter, to the
+//! publisher (what replicas miss).
 //!
-//! Always true: the filter holds exactly the keys of the catalogue, each in the component
-//! that the catalogue remembers.
+//! A home of a mesh stands on a ladder (`design::ladder`): one component on the lowest rung at
+//! first, built again from the catalogue on a higher rung when it is full, folded to a lower one
+//! when it has been nearly empty for long. A home of an overlay has the shape that all agreed on,
+//! and as many components of it as its keys take.
 //!
-//! A filter that outgrows its plan is built again from the catalogue into a larger shape,
-//! one that has become far too large into a smaller one, with room between the two limits
-//! so that a set at either does not swing. Neither an update nor an empty component cures an
-//! overfull filter; a larger shape does.
+//! Always true: the filter holds exactly the keys of the catalogue; of several components, each
+//! key in the one that the catalogue remembers. On a ladder the filter follows from keys and rung
+//! alone, so that a home that restarts on the same rung has the same bits.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::image::Image;
+use super::paged::ONLY;
 use super::policy::Policy;
 use super::publisher::{Extent, Freshness, Held, Intervals, Publication, Publisher, Sent};
 use super::sample::Sample;
 use crate::catalogue::Catalogue;
-use crate::design;
+use crate::design::ladder::{
+    ExpectedHosts, Ladder, Move, Rung, RungChoice, Standing, steps_between,
+};
 use crate::filter::{ComponentId, DynamicFilter};
 use crate::key_hash::{Digest, KeyHash, KeyHasher};
 use crate::model::standard;
@@ -31,12 +34,11 @@ use crate::scheme::Scheme;
 pub struct SetPlan {
     /// Chance that one lookup of an absent key names any wrong host.
     pub false_positive: f64,
-    /// Hosts that the rate is shared among.
-    pub expected_hosts: u32,
-    /// Keys that a component is planned for at first; the filter grows past it.
-    pub capacity: u64,
-    /// Components before the filter is built again into a larger shape.
-    pub max_components: u32,
+    /// Hosts that the rate is shared among; `None`: as many as are homes of the set, with room.
+    pub expected_hosts: Option<u32>,
+    /// Keys that there is room for from the start, and always; without them a set starts on the
+    /// lowest rung.
+    pub capacity: Option<u64>,
     /// When replicas are too stale.
     pub policy: Policy,
     /// Whether added keys may be told by their digests, the shortest way while they are few;
@@ -48,9 +50,8 @@ impl Default for SetPlan {
     fn default() -> Self {
         Self {
             false_positive: 0.01,
-            expected_hosts: 32,
-            capacity: 4096,
-            max_components: DynamicFilter::MAX_COMPONENTS,
+            expected_hosts: None,
+            capacity: None,
             policy: Policy::default(),
             by_digests: true,
         }
@@ -58,50 +59,42 @@ impl Default for SetPlan {
 }
 
 impl SetPlan {
-    /// The rate that each replica keeps, so that all together keep the promised one:
-    /// `1 - (1 - E)^(1/γ)`.
+    /// The shapes that the set's filters may have.
     ///
     /// # Errors
     /// If the promised rate is not between 0 and 1, or no host is expected.
-    pub fn replica_false_positive(&self) -> Result<Rate, ParamError> {
-        if self.expected_hosts == 0 {
-            return Err(ParamError::Items(0));
-        }
-        let promised = Rate::new(self.false_positive)?.get();
-        Rate::new(crate::model::each_of(promised, f64::from(self.expected_hosts)))
-    }
-
-    /// An empty filter for the components that a catalogue remembers, each with room for
-    /// the fullest; or, where these no longer suit the plan, one whose first component is new
-    /// and has room for all keys.
-    fn filter_for(
-        &self,
-        hasher: KeyHasher,
-        held: &BTreeMap<ComponentId, u64>,
-    ) -> Result<DynamicFilter, ParamError> {
-        let items: u64 = held.values().sum();
-        let each = held.values().copied().max().unwrap_or(0).max(self.capacity);
-        let places = each.saturating_mul(held.len() as u64);
-        let suits = held.len() <= self.max_components as usize
-            && places / 5 <= items.max(self.capacity) / 4;
-        match (held.first_key_value(), held.last_key_value()) {
-            (Some((first, _)), _) if suits => Ok(self.filter(hasher, each)?.starting_at(*first)),
-            (_, Some((last, _))) => {
-                let first = ComponentId(last.0.saturating_add(1));
-                Ok(self.filter(hasher, items.max(self.capacity))?.starting_at(first))
-            }
-            _ => self.filter(hasher, each),
+    pub fn ladder(&self) -> Result<Ladder, ParamError> {
+        match self.expected_hosts {
+            Some(0) => Err(ParamError::Items(0)),
+            _ => Ok(Ladder::new(Rate::new(self.false_positive)?)),
         }
     }
 
-    fn filter(&self, hasher: KeyHasher, capacity: u64) -> Result<DynamicFilter, ParamError> {
-        // A tenth more room: clears may then wait while the promised rate holds.
-        let planned = capacity + capacity / 10;
-        let rate = self.replica_false_positive()?;
-        let shape = design::dynamic_component(planned, rate, self.max_components)?;
-        let scheme = Scheme::new(shape, hasher);
-        Ok(DynamicFilter::new(scheme, capacity, self.max_components)?.without_slices())
+    /// Hosts that a new set is planned for.
+    #[must_use]
+    pub fn initial_hosts(&self) -> u32 {
+        self.expected_hosts.unwrap_or(ExpectedHosts::FEWEST)
     }
+
+    /// The rung that a set of so many keys starts on.
+    ///
+    /// # Errors
+    /// If the promised rate is not between 0 and 1, no host is expected, or no rung takes so
+    /// many keys.
+    pub fn rung_for(&self, keys: u64) -> Result<Rung, ParamError> {
+        let wanted = keys.max(self.capacity.unwrap_or(0));
+        let rung = self.ladder()?.rung_for(wanted, self.initial_hosts());
+        rung.ok_or(ParamError::Items(wanted))
+    }
+}
+
+/// How the filter of a home grows.
+#[derive(Debug)]
+enum Growth {
+    /// Along a ladder.
+    Ladder(RungChoice),
+    /// By components of this shape for so many keys.
+    Components { capacity: u64 },
 }
 
 /// Keys whose memory is asked for ahead of their turn.
@@ -113,17 +106,21 @@ pub struct Home<C> {
     catalogue: C,
     hasher: KeyHasher,
     plan: SetPlan,
-    /// A shape that others chose; without one the plan's numbers give it.
-    shape: Option<Shape>,
+    growth: Growth,
     filter: DynamicFilter,
     publisher: Publisher,
     sample: Sample,
     rebuilds: u64,
+    /// Memory for filter and published copy; a climb beyond it does not happen.
+    memory_limit: u64,
+    is_confined: bool,
 }
 
+/// Components that a filter of a fixed shape may have.
+const MAX_COMPONENTS: u32 = u16::MAX as u32;
+
 impl<C: Catalogue> Home<C> {
-    /// A home of this catalogue. The filter is built from the keys it holds already, into
-    /// the components that it remembers.
+    /// A home of this catalogue, its filter built from the keys that it holds already.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory.
@@ -133,51 +130,77 @@ impl<C: Catalogue> Home<C> {
         intervals: Intervals,
         catalogue: C,
     ) -> Result<Self, ParamError> {
-        let held = catalogue.components();
-        let filter = plan.filter_for(hasher, &held)?;
-        let promised = plan.replica_false_positive()?.get();
+        Self::restarted(hasher, plan, intervals, catalogue, None)
+    }
+
+    /// As [`Self::new`], for a home that stood on a rung before: it stays there if its keys still
+    /// fit, and then has the same bits as before.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory.
+    pub fn restarted(
+        hasher: KeyHasher,
+        plan: SetPlan,
+        intervals: Intervals,
+        catalogue: C,
+        before: Option<Standing>,
+    ) -> Result<Self, ParamError> {
+        let (ladder, reserved) = (plan.ladder()?, plan.capacity.unwrap_or(0));
+        let planned = before.map_or_else(|| plan.initial_hosts(), |before| before.hosts);
+        let (hosts, before) = (plan.expected_hosts.unwrap_or(planned), before.map(|b| b.rung));
+        let choice = RungChoice::new(ladder, hosts, catalogue.len(), reserved, before);
+        let filter = filter_on(hasher, &choice, choice.rung())?;
+        let promised = ladder.replica_rate(hosts)?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
-        let (sample, shape) = (Sample::new(), None);
-        let mut home =
-            Self { catalogue, hasher, plan, shape, filter, publisher, sample, rebuilds: 0 };
-        if !home.catalogue.is_empty() {
-            home.fill(Duration::ZERO);
-            let first = home.filter.components()[0].0;
-            if held.keys().any(|id| *id < first) {
-                home.catalogue.move_all(first);
-            }
-        }
+        let mut home = Self {
+            catalogue,
+            hasher,
+            plan,
+            growth: Growth::Ladder(choice),
+            filter,
+            publisher,
+            sample: Sample::new(),
+            rebuilds: 0,
+            memory_limit: u64::MAX,
+            is_confined: false,
+        };
+        home.fill(Duration::ZERO);
         Ok(home)
     }
 
-    /// A home whose filter has a shape that all homes of an overlay agreed on: components of
-    /// `capacity` keys, as many as its keys take. It is never built into another shape but by
-    /// [`Self::change_shape`].
-    pub(crate) fn of_shape(
+    /// A home whose filter has a given shape: components of `capacity` keys, as many as its keys
+    /// take. It is never built into another shape but by [`Self::change_shape`].
+    ///
+    /// # Errors
+    /// If the capacity is zero, or there is no memory.
+    pub fn of_shape(
         hasher: KeyHasher,
-        shape: Shape,
-        capacity: u64,
+        (shape, capacity): (Shape, u64),
         policy: Policy,
         intervals: Intervals,
         catalogue: C,
     ) -> Result<Self, ParamError> {
-        let max_components = u32::from(u16::MAX);
-        let plan = SetPlan { capacity, max_components, policy, ..SetPlan::default() };
-        let scheme = Scheme::new(shape, hasher);
-        let filter = DynamicFilter::new(scheme, capacity, max_components)?.without_slices();
+        let filter = filter_of(hasher, shape, capacity)?;
         let promised = standard::false_positive(shape, capacity + capacity / 10);
         let publisher = Publisher::new(policy, intervals, &filter, promised);
-        let (sample, shape) = (Sample::new(), Some(shape));
-        let mut home =
-            Self { catalogue, hasher, plan, shape, filter, publisher, sample, rebuilds: 0 };
-        if !home.catalogue.is_empty() {
-            home.fill(Duration::ZERO);
-        }
+        let mut home = Self {
+            catalogue,
+            hasher,
+            plan: SetPlan { capacity: Some(capacity), policy, ..SetPlan::default() },
+            growth: Growth::Components { capacity },
+            filter,
+            publisher,
+            sample: Sample::new(),
+            rebuilds: 0,
+            memory_limit: u64::MAX,
+            is_confined: false,
+        };
+        home.fill(Duration::ZERO);
         Ok(home)
     }
 
-    /// Builds the filter again into another shape that all homes of an overlay agreed on.
+    /// Builds the filter again into another given shape.
     ///
     /// # Errors
     /// If there is no memory; nothing changes then.
@@ -187,11 +210,11 @@ impl<C: Catalogue> Home<C> {
         shape: Shape,
         capacity: u64,
     ) -> Result<(), ParamError> {
-        let scheme = Scheme::new(shape, self.hasher);
-        let components = self.plan.max_components;
-        let filter = DynamicFilter::new(scheme, capacity, components)?.without_slices();
-        (self.shape, self.plan.capacity) = (Some(shape), capacity);
-        self.rebuild(now, filter);
+        let filter = filter_of(self.hasher, shape, capacity)?;
+        self.growth = Growth::Components { capacity };
+        self.plan.capacity = Some(capacity);
+        self.rebuild(filter);
+        self.publisher.rebuilt(now, &self.filter);
         Ok(())
     }
 
@@ -229,8 +252,7 @@ impl<C: Catalogue> Home<C> {
         told: &mut impl FnMut(bool),
     ) {
         if (keys.len() as u64) > self.filter.room_in_next() {
-            // Some may start a component, or have the filter built again from the catalogue,
-            // which must not hold those that follow by then.
+            // Some may start a component, which the catalogue has to know.
             let keys = keys.iter().zip(hashes);
             return keys.for_each(|(key, hash)| told(self.add_hashed(now, key, *hash)));
         }
@@ -247,7 +269,7 @@ impl<C: Catalogue> Home<C> {
             }
             told(is_new);
         }
-        self.grow(now);
+        self.climb_or_descend(now);
     }
 
     fn add_hashed(&mut self, now: Duration, key: &[u8], hash: KeyHash) -> bool {
@@ -255,7 +277,7 @@ impl<C: Catalogue> Home<C> {
             return false;
         }
         self.insert(now, hash, self.catalogue.len());
-        self.grow(now);
+        self.climb_or_descend(now);
         true
     }
 
@@ -267,16 +289,52 @@ impl<C: Catalogue> Home<C> {
         self.publisher.added(now, hash, Held { component, flips }, items);
     }
 
-    /// Builds a filter again that has outgrown its plan.
-    fn grow(&mut self, now: Duration) {
-        if self.filter.is_past_plan() && self.shape.is_none() {
-            self.reshape(now);
+    /// Moves the filter to the rung where it should be, if that is another.
+    fn climb_or_descend(&mut self, now: Duration) {
+        let Growth::Ladder(choice) = &mut self.growth else { return };
+        match choice.ask(now, self.catalogue.len()) {
+            None => self.is_confined = false,
+            Some(Move::Climb(to) | Move::Descend(to)) => self.move_to(now, to),
+        }
+        if let Growth::Ladder(choice) = &mut self.growth {
+            choice.expire(now);
+        }
+    }
+
+    /// Stands on another rung: folds the filter, or builds it again from the catalogue. Without
+    /// memory for a larger filter the present one goes on, fuller than planned.
+    fn move_to(&mut self, now: Duration, to: Rung) {
+        let Growth::Ladder(choice) = &mut self.growth else { return };
+        self.is_confined = memory_of(to) > self.memory_limit && to > choice.rung();
+        if self.is_confined {
+            return;
+        }
+        let shape = choice.ladder().shape(to);
+        let steps = steps_between(self.filter.scheme().shape(), &shape);
+        let moved = match steps {
+            Some(0) => return,
+            Some(down @ ..0) => self.filter.folded(down.unsigned_abs()),
+            _ => filter_on(self.hasher, choice, to),
+        };
+        let Ok(filter) = moved else { return };
+        choice.moved(now, to);
+        match steps {
+            Some(..0) => self.filter = filter,
+            _ => self.rebuild(filter),
+        }
+        match steps {
+            Some(_) => self.publisher.moved(now, &self.filter),
+            None => self.publisher.rebuilt(now, &self.filter),
         }
     }
 
     /// Removes a key; returns whether it was held.
     pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
         let Some(component) = self.catalogue.remove(key) else { return false };
+        let component = match self.growth {
+            Growth::Ladder(_) => ONLY,
+            Growth::Components { .. } => component,
+        };
         let hash = self.hasher.hash(key);
         let flips = self.filter.remove_counted(component, self.filter.scheme().cut(hash));
         debug_assert!(flips.is_some(), "the filter holds the keys of the catalogue");
@@ -285,9 +343,7 @@ impl<C: Catalogue> Home<C> {
         if self.sample.is_worn() {
             self.draw_sample();
         }
-        if self.is_far_too_large() {
-            self.reshape(now);
-        }
+        self.climb_or_descend(now);
         true
     }
 
@@ -305,6 +361,7 @@ impl<C: Catalogue> Home<C> {
 
     /// Whether an update is due, and if so, what it carries.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Publication> {
+        self.climb_or_descend(now);
         let extent = self.publisher.due(now, &self.filter)?;
         if extent == Extent::Everything {
             self.shrink(now);
@@ -325,23 +382,93 @@ impl<C: Catalogue> Home<C> {
 
     /// When to poll again although nothing happened.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
-        self.publisher.next_timeout()
+        let rung = match &self.growth {
+            Growth::Ladder(choice) => choice.next_timeout(),
+            Growth::Components { .. } => None,
+        };
+        self.publisher.next_timeout().into_iter().chain(rung).min()
     }
 
-    /// Another plan: the filter is built again, and what was published answers until then.
+    /// Another plan. If that asks for another rung or another ladder, the filter is folded or
+    /// built again, and what was published answers until the next update.
     ///
     /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
-    /// then.
+    /// If the plan's numbers are outside their ranges, or there is no memory, or more would be
+    /// taken than the set may use; nothing changes then.
     pub fn replan(&mut self, now: Duration, plan: SetPlan) -> Result<(), ParamError> {
-        let promised = plan.replica_false_positive()?.get();
-        let filter = plan.filter(self.hasher, self.catalogue.len().max(plan.capacity))?;
+        let ladder = plan.ladder()?;
+        let (before, hosts) = match &self.growth {
+            Growth::Ladder(choice) => (Some(choice.rung()), choice.hosts()),
+            Growth::Components { .. } => (None, plan.initial_hosts()),
+        };
+        // Of a set that follows its hosts, the number that is planned now stays.
+        let hosts = plan.expected_hosts.unwrap_or(hosts);
+        let reserved = plan.capacity.unwrap_or(0);
+        let choice = RungChoice::new(ladder, hosts, self.catalogue.len(), reserved, before);
+        let shape = ladder.shape(choice.rung());
+        if before.is_none_or(|before| choice.rung() > before)
+            && memory_of(choice.rung()) > self.memory_limit
+        {
+            return Err(ParamError::Memory(shape.bits()));
+        }
+        let promised = ladder.replica_rate(hosts)?.get();
+        let steps = steps_between(self.filter.scheme().shape(), &shape);
+        match steps.filter(|_| before.is_some()) {
+            Some(0) => {}
+            Some(down @ ..0) => {
+                self.filter = self.filter.folded(down.unsigned_abs())?;
+                self.publisher.moved(now, &self.filter);
+            }
+            _ => {
+                self.rebuild(filter_on(self.hasher, &choice, choice.rung())?);
+                self.publisher.rebuilt(now, &self.filter);
+            }
+        }
+        self.growth = Growth::Ladder(choice);
         self.plan = plan;
         self.publisher.set_policy(plan.policy);
         self.publisher.set_by_digests(plan.by_digests);
         self.publisher.set_promised(promised);
-        self.rebuild(now, filter);
         Ok(())
+    }
+
+    /// So many hosts share the promised rate from now on. A climb that this alone makes necessary
+    /// waits until `wait` is over.
+    pub(crate) fn expect_hosts(&mut self, now: Duration, hosts: u32, wait: Duration) {
+        let Growth::Ladder(choice) = &mut self.growth else { return };
+        if let Ok(promised) = choice.ladder().replica_rate(hosts) {
+            choice.plan(now, hosts, self.plan.capacity.unwrap_or(0), wait);
+            self.publisher.set_promised(promised.get());
+        }
+    }
+
+    /// Filter and published copy may take so many bytes.
+    pub(crate) const fn limit_memory(&mut self, bytes: u64) {
+        self.memory_limit = bytes;
+    }
+
+    /// Whether the set holds more keys than its rung takes because a higher one would take more
+    /// memory than it may use: it claims absent keys more often than promised.
+    #[must_use]
+    pub const fn is_confined(&self) -> bool {
+        self.is_confined
+    }
+
+    /// Bytes that filter and published copy take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let kept =
+            self.kept().components().iter().map(|kept| size_of_val(kept.bits.words()) as u64);
+        self.filter.memory_bytes() as u64 + kept.sum::<u64>()
+    }
+
+    /// Where the set stands on its ladder, if it is on one.
+    #[must_use]
+    pub const fn rung(&self) -> Option<&RungChoice> {
+        match &self.growth {
+            Growth::Ladder(choice) => Some(choice),
+            Growth::Components { .. } => None,
+        }
     }
 
     /// The plan in force.
@@ -423,13 +550,10 @@ impl<C: Catalogue> Home<C> {
     }
 
     /// Digests of up to `count` members, picked by `pick`: receivers count those that they
-    /// deny. None while the published copy is of another shape than the filter.
+    /// deny. As long as the published copy's scheme says.
     pub(crate) fn sample(&self, count: usize, pick: impl FnMut(u64) -> u64) -> Vec<Digest> {
-        if self.kept().scheme() != self.filter.scheme() {
-            return Vec::new();
-        }
         let members = self.sample.some(count, pick);
-        members.into_iter().map(|hash| self.filter.scheme().cut(hash)).collect()
+        members.into_iter().map(|hash| self.kept().scheme().cut(hash)).collect()
     }
 
     fn draw_sample(&mut self) {
@@ -449,86 +573,101 @@ impl<C: Catalogue> Home<C> {
         }
     }
 
-    /// Whether a filter half the size would have plenty of room.
-    fn is_far_too_large(&self) -> bool {
-        let capacity = self.filter.capacity();
-        capacity > self.plan.capacity && self.catalogue.len() < capacity / 8
-    }
-
-    /// Builds the filter again, with one component for all keys and room for as many more
-    /// components as are planned; for twice the keys where only one is.
-    fn reshape(&mut self, now: Duration) {
-        let items = self.catalogue.len();
-        let room = if self.plan.max_components > 1 { items } else { 2 * items };
-        let capacity = self.plan.capacity.max(room);
-        // Without memory for a larger filter the present one goes on, past its plan.
-        let filter = match self.shape {
-            Some(shape) => {
-                let scheme = Scheme::new(shape, self.hasher);
-                DynamicFilter::new(scheme, self.plan.capacity, self.plan.max_components)
-                    .map(DynamicFilter::without_slices)
-            }
-            None => self.plan.filter(self.hasher, capacity),
-        };
-        if let Ok(filter) = filter {
-            self.rebuild(now, filter);
+    /// Puts all keys into another, empty filter.
+    fn rebuild(&mut self, filter: DynamicFilter) {
+        self.rebuilds += 1;
+        if matches!(self.growth, Growth::Ladder(_)) {
+            self.filter = filter;
+            return self.insert_all(|_| ());
+        }
+        let first = ComponentId(self.filter.next_id());
+        self.filter = filter.starting_at(first);
+        if self.catalogue.len() <= self.filter.capacity() {
+            // All into one component: the catalogue need not be told of each.
+            self.insert_all(|_| ());
+            self.catalogue.move_all(first);
+        } else {
+            let filter = &mut self.filter;
+            self.catalogue.reassign(&mut |key| filter.insert(key));
         }
     }
 
-    /// Puts all keys into another, empty filter.
-    fn rebuild(&mut self, now: Duration, filter: DynamicFilter) {
-        let first = ComponentId(self.filter.next_id());
-        self.rebuilds += 1;
-        self.filter = filter.starting_at(first);
-        let filter = &mut self.filter;
-        if self.catalogue.len() <= filter.capacity() {
-            // All into one component: the catalogue need not be told of each.
-            let (scheme, mut batch) = (*filter.scheme(), Vec::with_capacity(BATCH));
-            self.catalogue.for_each(&mut |key, _| {
-                batch.push(scheme.digest(key));
-                if batch.len() == BATCH {
-                    filter.insert_digests(&batch);
-                    batch.clear();
-                }
-            });
-            filter.insert_digests(&batch);
-            self.catalogue.move_all(first);
-        } else {
-            self.catalogue.reassign(&mut |key| filter.insert(key));
+    /// Puts all keys of the catalogue into the filter, which has room for them in its first
+    /// component.
+    fn insert_all(&mut self, mut each: impl FnMut(KeyHash)) {
+        let (filter, hasher) = (&mut self.filter, self.hasher);
+        let (scheme, mut batch) = (*filter.scheme(), Vec::with_capacity(BATCH));
+        self.catalogue.for_each(&mut |key, _| {
+            let hash = hasher.hash(key);
+            each(hash);
+            batch.push(scheme.cut(hash));
+            if batch.len() == BATCH {
+                filter.insert_digests(&batch);
+                batch.clear();
+            }
+        });
+        filter.insert_digests(&batch);
+    }
+
+    /// Builds the filter of a home that starts from its catalogue, of which nothing of this life
+    /// was published yet.
+    fn fill(&mut self, now: Duration) {
+        if self.catalogue.is_empty() {
+            return;
+        }
+        match self.growth {
+            Growth::Ladder(_) => self.fill_ladder(now),
+            Growth::Components { .. } => self.fill_components(now),
         }
         self.publisher.rebuilt(now, &self.filter);
     }
 
-    /// Builds the filter from the catalogue, into the components that it remembers, or all
-    /// into the first one if that is newer than all of them.
-    fn fill(&mut self, now: Duration) {
-        let (filter, publisher, hasher) = (&mut self.filter, &mut self.publisher, self.hasher);
-        let sample = &mut self.sample;
-        let items = self.catalogue.len();
-        let first = filter.components()[0].0;
-        let mut insert = |filter: &mut DynamicFilter, batch: &mut Vec<(KeyHash, ComponentId)>| {
-            for (hash, component) in batch.drain(..) {
-                filter.insert_into(component, filter.scheme().cut(hash));
-                sample.added(hash);
-                publisher.added(now, hash, Held { component, flips: 0 }, items);
-            }
-        };
-        let mut batch = Vec::with_capacity(BATCH);
+    fn fill_ladder(&mut self, now: Duration) {
+        let (mut sample, items) = (Sample::new(), self.catalogue.len());
+        self.insert_all(|hash| sample.added(hash));
+        self.sample = sample;
+        self.publisher.unpublished(now, items);
+        self.publisher.restarted();
+    }
+
+    /// Into the components that the catalogue remembers.
+    fn fill_components(&mut self, now: Duration) {
+        let Growth::Components { capacity } = self.growth else { return };
+        let (filter, sample, hasher) = (&mut self.filter, &mut self.sample, self.hasher);
+        let first = self.catalogue.components().keys().next().copied().unwrap_or(ONLY);
+        *filter = filter.clone().starting_at(first);
         self.catalogue.for_each(&mut |key, component| {
-            let (hash, component) = (hasher.hash(key), component.max(first));
-            filter.prefetch_into(component, filter.scheme().cut(hash));
-            batch.push((hash, component));
-            if batch.len() == BATCH {
-                insert(filter, &mut batch);
-            }
+            let hash = hasher.hash(key);
+            filter.insert_into(component, filter.scheme().cut(hash));
+            sample.added(hash);
         });
-        insert(filter, &mut batch);
-        let capacity = self.filter.capacity();
-        let overfull = self.filter.components().iter().any(|(_, c)| c.items() > capacity);
-        if overfull || self.filter.is_past_plan() {
-            self.reshape(now);
-        } else {
-            self.publisher.rebuilt(now, &self.filter);
+        self.publisher.unpublished(now, self.catalogue.len());
+        if self.filter.components().iter().any(|(_, component)| component.items() > capacity) {
+            let shape = *self.filter.scheme().shape();
+            if let Ok(filter) = filter_of(self.hasher, shape, capacity) {
+                self.rebuild(filter);
+            }
         }
     }
+}
+
+/// An empty filter on a rung.
+fn filter_on(
+    hasher: KeyHasher,
+    choice: &RungChoice,
+    rung: Rung,
+) -> Result<DynamicFilter, ParamError> {
+    let scheme = Scheme::new(choice.ladder().shape(rung), hasher);
+    Ok(DynamicFilter::new(scheme, u64::MAX, 1)?.without_slices())
+}
+
+/// An empty filter of components of this shape.
+fn filter_of(hasher: KeyHasher, shape: Shape, capacity: u64) -> Result<DynamicFilter, ParamError> {
+    let scheme = Scheme::new(shape, hasher);
+    Ok(DynamicFilter::new(scheme, capacity, MAX_COMPONENTS)?.without_slices())
+}
+
+/// Bytes that the filter of a home on a rung takes, with its counters and the published copy.
+pub(crate) const fn memory_of(rung: Rung) -> u64 {
+    rung.bits() / 8 * 6
 }

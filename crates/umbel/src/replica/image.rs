@@ -72,6 +72,20 @@ impl Image {
         Some(&self.components[self.place(id).ok()?])
     }
 
+    /// The bits of the one component, if there is one: images on a ladder have no more.
+    pub(crate) fn into_only(mut self) -> Option<BitVector> {
+        debug_assert!(self.components.len() <= 1, "images of replicated sets have one component");
+        self.components.pop().map(|component| component.bits)
+    }
+
+    /// The same keys' image that many rungs below.
+    pub(crate) fn folded(&self, scheme: Scheme, steps: u32) -> Self {
+        let fold = |component: &ImageComponent| {
+            ImageComponent::new(component.id, component.bits.folded(steps))
+        };
+        Self::new(scheme, self.components.iter().map(fold).collect())
+    }
+
     /// Names the bits of all components.
     pub(crate) fn checksum(&self) -> u64 {
         self.components.iter().map(ImageComponent::share).fold(0, u64::wrapping_add)
@@ -98,24 +112,6 @@ impl Image {
     /// The fills of all components.
     pub(crate) fn fills(&self) -> Vec<f64> {
         self.components.iter().map(|component| component.bits.fill()).collect()
-    }
-
-    /// The checksum that these changes lead to.
-    pub(crate) fn checksum_after(&self, changes: &Changes) -> u64 {
-        let mut sum = self.checksum();
-        for (id, change) in changes {
-            let before = self.component(*id);
-            sum = sum.wrapping_sub(before.map_or(0, ImageComponent::share));
-            let checksum = match (change, before) {
-                (Change::Dropped, _) | (Change::Flips(_), None) => continue,
-                (Change::Whole(bits), _) => bits.checksum(),
-                (Change::Flips(flips), Some(before)) => {
-                    flips.checksum_after(&before.bits, before.checksum)
-                }
-            };
-            sum = sum.wrapping_add(checksum.wrapping_mul(2 * u64::from(id.0) + 1));
-        }
-        sum
     }
 
     /// Makes the changes. Flips of a component that is not there are passed over: decoding

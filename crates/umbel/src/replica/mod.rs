@@ -1,9 +1,7 @@
-//! The replica protocol: a home decides when its replicas are too stale and what to send;
-//! every host applies what arrives, in any order the network makes of it, and answers.
+//! What replicas are made of: a home decides when they are too stale and what to send; a receiver
+//! applies what arrives, in any order the network makes of it, and answers.
 //!
-//! Sans-I/O: `handle_*` takes what happened and when, `poll_*` returns what to do; no clock,
-//! no socket, no randomness inside. The host drives it with a network, the lab with a
-//! simulated one.
+//! [`crate::mesh`] puts the parts together to a protocol between hosts.
 //!
 //! ```text
 //! home   add ─► Home (catalogue, filter) ─► Publisher (kept copy, policy) ─► Engine ─► message
@@ -12,9 +10,8 @@
 //!
 //! Papers 1 and 3 give the update control, formulas section 2 its corrected mathematics.
 
-mod engine;
-mod event;
-mod fetch;
+mod counters;
+pub(crate) mod fetch;
 pub(crate) mod fields;
 mod home;
 pub(crate) mod image;
@@ -23,15 +20,15 @@ mod names;
 pub(crate) mod paged;
 mod policy;
 pub(crate) mod publisher;
-mod receiver;
-mod replicas;
+pub(crate) mod receiver;
+pub(crate) mod replicas;
 mod sample;
 mod tally;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
-pub use engine::{Config, Destination, Engine, PeerInfo, ReplicaInfo, Transmit};
-pub use event::{Counters, Event};
+pub use counters::Counters;
+pub(crate) use home::memory_of;
 pub use home::{Home, SetPlan};
 pub use names::{Epoch, Incarnation, Name};
 pub use policy::{Policy, PolicyError, Rule};

@@ -10,6 +10,14 @@
 //!             (whole: subset of the page's positions that are ones)
 //! ```
 //!
+//! Between nested rungs (`design::ladder`) a change leads to the next shape. To a lower one: the change is
+//! one against the folded image. To a higher one: the change leads to the fold of the new bits,
+//! and for each rung between follows
+//!
+//! ```text
+//! refined   = for each page of 2^20 bits of the lower rung: varint length, refinement
+//! ```
+//!
 //! Why pages: bits are named among a base's zeros and ones, so a change can be read only by
 //! who has the base. Somebody who is still fetching a large filter has some pages of it;
 //! block by block, the change still tells him what became of those. A filter of up to 2^20
@@ -22,8 +30,8 @@ use std::collections::BTreeSet;
 use super::image::{Change, Changes, Image};
 use crate::bits::BitVector;
 use crate::codec::{
-    Among, DecodeError, Flips, Reader, decode_differing, decode_digests, encode_differing,
-    encode_digests, put_varint, subset,
+    Among, DecodeError, Flips, Reader, decode_differing, decode_digests, decode_refinement,
+    encode_differing, encode_digests, encode_refinement, put_varint, subset,
 };
 use crate::filter::ComponentId;
 use crate::key_hash::Digest;
@@ -81,16 +89,25 @@ pub(crate) fn decode_changes(
     image: &Image,
     most: usize,
 ) -> Result<Changes, DecodeError> {
+    let base = |id| image.component(id).map(|component| &component.bits);
+    decode_changes_of(reader, image.scheme().shape(), base, most)
+}
+
+/// As [`decode_changes`], against components that are kept elsewhere.
+fn decode_changes_of<'a>(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    base: impl Fn(ComponentId) -> Option<&'a BitVector>,
+    most: usize,
+) -> Result<Changes, DecodeError> {
     let (mut wholes, mut seen) = (0, BTreeSet::new());
-    let shape = image.scheme().shape();
     let mut changes: Changes = Vec::new();
     for _ in 0..reader.varint()? {
         let id = ComponentId(reader.varint32()?);
         if !seen.insert(id) {
             return Err(DecodeError::Malformed("a component changes twice"));
         }
-        let base = image.component(id).map(|component| &component.bits);
-        let change = match (reader.byte()?, base) {
+        let change = match (reader.byte()?, base(id)) {
             (DROPPED, _) => Change::Dropped,
             (WHOLE, _) => {
                 wholes += 1;
@@ -103,6 +120,88 @@ pub(crate) fn decode_changes(
         changes.push((id, change));
     }
     Ok(changes)
+}
+
+/// The component of an image on a ladder, which has no other.
+pub(crate) const ONLY: ComponentId = ComponentId(0);
+
+/// Reads what becomes of the one component of an image; `None` if it stays as it is.
+pub(crate) fn decode_change(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    base: Option<&BitVector>,
+) -> Result<Option<Change>, DecodeError> {
+    let mut changes = decode_changes_of(reader, shape, |id| base.filter(|_| id == ONLY), 1)?;
+    if changes.iter().any(|(id, _)| *id != ONLY) {
+        return Err(DecodeError::Malformed("an image on a ladder has one component, number 0"));
+    }
+    Ok(changes.pop().map(|(_, change)| change))
+}
+
+/// Appends what turns `image` into one whose only component has these bits, `steps` rungs above.
+pub(crate) fn encode_climb(out: &mut Vec<u8>, image: &Image, target: &Target, steps: u32) {
+    let folded =
+        Target { id: target.id, bits: target.bits.folded(steps), added: target.added.clone() };
+    encode_changes(out, image, &[folded], &[]);
+    for above in (0..steps).rev() {
+        let finer = target.bits.folded(above);
+        for page in 0..(finer.len() / 2).div_ceil(PAGE_BITS) {
+            let mut block = Vec::new();
+            encode_refinement(&mut block, &finer.slice(2 * page * PAGE_BITS, 2 * PAGE_BITS));
+            put_varint(out, block.len() as u64);
+            out.append(&mut block);
+        }
+    }
+}
+
+/// Reads the bits of the one component of an image on another rung than `base`, which has the
+/// shape `shape`: that many rungs above or, if negative, below.
+pub(crate) fn decode_step(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    base: &BitVector,
+    steps: i32,
+) -> Result<BitVector, DecodeError> {
+    if steps < 0 {
+        let folded = base.folded(steps.unsigned_abs());
+        let lower = Shape::new(folded.len(), shape.hashes())?;
+        let lower = lower.with_digest_bits(shape.digest_bits());
+        return changed(reader, &lower, folded);
+    }
+    let mut bits = changed(reader, shape, base.clone())?;
+    for _ in 0..steps {
+        bits = decode_refined(reader, &bits)?;
+    }
+    Ok(bits)
+}
+
+/// The bits that a change leads to.
+fn changed(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    mut bits: BitVector,
+) -> Result<BitVector, DecodeError> {
+    match decode_change(reader, shape, Some(&bits))? {
+        None => {}
+        Some(Change::Whole(whole)) => bits = whole,
+        Some(Change::Flips(flips)) => flips.apply(&mut bits),
+        Some(Change::Dropped) => {
+            return Err(DecodeError::Malformed("a component that is dropped has no next rung"));
+        }
+    }
+    Ok(bits)
+}
+
+/// The bits one rung above `base`.
+fn decode_refined(reader: &mut Reader<'_>, base: &BitVector) -> Result<BitVector, DecodeError> {
+    let mut finer = BitVector::zeros(Bits::new(base.len() * 2)?)?;
+    for page in 0..base.len().div_ceil(PAGE_BITS) {
+        let mut block = block(reader)?;
+        let here = decode_refinement(&mut block, &base.slice(page * PAGE_BITS, PAGE_BITS))?;
+        block.end()?;
+        finer.put_slice(2 * page * PAGE_BITS, &here);
+    }
+    Ok(finer)
 }
 
 fn check_number(wholes: usize, most: usize) -> Result<(), DecodeError> {

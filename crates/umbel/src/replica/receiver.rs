@@ -2,26 +2,32 @@
 //!
 //! Updates are applied in order, exactly once: flips are not idempotent. Duplicates and old
 //! lives are ignored; a gap, a wrong checksum, a new life or an announcement that names
-//! something newer leads to a fetch. The columns in the bank keep answering with the last
+//! something newer leads to a fetch. The column in the bank keeps answering with the last
 //! good image until the next one is whole.
 //!
-//! Always true: the columns hold exactly one image that the home published, never a mixture
-//! of two.
+//! An update to another rung of the ladder is decoded against the image that is here: folded to
+//! the lower one, refined to the higher one. A home that restarts with the same bits sends
+//! nothing: their checksum says that the image here is the one it has.
+//!
+//! Always true: the column holds exactly one image that the home published, never a mixture
+//! of two. Its bits are kept in the bank alone.
 //!
 //! Not here: who the home is and whether it lives (`engine`).
 
 use std::time::Duration;
 
 use super::fetch::{Fetch, Fetched, PageId};
-use super::image::{Change, Changes, Image};
+use super::image::Change;
 use super::message::{AnnouncedSet, Page, Update};
-use super::paged::decode_changes;
+use super::paged::{decode_change, decode_step};
 use super::replicas::Replicas;
 use super::{Counters, Epoch, Incarnation, Name};
 use crate::bank::{BankError, ColumnId, Rows};
 use crate::bits::BitVector;
-use crate::codec::{DecodeError, Reader};
-use crate::filter::ComponentId;
+use crate::codec::{DecodeError, Flips, Reader};
+use crate::design::ladder::steps_between;
+use crate::filter::claims;
+use crate::key_hash::Walk;
 use crate::scheme::Scheme;
 
 /// One home's set, as a host has it.
@@ -62,12 +68,16 @@ pub struct Sampled {
     pub denied: u64,
 }
 
+/// The image that answers.
 #[derive(Debug)]
 struct Installed {
     incarnation: Incarnation,
     epoch: Epoch,
-    image: Image,
-    columns: Vec<(ComponentId, ColumnId)>,
+    scheme: Scheme,
+    /// Of the bits; 0 if there are none.
+    checksum: u64,
+    /// `None` if the home says that it has the set no longer.
+    column: Option<ColumnId>,
 }
 
 /// Why nothing came of a message. The columns are as they were.
@@ -94,12 +104,11 @@ impl Receiver {
         }
     }
 
-    /// Takes an update; `most` bounds the components that it may give anew.
+    /// Takes an update.
     pub(crate) fn update<R: Rows>(
         &mut self,
         now: Duration,
         update: &Update,
-        most: usize,
         replicas: &Replicas<R>,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
@@ -111,21 +120,26 @@ impl Receiver {
             counters.duplicates += 1;
             return Ok(());
         }
+        if self.has_bits(&update.scheme, update.checksum) {
+            counters.same_bits += 1;
+            self.adopt(now, update.epoch);
+            return Ok(());
+        }
         match (&update.changes, update.base) {
             (Some(changes), None) => {
-                let image = decode_snapshot(update, changes, most)?;
+                let bits = decode_snapshot(update, changes)?;
                 counters.snapshots += 1;
-                self.install(now, Fetched { epoch: update.epoch, image }, replicas)
+                self.install(now, update.epoch, &update.scheme, bits, replicas)
             }
             (Some(changes), Some(base)) if self.fits(base, &update.scheme) => {
-                self.take_delta(now, update, changes, most, replicas)?;
+                self.take_change(now, update, changes, replicas)?;
                 counters.deltas += 1;
                 Ok(())
             }
             _ => {
                 counters.gaps += 1;
                 self.start_fetch(now, &update.scheme);
-                self.feed_fetch(now, update, most, replicas, counters)
+                self.feed_fetch(now, update, replicas, counters)
             }
         }
     }
@@ -144,45 +158,72 @@ impl Receiver {
         true
     }
 
-    /// Whether a change against this epoch and scheme is one against the installed image.
+    /// Whether a change against this epoch, to this scheme, is one against the installed image.
     fn fits(&self, base: Epoch, scheme: &Scheme) -> bool {
-        self.epoch() == Some(base)
-            && self.installed.as_ref().is_some_and(|here| here.image.scheme() == scheme)
+        let here = self.installed.as_ref().filter(|here| here.column.is_some());
+        self.epoch() == Some(base) && here.is_some_and(|here| here.steps_to(scheme).is_some())
     }
 
-    /// A change of the installed image: checked before a single bit moves.
-    fn take_delta<R: Rows>(
-        &mut self,
-        now: Duration,
-        update: &Update,
-        changes: &[u8],
-        most: usize,
-        replicas: &Replicas<R>,
-    ) -> Result<(), Refused> {
-        let here = self.installed.as_mut().expect("the change fits what is installed");
-        let mut reader = Reader::new(changes);
-        let decoded = decode_changes(&mut reader, &here.image, most).and_then(|changes| {
-            reader.end()?;
-            let found = here.image.checksum_after(&changes);
-            if found == update.checksum {
-                Ok(changes)
-            } else {
-                Err(DecodeError::WrongResult { stored: update.checksum, found })
-            }
-        });
-        let changes = match decoded {
-            Ok(changes) => changes,
-            Err(error) => {
-                self.start_fetch(now, &update.scheme);
-                return Err(error.into());
-            }
-        };
-        here.apply(&self.home, &changes, replicas)?;
-        here.epoch = update.epoch;
+    /// Whether the installed image, of whichever life, has these bits.
+    fn has_bits(&self, scheme: &Scheme, checksum: u64) -> bool {
+        let here = self.installed.as_ref();
+        here.is_some_and(|here| &here.scheme == scheme && here.checksum == checksum)
+    }
+
+    /// The installed image is the home's newest: nothing needs to arrive.
+    fn adopt(&mut self, now: Duration, epoch: Epoch) {
+        if let Some(here) = &mut self.installed {
+            (here.incarnation, here.epoch) = (self.incarnation, epoch);
+        }
+        self.is_up_to_date(now);
+    }
+
+    fn is_up_to_date(&mut self, now: Duration) {
         self.updated = now;
         self.received.updates += 1;
         self.behind = None;
         self.fetch = None;
+    }
+
+    /// A change of the installed image: checked before a single bit moves.
+    fn take_change<R: Rows>(
+        &mut self,
+        now: Duration,
+        update: &Update,
+        changes: &[u8],
+        replicas: &Replicas<R>,
+    ) -> Result<(), Refused> {
+        let here = self.installed.as_mut().expect("the change fits what is installed");
+        let column = here.column.expect("the change fits what is installed");
+        let decoded =
+            replicas.with_bits(column, |bits| here.decode(bits, &update.scheme, changes))?;
+        let checked = decoded.and_then(|(next, checksum)| match checksum {
+            found if found == update.checksum => Ok(next),
+            found => Err(DecodeError::WrongResult { stored: update.checksum, found }),
+        });
+        match checked {
+            Err(error) => {
+                self.start_fetch(now, &update.scheme);
+                return Err(error.into());
+            }
+            Ok(Next::Flips(flips)) => {
+                // First all that adds, then all that takes away: a key that is claimed before
+                // and after is never denied in between.
+                replicas.set(column, &flips.sets)?;
+                replicas.clear(column, &flips.clears)?;
+            }
+            Ok(Next::Bits(bits)) => {
+                here.column = Some(replicas.install(&self.home, &update.scheme, bits)?);
+            }
+            Ok(Next::Nothing) => {
+                replicas.remove(&self.home);
+                here.column = None;
+            }
+        }
+        here.epoch = update.epoch;
+        here.scheme = update.scheme;
+        here.checksum = update.checksum;
+        self.is_up_to_date(now);
         Ok(())
     }
 
@@ -202,17 +243,18 @@ impl Receiver {
         counters.pages += 1;
         if let Some(fetched) = fetch.page(page)? {
             counters.snapshots += 1;
-            self.install(now, fetched, replicas)?;
+            self.install_fetched(now, fetched, replicas)?;
         }
         Ok(())
     }
 
     /// Takes what a home says of its set.
-    pub(crate) fn announced(
+    pub(crate) fn announced<R: Rows>(
         &mut self,
         now: Duration,
         incarnation: Incarnation,
         set: &AnnouncedSet,
+        replicas: &Replicas<R>,
         counters: &mut Counters,
     ) {
         if !self.is_of_this_life(incarnation, counters) {
@@ -221,18 +263,21 @@ impl Receiver {
         self.items = set.items;
         match &self.installed {
             Some(here) if here.incarnation == incarnation => {
-                if here.image.scheme() == &set.scheme {
+                if let Some(denied) = here.denied_of(set, replicas) {
                     self.sampled.members += set.samples.len() as u64;
-                    let denied = set.samples.iter().filter(|digest| !here.image.claims(**digest));
-                    self.sampled.denied += denied.count() as u64;
+                    self.sampled.denied += denied;
                 }
                 if set.epoch > here.epoch {
                     // The update may be on its way behind the announcement: wait a little.
                     self.behind.get_or_insert((now, set.scheme)).1 = set.scheme;
-                } else if set.epoch == here.epoch && set.checksum != here.image.checksum() {
+                } else if set.epoch == here.epoch && set.checksum != here.checksum {
                     counters.mismatches += 1;
                     self.start_fetch(now, &set.scheme);
                 }
+            }
+            _ if self.has_bits(&set.scheme, set.checksum) => {
+                counters.same_bits += 1;
+                self.adopt(now, set.epoch);
             }
             _ => self.start_fetch(now, &set.scheme),
         }
@@ -263,10 +308,10 @@ impl Receiver {
         }
     }
 
-    /// The home is gone: its columns answer no more.
+    /// The home is gone: its column answers no more.
     pub(crate) fn expire<R: Rows>(&mut self, replicas: &Replicas<R>) {
-        if let Some(here) = self.installed.take() {
-            here.remove(&self.home, replicas);
+        if self.installed.take().is_some_and(|here| here.column.is_some()) {
+            replicas.remove(&self.home);
         }
         self.fetch = None;
         self.behind = None;
@@ -291,27 +336,30 @@ impl Receiver {
         self.updated
     }
 
-    /// The columns that answer.
-    pub(crate) fn columns(&self) -> impl Iterator<Item = ColumnId> {
-        self.installed.iter().flat_map(|here| here.columns.iter().map(|(_, column)| *column))
+    /// Length of the image that answers, or of the one on its way if that is longer: what the
+    /// budget for replicas is charged by.
+    pub(crate) fn bits(&self) -> u64 {
+        let here = self.installed.as_ref().filter(|here| here.column.is_some());
+        let here = here.map_or(0, |here| here.scheme.shape().bits());
+        let behind = self.behind.map_or(0, |(_, scheme)| scheme.shape().bits());
+        here.max(behind).max(self.fetch.as_ref().map_or(0, Fetch::bits))
     }
 
-    /// The columns that answer, each with the bits it should hold, for checks.
-    pub(crate) fn expected(&self) -> Vec<(ColumnId, &Name, &BitVector)> {
-        let Some(here) = &self.installed else { return Vec::new() };
-        let bits = |id| &here.image.component(id).expect("columns hold components").bits;
-        here.columns.iter().map(|(id, column)| (*column, &self.home, bits(*id))).collect()
+    /// The column that answers and the checksum of its bits, for checks.
+    pub(crate) fn expected(&self) -> Option<(&Name, ColumnId, u64)> {
+        let here = self.installed.as_ref()?;
+        Some((&self.home, here.column?, here.checksum))
     }
 
     /// Whether the home says that it has the set no longer: an image without components.
     pub(crate) fn is_withdrawn(&self) -> bool {
-        self.installed.as_ref().is_some_and(|here| here.columns.is_empty())
+        self.installed.as_ref().is_some_and(|here| here.column.is_none())
     }
 
     /// Life, epoch and checksum of what answers, for checks.
     pub(crate) fn installed_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
         let here = self.installed.as_ref()?;
-        Some((here.incarnation, here.epoch, here.image.checksum()))
+        Some((here.incarnation, here.epoch, here.checksum))
     }
 
     fn start_fetch(&mut self, now: Duration, scheme: &Scheme) {
@@ -325,52 +373,63 @@ impl Receiver {
         &mut self,
         now: Duration,
         update: &Update,
-        most: usize,
         replicas: &Replicas<R>,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
         let Some(fetch) = &mut self.fetch else { return Ok(()) };
-        if let Some(fetched) = fetch.update(update, most)? {
+        if let Some(fetched) = fetch.update(update, 1)? {
             counters.snapshots += 1;
-            self.install(now, fetched, replicas)?;
+            self.install_fetched(now, fetched, replicas)?;
         }
         Ok(())
     }
 
-    /// Puts a whole image in the place of the one that answered so far, in one instant.
-    fn install<R: Rows>(
+    fn install_fetched<R: Rows>(
         &mut self,
         now: Duration,
         fetched: Fetched,
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
         let Fetched { epoch, image } = fetched;
-        let bits: Vec<_> = image.components().iter().map(|component| &component.bits).collect();
-        let gained = replicas.add(image.scheme(), &bits)?;
-        let lost: Vec<ColumnId> = self.columns().collect();
-        replicas.hand_over(&self.home, &gained, &lost);
-        replicas.remove(&lost);
-        let ids = image.components().iter().map(|component| component.id);
-        let columns = ids.zip(gained).collect();
-        let incarnation = self.incarnation;
-        self.installed = Some(Installed { incarnation, epoch, image, columns });
-        self.fetch = None;
-        self.behind = None;
-        self.updated = now;
-        self.received.updates += 1;
+        let scheme = *image.scheme();
+        self.install(now, epoch, &scheme, image.into_only(), replicas)
+    }
+
+    /// Puts a whole image in the place of the one that answered so far, in one instant.
+    fn install<R: Rows>(
+        &mut self,
+        now: Duration,
+        epoch: Epoch,
+        scheme: &Scheme,
+        bits: Option<BitVector>,
+        replicas: &Replicas<R>,
+    ) -> Result<(), Refused> {
+        let checksum = bits.as_ref().map_or(0, BitVector::checksum);
+        let column = match bits {
+            Some(bits) => Some(replicas.install(&self.home, scheme, bits)?),
+            None => {
+                replicas.remove(&self.home);
+                None
+            }
+        };
+        let (incarnation, scheme) = (self.incarnation, *scheme);
+        self.installed = Some(Installed { incarnation, epoch, scheme, checksum, column });
+        self.is_up_to_date(now);
         Ok(())
     }
 }
 
 /// An image that came whole in an update.
-fn decode_snapshot(update: &Update, changes: &[u8], most: usize) -> Result<Image, DecodeError> {
-    let mut image = Image::new(update.scheme, Vec::new());
+fn decode_snapshot(update: &Update, changes: &[u8]) -> Result<Option<BitVector>, DecodeError> {
     let mut reader = Reader::new(changes);
-    let changes = decode_changes(&mut reader, &image, most)?;
+    let change = decode_change(&mut reader, update.scheme.shape(), None)?;
     reader.end()?;
-    image.apply(&changes);
-    match image.checksum() {
-        found if found == update.checksum => Ok(image),
+    let bits = match change {
+        Some(Change::Whole(bits)) => Some(bits),
+        _ => None,
+    };
+    match bits.as_ref().map_or(0, BitVector::checksum) {
+        found if found == update.checksum => Ok(bits),
         found => Err(DecodeError::WrongResult { stored: update.checksum, found }),
     }
 }
@@ -378,117 +437,69 @@ fn decode_snapshot(update: &Update, changes: &[u8], most: usize) -> Result<Image
 /// How long an update may lag behind the announcement that names it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-impl Installed {
-    /// Makes checked changes in the bank and in the image: first all that adds, then all
-    /// that takes away, so that a key claimed before and after is never denied in between.
-    fn apply<R: Rows>(
-        &mut self,
-        home: &Name,
-        changes: &Changes,
-        replicas: &Replicas<R>,
-    ) -> Result<(), BankError> {
-        let (mut ids, mut bits) = (Vec::new(), Vec::new());
-        for (id, change) in changes {
-            if let (Change::Whole(whole), None) = (change, self.column(*id)) {
-                ids.push(*id);
-                bits.push(whole);
-            }
-        }
-        let gained = replicas.add(self.image.scheme(), &bits)?;
-        for (id, change) in changes {
-            match (change, self.column(*id)) {
-                (Change::Flips(flips), Some(column)) => replicas.set(column, &flips.sets)?,
-                (Change::Whole(bits), Some(column)) => {
-                    replicas.replace(&[(column, &self.with_old_bits(*id, bits))])?;
-                }
-                (Change::Dropped, _) | (_, None) => {}
-            }
-        }
-        let dropped = changes.iter().filter(|(_, change)| *change == Change::Dropped);
-        let lost: Vec<ColumnId> = dropped.filter_map(|(id, _)| self.column(*id)).collect();
-        replicas.hand_over(home, &gained, &lost);
-        for (id, change) in changes {
-            match (change, self.column(*id)) {
-                (Change::Flips(flips), Some(column)) => replicas.clear(column, &flips.clears)?,
-                (Change::Whole(bits), Some(column)) => replicas.replace(&[(column, bits)])?,
-                (Change::Dropped, Some(_)) | (_, None) => {}
-            }
-        }
-        replicas.remove(&lost);
-        self.image.apply(changes);
-        self.columns.retain(|(id, _)| self.image.component(*id).is_some());
-        self.columns.extend(ids.into_iter().zip(gained));
-        Ok(())
-    }
-
-    /// The bits that a component has and those that it gets.
-    fn with_old_bits(&self, id: ComponentId, bits: &BitVector) -> BitVector {
-        let mut both = bits.clone();
-        if let Some(old) = self.image.component(id) {
-            both.union_with(&old.bits);
-        }
-        both
-    }
-
-    fn column(&self, id: ComponentId) -> Option<ColumnId> {
-        self.columns.iter().find(|(other, _)| *other == id).map(|(_, column)| *column)
-    }
-
-    fn remove<R: Rows>(&self, home: &Name, replicas: &Replicas<R>) {
-        let lost: Vec<ColumnId> = self.columns.iter().map(|(_, column)| *column).collect();
-        replicas.hand_over(home, &[], &lost);
-        replicas.remove(&lost);
-    }
+/// What becomes of the bits that are here.
+#[derive(Debug)]
+enum Next {
+    /// Some flip.
+    Flips(Flips),
+    /// All are given anew, perhaps in another shape.
+    Bits(BitVector),
+    /// The home has the set no longer.
+    Nothing,
 }
 
-#[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-    use std::sync::atomic::{AtomicBool, Ordering};
+impl Installed {
+    /// By how many rungs a scheme stands above the image's, if it is nested with it or the same.
+    fn steps_to(&self, scheme: &Scheme) -> Option<i32> {
+        let (here, there) = (self.scheme.shape(), scheme.shape());
+        match self.scheme.hasher() == scheme.hasher() {
+            true if here == there => Some(0),
+            true => steps_between(here, there),
+            false => None,
+        }
+    }
 
-    use super::*;
-    use crate::bank::{BatchCandidates, HeapRows};
-    use crate::{KeyHasher, Shape, StandardFilter};
-
-    /// One component is dropped, and another, given anew, has its key from then on.
-    #[test]
-    fn a_key_that_moves_to_a_component_given_anew_is_never_denied() {
-        let scheme = Scheme::from(Shape::new(1 << 20, 3).unwrap());
-        let home = Name::new("home").unwrap();
-        let (first, second) = (ComponentId(1), ComponentId(2));
-        let empty = StandardFilter::new(scheme).unwrap();
-        let mut holder = empty.clone();
-        holder.insert("key");
-        let hash = scheme.hasher().hash(b"key");
-
-        let replicas: Replicas<HeapRows> = Replicas::new(KeyHasher::default(), u64::MAX);
-        let bits = [holder.bits(), empty.bits()];
-        let columns = replicas.add(&scheme, &bits).unwrap();
-        replicas.hand_over(&home, &columns, &[]);
-        let mut image = Image::new(scheme, Vec::new());
-        [first, second].iter().zip(bits).for_each(|(id, bits)| image.put(*id, bits.clone()));
-        let columns = [first, second].into_iter().zip(columns).collect();
-        let mut here = Installed { incarnation: Incarnation(1), epoch: Epoch(1), image, columns };
-
-        let (begun, done) = (Barrier::new(2), AtomicBool::new(false));
-        std::thread::scope(|scope| {
-            let asking = scope.spawn(|| {
-                let (mut found, mut asked, mut denied) = (BatchCandidates::new(), 0, 0);
-                begun.wait();
-                while !done.load(Ordering::Relaxed) {
-                    replicas
-                        .who(&[hash], &mut found, |hosts| denied += usize::from(hosts.is_empty()));
-                    asked += 1;
+    /// What a change makes of these bits, and the checksum of the result.
+    fn decode(
+        &self,
+        bits: &BitVector,
+        scheme: &Scheme,
+        changes: &[u8],
+    ) -> Result<(Next, u64), DecodeError> {
+        let (mut reader, shape) = (Reader::new(changes), self.scheme.shape());
+        let decoded = match self.steps_to(scheme) {
+            Some(0) => match decode_change(&mut reader, shape, Some(bits))? {
+                None => (Next::Flips(Flips::default()), self.checksum),
+                Some(Change::Dropped) => (Next::Nothing, 0),
+                Some(Change::Whole(bits)) => {
+                    let checksum = bits.checksum();
+                    (Next::Bits(bits), checksum)
                 }
-                (asked, denied)
-            });
-            let whole = Change::Whole(holder.bits().clone());
-            begun.wait();
-            here.apply(&home, &vec![(first, Change::Dropped), (second, whole)], &replicas).unwrap();
-            done.store(true, Ordering::Relaxed);
-            let (asked, denied) = asking.join().unwrap();
-            assert_eq!(denied, 0, "of {asked} questions");
-        });
-        replicas.who(&[hash], &mut BatchCandidates::new(), |hosts| assert_eq!(hosts, [&home]));
+                Some(Change::Flips(flips)) => {
+                    let checksum = flips.checksum_after(bits, self.checksum);
+                    (Next::Flips(flips), checksum)
+                }
+            },
+            steps => {
+                let bits = decode_step(&mut reader, shape, bits, steps.unwrap_or(0))?;
+                let checksum = bits.checksum();
+                (Next::Bits(bits), checksum)
+            }
+        };
+        reader.end()?;
+        Ok(decoded)
+    }
+
+    /// How many of the members that a home named are denied; `None` if its digests are not those
+    /// of the image.
+    fn denied_of<R: Rows>(&self, set: &AnnouncedSet, replicas: &Replicas<R>) -> Option<u64> {
+        let (shape, theirs) = (self.scheme.shape(), set.scheme.shape());
+        let alike = shape.digest_bits() == theirs.digest_bits();
+        let column = self.column.filter(|_| alike && !set.samples.is_empty())?;
+        let denied = |bits: &BitVector| {
+            let claimed = |digest| claims(bits, Walk::new(digest, shape), shape.hashes());
+            set.samples.iter().filter(|digest| !claimed(**digest)).count() as u64
+        };
+        replicas.with_bits(column, denied).ok()
     }
 }

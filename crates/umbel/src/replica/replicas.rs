@@ -5,10 +5,9 @@
 //! change at a time, never for a whole update, so that no question waits long.
 //!
 //! Always true: a key that a home's image claimed before an update and claims after it is
-//! never denied in between. Bits are set before bits are cleared; new columns answer, in the
-//! same instant, where old ones cease to.
+//! never denied in between. Bits are set before bits are cleared; a new column answers, in the
+//! same instant, where the old one ceases to. A home has one column.
 
-use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use super::Name;
@@ -26,19 +25,19 @@ pub struct Replicas<R: Rows = HeapRows> {
 #[derive(Debug)]
 struct State<R: Rows> {
     bank: Bank<R>,
-    /// Whose column it is. A column without an owner is being filled, or erased.
-    owners: HashMap<ColumnId, Name>,
+    /// The homes in the order of their names, with their columns.
+    homes: Vec<(Name, ColumnId)>,
+    /// By column: where its home stands in that order.
+    ranks: Vec<u32>,
 }
 
-/// Words of a column that are written under one lock: some ten thousand rows.
-const PART: usize = 512;
 /// Bits of a column that are flipped under one lock.
 const FLIPS: usize = 4096;
 
 impl<R: Rows> Replicas<R> {
-    pub(crate) fn new(hasher: KeyHasher, limit_bytes: u64) -> Self {
-        let bank = Bank::with_limit(hasher, limit_bytes);
-        Self { state: RwLock::new(State { bank, owners: HashMap::new() }) }
+    pub(crate) fn new(hasher: KeyHasher) -> Self {
+        let state = State { bank: Bank::new(hasher), homes: Vec::new(), ranks: Vec::new() };
+        Self { state: RwLock::new(state) }
     }
 
     /// Shows, for each key in turn, the hosts that may hold it, in the order of their names.
@@ -51,44 +50,68 @@ impl<R: Rows> Replicas<R> {
     ) {
         let state = self.read();
         state.bank.who_batch(hashes, found);
-        let mut hosts: Vec<&Name> = Vec::new();
+        let (mut ranks, mut hosts): (Vec<u32>, Vec<&Name>) = (Vec::new(), Vec::new());
         for columns in found.iter() {
+            ranks.clear();
+            ranks.extend(columns.iter().map(|column| state.ranks[column.get() as usize]));
+            ranks.sort_unstable();
             hosts.clear();
-            hosts.extend(columns.iter().filter_map(|column| state.owners.get(column)));
-            // A home with several components may be named several times.
-            hosts.sort_unstable();
-            hosts.dedup();
+            hosts.extend(ranks.iter().map(|rank| &state.homes[*rank as usize].0));
             each(&hosts);
         }
     }
 
-    /// Bytes that the rows take.
+    /// Bytes that columns and rows take.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.read().bank.memory_bytes()
     }
 
-    // ---- the engine's side
-
-    /// New columns, which answer only when they are handed over.
-    pub(crate) fn add(
-        &self,
-        scheme: &Scheme,
-        bits: &[&BitVector],
-    ) -> Result<Vec<ColumnId>, BankError> {
-        let ids = self.write().bank.add_empty(scheme, bits.len())?;
-        let columns: Vec<_> = ids.iter().copied().zip(bits.iter().copied()).collect();
-        self.replace(&columns)?;
-        Ok(ids)
+    /// Groups of columns that share rows.
+    #[must_use]
+    pub fn groups(&self) -> usize {
+        self.read().bank.groups()
     }
 
-    /// Overwrites columns.
-    pub(crate) fn replace(&self, columns: &[(ColumnId, &BitVector)]) -> Result<(), BankError> {
-        let words = columns.first().map_or(0, |(_, bits)| bits.words().len());
-        for start in (0..words).step_by(PART) {
-            self.write().bank.replace_part(columns, start..start + PART)?;
-        }
-        Ok(())
+    // ---- the engine's side
+
+    /// Gives a home's column other bits, which may be of another shape; a home that has none gets
+    /// one. From one instant to the next the new bits answer instead of the old ones.
+    pub(crate) fn install(
+        &self,
+        home: &Name,
+        scheme: &Scheme,
+        bits: BitVector,
+    ) -> Result<ColumnId, BankError> {
+        let mut state = self.write();
+        let column = state.bank.insert(scheme, bits)?;
+        let old = match state.homes.binary_search_by(|(other, _)| other.cmp(home)) {
+            Ok(rank) => Some(std::mem::replace(&mut state.homes[rank].1, column)),
+            Err(rank) => {
+                state.homes.insert(rank, (home.clone(), column));
+                None
+            }
+        };
+        let freed = old.map(|old| state.bank.take_out(old)).transpose();
+        state.rank_homes();
+        drop(state);
+        debug_assert!(freed.is_ok(), "an installed column is in the bank");
+        drop(freed);
+        self.settle();
+        Ok(column)
+    }
+
+    /// A home's column answers no more.
+    pub(crate) fn remove(&self, home: &Name) {
+        let mut state = self.write();
+        let Ok(rank) = state.homes.binary_search_by(|(other, _)| other.cmp(home)) else { return };
+        let (_, column) = state.homes.remove(rank);
+        let freed = state.bank.take_out(column);
+        state.rank_homes();
+        drop(state);
+        debug_assert!(freed.is_ok(), "an installed column is in the bank");
+        drop(freed);
+        self.settle();
     }
 
     /// Sets bits of a column.
@@ -101,42 +124,39 @@ impl<R: Rows> Replicas<R> {
         positions.chunks(FLIPS).try_for_each(|part| self.write().bank.clear(column, part))
     }
 
-    /// From now on `gained` answer for a home, and `lost` no more: in one instant.
-    pub(crate) fn hand_over(&self, home: &Name, gained: &[ColumnId], lost: &[ColumnId]) {
-        let mut state = self.write();
-        lost.iter().for_each(|column| drop(state.owners.remove(column)));
-        state.owners.extend(gained.iter().map(|column| (*column, home.clone())));
+    /// Looks at the bits of a column. Questions go on meanwhile.
+    pub(crate) fn with_bits<T>(
+        &self,
+        column: ColumnId,
+        look: impl FnOnce(&BitVector) -> T,
+    ) -> Result<T, BankError> {
+        self.read().bank.bits(column).map(look)
     }
 
-    /// Takes columns out that answer no more.
-    pub(crate) fn remove(&self, columns: &[ColumnId]) {
-        for column in columns {
-            let gone = self.erase(*column);
-            debug_assert!(gone.is_ok(), "an installed column is in the bank");
+    /// Moves columns into rows, and builds other rows where that is worth it, part by part.
+    fn settle(&self) {
+        loop {
+            let Some(mut work) = self.read().bank.next_work() else { return };
+            while work.read_part(&self.read().bank) {}
+            while work.write_part(&mut self.write().bank) {}
         }
     }
 
-    fn erase(&self, column: ColumnId) -> Result<(), BankError> {
-        let words = self.read().bank.words(column)?;
-        for start in (0..words).step_by(PART) {
-            self.write().bank.erase_part(column, start..start + PART)?;
-        }
-        self.write().bank.release(column)
-    }
-
-    /// Checks that exactly these columns are here, with these bits and this owner.
+    /// Checks that exactly these homes have columns, with bits of these checksums.
     ///
     /// # Panics
-    /// If they are not: a bug in this crate.
-    pub(crate) fn validate(&self, expected: &[(ColumnId, &Name, &BitVector)]) {
+    /// If they have not: a bug in this crate.
+    pub(crate) fn validate(&self, expected: &[(&Name, ColumnId, u64)]) {
         let state = self.read();
-        for (column, owner, bits) in expected {
-            assert_eq!(state.owners.get(column), Some(*owner), "columns have owners");
-            let found = state.bank.read(*column).expect("the column is there");
-            assert!(found == **bits, "columns hold the image");
+        for (home, column, checksum) in expected {
+            let found = state.homes.iter().find(|(other, _)| other == *home);
+            assert_eq!(found.map(|(_, column)| column), Some(column), "columns have owners");
+            let bits = state.bank.bits(*column).expect("the column is there");
+            assert_eq!(bits.checksum(), *checksum, "columns hold the image");
         }
         assert_eq!(state.bank.columns(), expected.len(), "no column without an image");
-        assert_eq!(state.owners.len(), expected.len(), "no owner without a column");
+        assert_eq!(state.homes.len(), expected.len(), "no owner without a column");
+        state.bank.validate();
     }
 
     fn read(&self) -> RwLockReadGuard<'_, State<R>> {
@@ -145,5 +165,16 @@ impl<R: Rows> Replicas<R> {
 
     fn write(&self) -> RwLockWriteGuard<'_, State<R>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<R: Rows> State<R> {
+    /// Notes anew where each column's home stands.
+    fn rank_homes(&mut self) {
+        let longest = self.homes.iter().map(|(_, column)| column.get() as usize + 1).max();
+        self.ranks.resize(longest.unwrap_or(0).max(self.ranks.len()), 0);
+        for ((_, column), rank) in self.homes.iter().zip(0..) {
+            self.ranks[column.get() as usize] = rank;
+        }
     }
 }

@@ -89,6 +89,12 @@ impl Tally {
         }
     }
 
+    /// So many keys were added at once, none of which the kept copy claims.
+    pub(super) fn unpublished(&mut self, items: u64) {
+        self.misses += items;
+        self.forget_digests();
+    }
+
     /// A key was removed; `claimed` says whether the kept copy claims it.
     pub(super) fn removed(&mut self, hash: KeyHash, claimed: bool, items: u64) {
         if claimed {

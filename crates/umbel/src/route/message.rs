@@ -150,31 +150,6 @@ pub(crate) const MOST_PARTS: u32 = 1 << 16;
 /// Longest part of an advert.
 pub(crate) const LONGEST_PART: usize = 128 << 10;
 
-/// The set that a message is about, without a look at the rest: a host has a router for each.
-#[must_use]
-pub fn set_of(message: &[u8]) -> Option<Name> {
-    let mut reader = Reader::new(message);
-    let [version, kind] = reader.array().ok()?;
-    let known = version == VERSION && (ADVERT..=REPLY).contains(&kind);
-    name(&mut reader).ok().filter(|_| known)
-}
-
-/// The set of a message that concerns even a host which has never heard of the set: it tells
-/// of a home within range, or asks who holds a key. `None` for others, and for anything that is
-/// no message.
-#[must_use]
-pub fn opens(message: &[u8]) -> Option<Name> {
-    set_of(message)?;
-    let (set, message) = Message::decode(message).ok()?;
-    let opens = match message {
-        Message::Advert(_) | Message::Query(_) => true,
-        // A sum of nothing is 0; of something, once in 2^64.
-        Message::Hello(hello) => hello.sum != 0,
-        Message::Reach(_) | Message::Have(_) | Message::Reply(_) => false,
-    };
-    opens.then_some(set)
-}
-
 impl Message {
     pub(crate) fn encode(&self, set: &Name) -> Vec<u8> {
         let kind = match self {
@@ -196,6 +171,17 @@ impl Message {
             Self::Reply(reply) => reply.write(&mut out),
         }
         seal(out)
+    }
+
+    /// Whether it concerns even a host that does not know the set: it tells of a home within
+    /// range, or asks who holds a key.
+    pub(crate) const fn opens_set(&self) -> bool {
+        match self {
+            Self::Advert(_) | Self::Query(_) => true,
+            // A sum of nothing is 0; of something, once in 2^64.
+            Self::Hello(hello) => hello.sum != 0,
+            Self::Reach(_) | Self::Have(_) | Self::Reply(_) => false,
+        }
     }
 
     /// The set that a message is about, and the message.

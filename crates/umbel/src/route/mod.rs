@@ -20,7 +20,7 @@
 mod entry;
 mod event;
 mod heard;
-mod message;
+pub(crate) mod message;
 mod parts;
 mod plan;
 mod router;
@@ -31,7 +31,7 @@ mod union;
 mod visit;
 
 pub use event::{Counters, Event, Holder, Located, QueryId, Search};
-pub use message::{advert_bytes, opens, reach_bytes, set_of};
+pub use message::{advert_bytes, reach_bytes};
 pub use plan::{EntryKind, Plan, UnknownKind};
 pub use router::{Config, Router, Survey, Transmit};
 pub use table::{Filters, HomeId, LinkId, Match, Refusal, Stored, Table};

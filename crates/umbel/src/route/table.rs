@@ -123,7 +123,7 @@ pub struct Table {
 impl Table {
     /// An empty table to this plan.
     #[must_use]
-    pub const fn new(plan: &Plan, hasher: KeyHasher) -> Self {
+    pub fn new(plan: &Plan, hasher: KeyHasher) -> Self {
         let mut table = Self::unlimited(plan, hasher);
         let Plan { filters, false_positive, .. } = *plan;
         table.limits = Some(Limits { filters, false_positive });
@@ -132,7 +132,7 @@ impl Table {
 
     /// A table that refuses nothing, as designs before the receiver-oriented one.
     #[must_use]
-    pub const fn unlimited(plan: &Plan, hasher: KeyHasher) -> Self {
+    pub fn unlimited(plan: &Plan, hasher: KeyHasher) -> Self {
         Self {
             kind: plan.kind,
             levels: plan.levels(),

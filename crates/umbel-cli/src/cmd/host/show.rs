@@ -117,10 +117,11 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// One line a host, one column a field.
+/// One line a host, one column a field; then one line for everything that is not accepted.
 fn table(hosts: &[Fields<'_>]) -> String {
     let Some(first) = hosts.first() else { return String::new() };
-    let names: Vec<&str> = first.iter().map(|(name, _)| name).collect();
+    let names = first.iter().map(|(name, _)| name).filter(|name| *name != NOT_ACCEPTED);
+    let names: Vec<&str> = names.collect();
     let mut rows = vec![names.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>()];
     for host in hosts {
         let cell = |name: &&str| host.get(name).map_or_else(|| "-".to_owned(), shown);
@@ -133,5 +134,16 @@ fn table(hosts: &[Fields<'_>]) -> String {
         let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
         format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
     };
-    rows.iter().map(line).collect()
+    let mut text: String = rows.iter().map(line).collect();
+    for host in hosts {
+        let name = host.get("name").map_or_else(String::new, shown);
+        let Some(Value::Array(reasons)) = host.get(NOT_ACCEPTED) else { continue };
+        for reason in reasons {
+            text.push_str(&format!("not accepted of {name}: {}\n", shown(reason)));
+        }
+    }
+    text
 }
+
+/// The field that says what of a host is not accepted, with reasons too long for a column.
+const NOT_ACCEPTED: &str = "not_accepted";

@@ -46,6 +46,8 @@ pub(super) struct Replica {
 struct Answer {
     bits: u64,
     hashes: u32,
+    rung: u32,
+    takes: u64,
     replica_false_positive: f64,
     seconds_between_updates: f64,
     bytes_per_update: f64,
@@ -53,8 +55,12 @@ struct Answer {
     received_bytes_per_second_per_host: f64,
     full_broadcast_sent_bytes_per_second_per_host: f64,
     memory_bytes_per_host: Value,
+    copies_bytes_per_host: Value,
+    rows_bytes_per_host: Value,
+    home_bytes_per_host: Value,
     false_hosts_per_lookup: f64,
     vain_probes_per_second: f64,
+    reserve: String,
 }
 
 impl Replica {
@@ -75,6 +81,8 @@ impl Replica {
         let answer = Answer {
             bits: plan.shape.bits(),
             hashes: plan.shape.hashes(),
+            rung: plan.rung().0.exponent(),
+            takes: plan.rung().1,
             replica_false_positive: plan.replica_false_positive,
             seconds_between_updates: plan.seconds_between_updates,
             bytes_per_update: plan.bytes_per_update,
@@ -83,10 +91,22 @@ impl Replica {
             full_broadcast_sent_bytes_per_second_per_host: plan
                 .full_broadcast_sent_bytes_per_second_per_host(),
             memory_bytes_per_host: whole(plan.memory_bytes_per_host()),
+            copies_bytes_per_host: whole(plan.copies_bytes_per_host()),
+            rows_bytes_per_host: whole(plan.rows_bytes_per_host()),
+            home_bytes_per_host: whole(plan.home_bytes_per_host()),
             false_hosts_per_lookup: plan.false_hosts_per_lookup(),
             vain_probes_per_second: self.lookups_per_second * plan.false_hosts_per_lookup(),
+            reserve: self.reserve(),
         };
         self.table(&plan, &answer)
+    }
+
+    /// The command that makes such a set at every host.
+    fn reserve(&self) -> String {
+        format!(
+            "umbel reserve SET --false-positive {} --capacity {} --hosts {} --policy miss:{},ghost=0.05 --all-hosts",
+            self.false_positive, self.items, self.hosts, self.miss
+        )
     }
 
     fn table(&self, plan: &ReplicaPlan, answer: &Answer) -> anyhow::Result<Report> {
@@ -109,8 +129,20 @@ impl Replica {
         let full = bytes(answer.full_broadcast_sent_bytes_per_second_per_host);
         Ok(Report::new(title, answer)?
             .row("bits", bits(answer.bits), &format!("a replica, {per_key} a key"))
+            .row(
+                "rung",
+                format!("2^{}", answer.rung),
+                &format!("takes {} keys", count(answer.takes)),
+            )
             .row("hashes", answer.hashes.to_string(), "positions per key")
-            .row("memory", bytes(plan.memory_bytes_per_host()), "a host, its catalogue aside")
+            .row("memory", bytes(plan.memory_bytes_per_host()), "a host, its catalogue aside:")
+            .row("  copies", bytes(plan.copies_bytes_per_host()), "of the other hosts' filters")
+            .row("  rows", bytes(plan.rows_bytes_per_host()), "that answer for all of them at once")
+            .row(
+                "  own filter",
+                bytes(plan.home_bytes_per_host()),
+                "counters, bits, published copy",
+            )
             .row("update every", format!("{} s", number(answer.seconds_between_updates)), &clears)
             .row("update", bytes(answer.bytes_per_update), "on average")
             .row("sent", format!("{sent}/s"), &format!("a host, {others}"))
@@ -126,7 +158,8 @@ impl Replica {
                 number(answer.false_hosts_per_lookup),
                 "named by one lookup of an absent key",
             )
-            .row("vain probes", number(answer.vain_probes_per_second), "a second of each host"))
+            .row("vain probes", number(answer.vain_probes_per_second), "a second of each host")
+            .row("reserve", "", &answer.reserve))
     }
 }
 

@@ -2,10 +2,9 @@
 
 use std::fmt::Write;
 
-use super::excerpt;
+use super::{excerpt, glob};
 use crate::Value;
-use crate::resp::burst::{Context, Refusal};
-use crate::resp::glob;
+use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 
 /// The Redis whose commands of a server these are: clients look at it to know what they may send.
@@ -47,7 +46,7 @@ fn server(context: &Context<'_>, text: &mut String) {
     let uptime = context.clients.since.elapsed().as_secs();
     line(text, "server_name", "umbel");
     line(text, "umbel_version", env!("CARGO_PKG_VERSION"));
-    line(text, "umbel_build", crate::build());
+    line(text, "umbel_build", crate::build_info::text());
     line(text, "redis_version", REDIS_VERSION);
     line(text, "redis_mode", "standalone");
     line(text, "process_id", std::process::id());
@@ -109,11 +108,9 @@ pub(super) fn config_get(
         ("save", String::new()),
         ("timeout", limits.idle.map_or(0, |idle| idle.as_secs()).to_string()),
     ];
-    let fits = |name: &str| {
-        arguments
-            .from(2)
-            .any(|pattern| glob::matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
-    };
+    let patterns = arguments.from(2).map(|pattern| glob(&pattern.to_ascii_lowercase()));
+    let patterns = patterns.collect::<Result<Vec<_>, _>>()?;
+    let fits = |name: &str| patterns.iter().any(|pattern| pattern.matches(name.as_bytes()));
     let asked: Vec<_> = settings.iter().filter(|(name, _)| fits(name)).collect();
     context.replies.map(asked.len());
     for (name, value) in asked {

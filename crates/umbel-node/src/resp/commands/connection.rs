@@ -1,8 +1,8 @@
 //! Commands about the connection itself.
 
 use super::{excerpt, number, text};
-use crate::resp::burst::{Context, Refusal};
 use crate::resp::clients::Told;
+use crate::resp::context::{Context, Refusal};
 use crate::resp::login::{Greeting, Login, Then};
 use crate::resp::reply::Protocol;
 use crate::resp::request::Arguments;
@@ -155,8 +155,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(
         told.name.clear();
         told.user.clear();
     }
-    *context.identity = context.host.access().stranger();
-    context.last = None;
+    context.set_identity(context.host.access().stranger());
     context.replies.simple("RESET");
     Ok(())
 }

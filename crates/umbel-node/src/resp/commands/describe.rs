@@ -1,18 +1,18 @@
 //! `COMMAND`: the table, for clients and for the people in front of them.
 
-use super::{Argument, Command, Flag, Group, Keys, Kind, find, glob, table};
-use crate::resp::burst::{Context, Refusal};
+use super::{Argument, Command, Flag, Group, Keys, Kind, every, find, glob};
+use crate::resp::context::{Context, Refusal};
 use crate::resp::reply::Replies;
 use crate::resp::request::Arguments;
 
 pub(super) fn all(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    context.replies.array(table::TABLE.len());
-    table::TABLE.iter().for_each(|command| describe(command, context.replies));
+    context.replies.array(every().len());
+    every().iter().for_each(|command| describe(command, context.replies));
     Ok(())
 }
 
 pub(super) fn count(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    context.replies.count(table::TABLE.len());
+    context.replies.count(every().len());
     Ok(())
 }
 
@@ -32,7 +32,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
 
 pub(super) fn docs(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let asked: Vec<&Command> = match arguments.len() {
-        2 => table::TABLE.iter().collect(),
+        2 => every().iter().collect(),
         _ => arguments.from(2).filter_map(find_full).collect(),
     };
     context.replies.map(asked.len());
@@ -49,9 +49,9 @@ pub(super) fn list(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         5 if is(2, "FILTERBY") && is(3, "PATTERN") => arguments.get(4).unwrap_or_default(),
         _ => return Err("COMMAND LIST takes nothing, or FILTERBY PATTERN and a pattern".into()),
     };
-    let pattern = pattern.to_ascii_uppercase();
-    let fits = |command: &&Command| glob::matches(&pattern, command.name.as_bytes());
-    let names: Vec<&Command> = table::TABLE.iter().filter(fits).collect();
+    let pattern = glob(&pattern.to_ascii_uppercase())?;
+    let fits = |command: &&Command| pattern.matches(command.name.as_bytes());
+    let names: Vec<&Command> = every().iter().filter(fits).collect();
     context.replies.array(names.len());
     names.iter().for_each(|command| context.replies.text(&command.full_name()));
     Ok(())

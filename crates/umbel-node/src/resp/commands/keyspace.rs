@@ -2,9 +2,8 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{number, options, set};
-use crate::resp::burst::{Context, Refusal};
-use crate::resp::glob;
+use super::{glob, number, options, set};
+use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 
 /// What `TYPE` says of a set.
@@ -62,10 +61,10 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Re
 /// nothing is remembered in between.
 pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let cursor: u64 = number(arguments.get(1).unwrap_or_default(), .., "invalid cursor")?;
-    let (mut pattern, mut count, mut mine) = (&b"*"[..], 10_usize, true);
+    let (mut pattern, mut count, mut mine) = (None, 10_usize, true);
     options(&arguments, 2, |word, value| {
         match word {
-            "MATCH" => pattern = value,
+            "MATCH" => pattern = Some(glob(value)?),
             "COUNT" => count = number(value, 1.., "COUNT takes a whole number, at least 1")?,
             "TYPE" => mine = value.eq_ignore_ascii_case(TYPE.as_bytes()),
             _ => return Ok(false),
@@ -82,7 +81,9 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         .map_or(names.len(), |(last, _)| names.partition_point(|(place, _)| place <= last));
     let next = if end < names.len() { names[end - 1].0 } else { 0 };
     names.truncate(end);
-    names.retain(|(_, name)| mine && glob::matches(pattern, name.as_bytes()));
+    names.retain(|(_, name)| {
+        mine && pattern.as_ref().is_none_or(|pattern| pattern.matches(name.as_bytes()))
+    });
     context.replies.array(2);
     context.replies.text(&next.to_string());
     context.replies.array(names.len());

@@ -3,8 +3,8 @@
 //! Everything else is read from the table: dispatch, the number of arguments, `COMMAND`, help.
 //! Handlers are small: they read arguments, ask the host, write the reply.
 
-use super::burst::{Context, Refusal};
-use super::glob;
+use super::context::{Context, Refusal};
+use super::glob::{MAX_PATTERN, Pattern};
 use super::login::Login;
 use super::reply::Replies;
 use super::request::Arguments;
@@ -224,6 +224,17 @@ impl Parent {
     pub(super) fn find(&self, name: &[u8]) -> Option<&'static Command> {
         self.children.iter().find(|child| child.name.as_bytes().eq_ignore_ascii_case(name))
     }
+}
+
+/// A pattern that a client sent.
+fn glob(pattern: &[u8]) -> Result<Pattern, Refusal> {
+    let refused = |_| format!("a pattern may have at most {MAX_PATTERN} bytes").into();
+    Pattern::new(pattern).map_err(refused)
+}
+
+/// Every command, in the order of their names.
+fn every() -> &'static [Command] {
+    table::TABLE
 }
 
 /// The command of this name, in whatever case.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::sets::because;
 use super::{number, set, text};
-use crate::resp::burst::{Context, Refusal};
+use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::Slow;
 use crate::{Host, HostError, Ticket};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use umbel::replica::Policy;
 
 use super::{number, options, options_and_flags, set};
-use crate::resp::burst::{Context, Refusal};
+use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::{Limits, Slow};
 use crate::{Confirm, ConfirmError, HostError, Lifetime, Reserve};

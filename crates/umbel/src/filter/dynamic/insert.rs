@@ -122,13 +122,6 @@ impl DynamicFilter<CountingFilter> {
         (id, flips)
     }
 
-    /// Asks for the memory that [`Self::insert_into`] will change.
-    pub(crate) fn prefetch_into(&self, component: ComponentId, digest: Digest) {
-        if let Some(index) = self.index_of(component) {
-            self.components[index].1.prefetch_insert(digest);
-        }
-    }
-
     /// Asks for the memory that inserting this digest will change.
     pub(crate) fn prefetch_insert(&self, digest: Digest) {
         if let Some((_, component)) = self.components.get(self.room) {

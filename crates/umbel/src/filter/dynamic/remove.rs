@@ -3,6 +3,7 @@
 use super::super::{CountingFilter, StandardFilter};
 use super::{ComponentId, DynamicFilter};
 use crate::key_hash::Digest;
+use crate::params::ParamError;
 
 /// What became of a key that was to be removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +69,32 @@ impl DynamicFilter<CountingFilter> {
             self.room = self.room.min(index);
         }
         Some(flips)
+    }
+
+    /// The filter of the same keys that many rungs below (`design::ladder`), component by component.
+    ///
+    /// # Errors
+    /// If the shape would have no bits.
+    ///
+    /// # Panics
+    /// If the components would not be whole numbers of words.
+    pub fn folded(&self, steps: u32) -> Result<Self, ParamError> {
+        let fold =
+            |(id, component): &(ComponentId, CountingFilter)| Ok((*id, component.folded(steps)?));
+        let components: Vec<_> = self.components.iter().map(fold).collect::<Result<_, _>>()?;
+        let mut folded = Self {
+            scheme: *components[0].1.scheme(),
+            capacity: self.capacity,
+            max_components: self.max_components,
+            components,
+            aliases: self.aliases.clone(),
+            next_id: self.next_id,
+            slices: None,
+            sliced: self.sliced,
+            room: self.room,
+        };
+        folded.rebuild_slices();
+        Ok(folded)
     }
 
     /// The same filter with plain components: what is published.

@@ -121,6 +121,8 @@ pub(crate) struct Publisher {
     paid_until: Duration,
     sent: Sent,
     by_digests: bool,
+    /// Whether the first update of this life may lead to bits that others have from the last.
+    is_restart: bool,
 }
 
 /// A fresh copy must be at least this much better before publishing it makes sense.
@@ -148,7 +150,13 @@ impl Publisher {
             paid_until: Duration::ZERO,
             sent: Sent::default(),
             by_digests: true,
+            is_restart: false,
         }
+    }
+
+    /// The filter was built from keys that an earlier life of the home may have published.
+    pub(crate) const fn restarted(&mut self) {
+        self.is_restart = true;
     }
 
     /// Whether updates may name added keys by their digests.
@@ -194,6 +202,12 @@ impl Publisher {
         self.dirty_since.get_or_insert(now);
     }
 
+    /// The home starts with so many keys, of which nothing of this life was published.
+    pub(crate) fn unpublished(&mut self, now: Duration, items: u64) {
+        self.tally.unpublished(items);
+        self.dirty_since.get_or_insert(now);
+    }
+
     /// A key was removed, which flipped bits to zero.
     #[inline]
     pub(crate) fn removed(&mut self, now: Duration, hash: KeyHash, flips: u32, items: u64) {
@@ -208,9 +222,15 @@ impl Publisher {
         self.clears_due(now);
     }
 
-    /// The filter was built again; the copy stays what it was.
+    /// The filter was built again into a shape in which digests may differ; the copy stays what
+    /// it was.
     pub(crate) fn rebuilt(&mut self, now: Duration, filter: &DynamicFilter) {
         self.tally.forget_digests();
+        self.moved(now, filter);
+    }
+
+    /// The filter stands on another rung of its ladder; the copy stays what it was.
+    pub(crate) fn moved(&mut self, now: Duration, filter: &DynamicFilter) {
         self.recount(filter);
         self.clears_due(now);
     }

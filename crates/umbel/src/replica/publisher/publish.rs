@@ -2,18 +2,24 @@
 
 use std::time::Duration;
 
-use super::super::image::Image;
-use super::super::paged::{Target, decode_changes, encode_changes};
+use super::super::image::{Image, ImageComponent};
+use super::super::paged::{Target, decode_changes, decode_step, encode_changes, encode_climb};
 use super::super::policy::Rule;
 use super::{Extent, Publication, Publisher, WORTHWHILE};
 use crate::bits::BitVector;
 use crate::codec::Reader;
+use crate::design::ladder::steps_between;
 use crate::filter::{ComponentId, DynamicFilter};
 use crate::key_hash::{Digest, KeyHash};
 use crate::model::stale;
+use crate::params::Shape;
 
 /// The longest update that is sent to everybody at once; longer ones are fetched in pages.
 const LONGEST_MESSAGE: usize = 192 << 10;
+
+/// The longest image that is sent along by a home that restarts: others probably have its bits,
+/// and who has not fetches them.
+const LONGEST_RESTART: usize = 512;
 
 impl Publisher {
     /// Makes the next image and what leads to it.
@@ -23,11 +29,30 @@ impl Publisher {
         filter: &DynamicFilter,
         extent: Extent,
     ) -> Publication {
-        if self.kept.scheme() != filter.scheme() {
-            self.kept = Image::new(*filter.scheme(), Vec::new());
+        let nothing_else = (self.kept.components().len(), filter.components().len()) == (1, 1);
+        let steps = match self.kept.scheme() == filter.scheme() {
+            true => Some(0),
+            false if nothing_else => {
+                steps_between(self.kept.scheme().shape(), filter.scheme().shape())
+            }
+            false => None,
+        };
+        match steps {
+            Some(0..) => {}
+            Some(down) => self.kept = self.kept.folded(*filter.scheme(), down.unsigned_abs()),
+            None => self.kept = Image::new(*filter.scheme(), Vec::new()),
         }
-        let from_nothing = self.kept.components().is_empty();
-        let (bytes, cleared) = self.publish_changes(filter, extent);
+        let is_climb = steps.is_some_and(|steps| steps > 0);
+        let mut from_nothing = self.kept.components().is_empty();
+        let (bytes, cleared) = match steps {
+            Some(steps @ 1..) => {
+                let (bytes, is_whole) = self.publish_climb(filter, steps.unsigned_abs());
+                from_nothing = is_whole;
+                (bytes, true)
+            }
+            _ => self.publish_changes(filter, extent),
+        };
+        debug_assert!(!is_climb || cleared, "a climb carries everything");
         self.tally.published(cleared);
         self.last_update = Some(now);
         self.broken_since = None;
@@ -36,7 +61,38 @@ impl Publisher {
         }
         self.dirty_since = self.clears_since;
         self.account(now, filter, bytes.len() as u64);
-        Publication { from_nothing, changes: (bytes.len() <= LONGEST_MESSAGE).then_some(bytes) }
+        // After a restart others may have these bits already.
+        let longest = match std::mem::take(&mut self.is_restart) && from_nothing {
+            true => LONGEST_RESTART,
+            false => LONGEST_MESSAGE,
+        };
+        Publication { from_nothing, changes: (bytes.len() <= longest).then_some(bytes) }
+    }
+
+    /// Turns the kept copy into one that many rungs above; returns the bytes that do so, and
+    /// whether they lead there from nothing, because that is shorter.
+    fn publish_climb(&mut self, filter: &DynamicFilter, steps: u32) -> (Vec<u8>, bool) {
+        let (id, component) = &filter.components()[0];
+        let (id, bits) = (*id, component.bits().clone());
+        let folded = bits.folded(steps);
+        let added = self.explaining(self.kept.scheme().shape(), id, &folded, &self.pending(filter));
+        let target = Target { id, bits, added };
+        let (mut climb, mut whole) = (Vec::new(), Vec::new());
+        encode_climb(&mut climb, &self.kept, &target, steps);
+        let nothing = Image::new(*filter.scheme(), Vec::new());
+        if steps > 1 && climb.len() <= LONGEST_MESSAGE {
+            encode_changes(&mut whole, &nothing, std::slice::from_ref(&target), &[]);
+        }
+        let is_whole = !whole.is_empty() && whole.len() < climb.len();
+        if cfg!(debug_assertions) {
+            let (base, shape) = (&self.kept.components()[0].bits, self.kept.scheme().shape());
+            let decoded = decode_step(&mut Reader::new(&climb), shape, base, steps as i32);
+            debug_assert!(decoded.is_ok_and(|bits| bits == target.bits), "own updates decode");
+        }
+        self.kept = Image::new(*filter.scheme(), vec![ImageComponent::new(id, target.bits)]);
+        let k = filter.scheme().shape().hashes();
+        self.kept_false_positive = stale::several_components(k, &self.kept.fills());
+        (if is_whole { whole } else { climb }, is_whole)
     }
 
     /// Turns the kept copy into the next one; returns the bytes that do so, and whether
@@ -73,7 +129,7 @@ impl Publisher {
             let same = self.kept.component(*id).is_some_and(|kept| kept.bits == *component.bits());
             (!same).then(|| {
                 let bits = component.bits().clone();
-                let added = self.explaining(filter, *id, &bits, &pending);
+                let added = self.explaining(filter.scheme().shape(), *id, &bits, &pending);
                 Target { id: *id, bits, added }
             })
         });
@@ -125,7 +181,7 @@ impl Publisher {
     /// kept copy.
     fn explaining(
         &self,
-        filter: &DynamicFilter,
+        shape: &Shape,
         id: ComponentId,
         bits: &BitVector,
         pending: &Option<Vec<(Digest, ComponentId)>>,
@@ -134,7 +190,6 @@ impl Publisher {
         else {
             return Vec::new();
         };
-        let shape = filter.scheme().shape();
         let digests: Vec<Digest> =
             pending.iter().filter(|(_, owner)| *owner == id).map(|(digest, _)| *digest).collect();
         let mut reached = kept.bits.clone();

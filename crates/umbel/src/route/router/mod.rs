@@ -66,6 +66,10 @@ struct Published {
 }
 
 impl Published {
+    const fn checksum(&self) -> (Incarnation, Epoch, u64) {
+        (self.version.incarnation, self.version.epoch, self.checksum)
+    }
+
     /// The filter as bits.
     fn image(&self) -> Image {
         decoded(&self.scheme, &self.coded, usize::MAX).expect("what is stored was decoded before")
@@ -217,6 +221,18 @@ impl<C: Catalogue> Router<C> {
         Some((version.incarnation, version.epoch))
     }
 
+    /// The checksum of the filter that is held of another home, with the life and epoch of it.
+    #[must_use]
+    pub fn held_checksum(&self, home: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        self.homes.get(home).map(|known| known.published.checksum())
+    }
+
+    /// The checksum, life and epoch of what this host last published.
+    #[must_use]
+    pub fn published_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
+        self.published.as_ref().map(Published::checksum)
+    }
+
     /// Keys that the other homes within range say they hold.
     #[must_use]
     pub fn items_in_range(&self) -> u64 {
@@ -287,15 +303,25 @@ impl<C: Catalogue> Router<C> {
 
     /// A message arrived. Whatever it holds, nothing worse than a count comes of it.
     pub fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
+        match Message::decode(bytes) {
+            Ok((set, message)) if set == self.config.set => self.handle(now, from, message),
+            Ok((set, _)) => self.reject(from, format!("it is about the set {set}")),
+            Err(error) => self.reject(from, error.to_string()),
+        }
+    }
+
+    /// A message that cannot be handled arrived.
+    fn reject(&mut self, from: &Name, reason: String) {
+        self.counters.messages += 1;
+        self.refuse(from, reason);
+    }
+
+    /// A message about this set arrived.
+    pub(crate) fn handle(&mut self, now: Duration, from: &Name, message: Message) {
         self.counters.messages += 1;
         if !self.neighbours.contains(from) {
             return self.refuse(from, String::from("it comes from no neighbour"));
         }
-        let message = match Message::decode(bytes) {
-            Ok((set, message)) if set == self.config.set => message,
-            Ok((set, _)) => return self.refuse(from, format!("it is about the set {set}")),
-            Err(error) => return self.refuse(from, error.to_string()),
-        };
         self.connect(now, from);
         if let Some(link) = self.links.get_mut(from) {
             link.heard_at = now;
@@ -333,6 +359,16 @@ impl<C: Catalogue> Router<C> {
     /// The next message to send.
     pub fn poll_transmit(&mut self) -> Option<Transmit> {
         self.transmits.pop_front()
+    }
+
+    /// Whether there is a message to send.
+    pub(crate) fn has_transmits(&self) -> bool {
+        !self.transmits.is_empty()
+    }
+
+    /// Whether there is something that somebody may want to know.
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// The next thing that somebody may want to know.

@@ -17,7 +17,7 @@ impl<C: Catalogue> Router<C> {
         let (plan, config) = (&self.plan.plan, &self.config);
         let (shape, capacity) = (plan.shape()?, plan.capacity());
         let (policy, intervals) = (config.policy, config.intervals);
-        let home = Home::of_shape(config.hasher, shape, capacity, policy, intervals, catalogue)?;
+        let home = Home::of_shape(config.hasher, (shape, capacity), policy, intervals, catalogue)?;
         self.own = Some(home);
         self.publish(now);
         Ok(())

@@ -1,0 +1,98 @@
+//! The protocols that worlds are made of, and what has to be known of each to check it.
+
+use std::time::Duration;
+
+use umbel::catalogue::MemoryCatalogue;
+use umbel::mesh::{self, Engine};
+use umbel::overlay::{self, Overlay};
+use umbel::protocol::Protocol;
+use umbel::replica::{Epoch, Incarnation, Intervals, Name};
+use umbel::route::{self, QueryId};
+use umbel::{HashId, KeyHasher, Seed};
+
+use super::links::Links;
+
+/// One state of a home's filter: life, update, and the checksum of its bits.
+pub(super) type Version = (Incarnation, Epoch, u64);
+
+/// A host that starts.
+pub(super) struct Start<'a> {
+    pub(super) name: &'a Name,
+    pub(super) number: usize,
+    pub(super) incarnation: Incarnation,
+    pub(super) seed: u64,
+}
+
+/// A protocol that is run in worlds of faults.
+pub(super) trait Subject: Protocol<MemoryCatalogue> + Sized {
+    /// Whether hosts know their neighbours only.
+    const IS_OVERLAY: bool;
+
+    fn start(host: &Start<'_>, links: &Links) -> Self;
+
+    /// What this host last published of a set.
+    fn published(&self, set: &Name) -> Option<Version>;
+
+    /// What is held here of another host's set.
+    fn held(&self, set: &Name, home: &Name) -> Option<Version>;
+
+    /// Asks for the holders of a key by a query, where there are queries.
+    fn ask(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<QueryId>;
+}
+
+/// Updates leave soon, so that a world sees many.
+const INTERVALS: Intervals =
+    Intervals { shortest: Duration::from_millis(300), longest: Duration::from_secs(20) };
+
+impl Subject for Engine<MemoryCatalogue> {
+    const IS_OVERLAY: bool = false;
+
+    fn start(host: &Start<'_>, _links: &Links) -> Self {
+        let mut config = mesh::Config::new(host.name.clone(), host.incarnation, hasher());
+        config.seed = host.seed;
+        config.intervals = INTERVALS;
+        Self::new(config)
+    }
+
+    fn published(&self, set: &Name) -> Option<Version> {
+        self.published_checksum(set)
+    }
+
+    fn held(&self, set: &Name, home: &Name) -> Option<Version> {
+        self.replica_checksum(set, home)
+    }
+
+    fn ask(&mut self, _now: Duration, _set: &Name, _key: &[u8]) -> Option<QueryId> {
+        None
+    }
+}
+
+impl Subject for Overlay<MemoryCatalogue> {
+    const IS_OVERLAY: bool = true;
+
+    fn start(host: &Start<'_>, links: &Links) -> Self {
+        let (name, set) = (host.name.clone(), host.name.clone());
+        let mut router = route::Config::new(name, host.incarnation, set, hasher(), links.plan());
+        router.seed = host.seed;
+        router.intervals = INTERVALS;
+        let neighbours = links.of(host.number).map(super::world::name_of).collect();
+        Self::new(overlay::Config { router, neighbours, max_sets: 4 })
+    }
+
+    fn published(&self, set: &Name) -> Option<Version> {
+        self.published_checksum(set)
+    }
+
+    fn held(&self, set: &Name, home: &Name) -> Option<Version> {
+        self.replica_checksum(set, home)
+    }
+
+    fn ask(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<QueryId> {
+        self.search(now, set, key, |search| search).ok()
+    }
+}
+
+/// How everybody hashes keys.
+pub(super) fn hasher() -> KeyHasher {
+    KeyHasher::secret(HashId::SipHash13, Seed::from_number(7))
+}

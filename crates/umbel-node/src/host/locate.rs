@@ -1,0 +1,159 @@
+//! Who holds a key, and which keys nobody holds: confirmed, not from memory.
+//!
+//! In a mesh the hosts that memory names are asked (`ask`); in an overlay queries look for
+//! holders (`query`). Which of the two is decided here and nowhere else.
+
+use std::time::Duration;
+
+use umbel::replica::Name;
+use umbel::route::{Located, Search};
+
+use super::Host;
+use crate::error::HostError;
+
+impl Host {
+    /// The hosts that confirm that they hold a key, this one first. Those that do not answer
+    /// within the timeout are left out. In an overlay a query looks for them, and stops at
+    /// those it finds: see [`Host::route`].
+    ///
+    /// # Errors
+    /// If nobody has the set; in an overlay as [`Host::route`].
+    pub async fn locate(
+        &self,
+        set: &str,
+        key: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<Vec<String>, HostError> {
+        self.locate_fully(set, key, timeout).await.map(|(holders, _)| holders)
+    }
+
+    /// As [`Self::locate`]; and whether everybody who was asked has answered. In an overlay a
+    /// query ends with the first holder on its way, so that others may not have been asked.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) async fn locate_fully(
+        &self,
+        set: &str,
+        key: &[u8],
+        timeout: Option<Duration>,
+    ) -> Result<(Vec<String>, bool), HostError> {
+        if !self.is_in_overlay() {
+            return self.confirmed(set, key, timeout).await;
+        }
+        let located = self.located(set, key, None, timeout).await?;
+        Ok((located.holders.iter().map(|holder| text(holder.name())).collect(), false))
+    }
+
+    /// The paths to the hosts that hold a key: each begins with this host and ends with a
+    /// holder. Without an overlay holders are asked directly, and a path has no host between.
+    ///
+    /// In an overlay a query follows the filters that claim the key for at most `hops`; without
+    /// a number, as far as filters travel. Where none does it walks at random, as far as the
+    /// settings permit. A set that nobody within range has is no error: it may be farther away.
+    ///
+    /// # Errors
+    /// If `hops` is given outside an overlay, or nobody has the set there; in an overlay, if
+    /// nothing was found and somebody who was asked has not answered in time.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use umbel_node::{Host, LocalNetwork};
+    ///
+    /// let network = LocalNetwork::new();
+    /// let host = |name, links: &[&str]| {
+    ///     let links = links.iter().copied();
+    ///     Host::builder().name(name).set("links", links).local(&network).start()
+    /// };
+    /// let fern = host("fern", &["oak"]).await?;
+    /// let oak = host("oak", &["fern", "lily"]).await?;
+    /// let lily = host("lily", &["oak"]).await?;
+    ///
+    /// fern.add_key("images", b"cat.png").await?;
+    /// // Links take a moment to come up.
+    /// while lily.route("images", b"cat.png", None, None).await? != [["lily", "oak", "fern"]] {
+    ///     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    /// }
+    /// # for host in [fern, oak, lily] { host.stop().await; }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn route(
+        &self,
+        set: &str,
+        key: &[u8],
+        hops: Option<u8>,
+        timeout: Option<Duration>,
+    ) -> Result<Vec<Vec<String>>, HostError> {
+        if self.is_in_overlay() {
+            let located = self.located(set, key, hops, timeout).await?;
+            let path = |holder: &umbel::route::Holder| holder.path().iter().map(text).collect();
+            return Ok(located.holders.iter().map(path).collect());
+        }
+        if hops.is_some() {
+            return Err(HostError::NoOverlay("HOPS has no meaning, leave it out"));
+        }
+        let me = self.name().as_str();
+        let path = |holder: String| match holder == me {
+            true => vec![holder],
+            false => vec![me.to_owned(), holder],
+        };
+        let (holders, _) = self.confirmed(set, key, timeout).await?;
+        Ok(holders.into_iter().map(path).collect())
+    }
+
+    /// The keys that no host holds, in their order. A claim counts only when its host
+    /// confirms it, because a false "somebody has it" loses an upload; a host that does not
+    /// answer confirms nothing. In an overlay only hosts within range are asked.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, HostError> {
+        self.missing_fully(set, keys).await.map(|(missing, _)| missing)
+    }
+
+    /// As [`Self::missing`]; and whether everybody who was asked has answered.
+    ///
+    /// # Errors
+    /// If nobody has the set.
+    pub(crate) async fn missing_fully(
+        &self,
+        set: &str,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<(Vec<Vec<u8>>, bool), HostError> {
+        let known = self.inner.sets.find(set)?;
+        if self.is_in_overlay() {
+            return Ok((self.missing_in_range(&known.name, keys).await?, false));
+        }
+        Ok(self.missing_confirmed(&known, &keys).await)
+    }
+
+    /// What became of a query in an overlay.
+    async fn located(
+        &self,
+        set: &str,
+        key: &[u8],
+        hops: Option<u8>,
+        timeout: Option<Duration>,
+    ) -> Result<Located, HostError> {
+        let limits = |search: Search| Search {
+            hops: hops.unwrap_or(search.hops),
+            patience: timeout.unwrap_or(search.patience),
+            ..search
+        };
+        let located = self.query(set, key, limits).await?;
+        if located.holders.is_empty() && !located.is_complete {
+            return Err(HostError::Unanswered);
+        }
+        Ok(located)
+    }
+
+    fn is_in_overlay(&self) -> bool {
+        self.inner.settings.overlay.is_some()
+    }
+}
+
+fn text(name: &Name) -> String {
+    name.as_str().to_owned()
+}

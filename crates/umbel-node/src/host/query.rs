@@ -1,0 +1,92 @@
+//! Queries in an overlay, which find their way, and what is known of the neighbourhood.
+//!
+//! A host of an overlay knows its own keys and the filters that came within range. A query
+//! follows the filters that claim its key; what becomes of it comes back through the driver.
+
+use umbel::catalogue::Catalogue as _;
+use umbel::replica::Name;
+use umbel::route::{Located, Search};
+
+use super::Host;
+use super::keys::show;
+use super::sets::Known;
+use crate::error::HostError;
+
+/// Queries of one request that are under way at a time.
+const AT_ONCE: usize = 256;
+
+impl Host {
+    /// Sends out one query and waits for what becomes of it.
+    pub(super) async fn query(
+        &self,
+        set: &str,
+        key: &[u8],
+        limits: impl Fn(Search) -> Search,
+    ) -> Result<Located, HostError> {
+        let set = Name::new(set).ok_or(HostError::SetName)?;
+        let located = self.query_all(&set, &[key], limits).await?.pop();
+        located.ok_or(HostError::Stopping)
+    }
+
+    /// Those of the keys that neither this host nor any within range holds: claims are followed,
+    /// nothing is walked for.
+    pub(super) async fn missing_in_range(
+        &self,
+        set: &Name,
+        keys: Vec<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, HostError> {
+        let mut missing = Vec::new();
+        for part in keys.chunks(AT_ONCE) {
+            let part: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
+            let located = self.query_all(set, &part, |search| Search { walk: 0, ..search }).await?;
+            let found = part.iter().zip(located);
+            let absent = found.filter(|(_, located)| located.holders.is_empty());
+            missing.extend(absent.map(|(key, _)| key.to_vec()));
+        }
+        Ok(missing)
+    }
+
+    /// Sends out a query for each key and waits for what becomes of them.
+    async fn query_all(
+        &self,
+        set: &Name,
+        keys: &[&[u8]],
+        limits: impl Fn(Search) -> Search,
+    ) -> Result<Vec<Located>, HostError> {
+        let under_way: Vec<_> = {
+            let mut state = self.inner.sets.change()?;
+            let now = self.inner.now();
+            let search = |key: &&[u8]| state.search(now, set, key, &limits);
+            keys.iter().map(search).collect::<Result<_, _>>()?
+        };
+        self.inner.cluster.wake();
+        let mut located = Vec::with_capacity(keys.len());
+        for answer in under_way {
+            located.push(answer.await.map_err(|_| HostError::Stopping)?);
+        }
+        Ok(located)
+    }
+
+    /// As [`Host::who`], in an overlay.
+    pub(super) fn who_in_range(
+        &self,
+        known: &Known,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(&[&str]),
+    ) -> Result<(), HostError> {
+        let state = self.inner.sets.lock();
+        let Some(overlay) = state.protocol.overlay() else { return Ok(()) };
+        // All or none: a reply that has begun cannot be taken back.
+        let homes: Vec<Vec<&Name>> =
+            keys.iter().map(|key| overlay.who(&known.name, key)).collect::<Option<_>>().ok_or(
+                HostError::InOverlay(
+                    "entries of this kind do not keep hosts apart: ask UMBEL.LOCATE",
+                ),
+            )?;
+        for (key, homes) in keys.iter().zip(&homes) {
+            let own = known.own.as_ref().is_some_and(|own| own.contains(key));
+            show(own.then(|| self.name().as_str()), homes, each);
+        }
+        Ok(())
+    }
+}

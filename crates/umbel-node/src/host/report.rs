@@ -1,0 +1,299 @@
+//! What a host reports of its sets, of the other hosts and of itself.
+
+use umbel::catalogue::Catalogue as _;
+use umbel::mesh::Engine;
+use umbel::overlay::Overlay;
+use umbel::replica::{Home, Name};
+
+use super::cluster::Greetings;
+use super::info::seconds;
+use super::sets::State;
+use super::{Host, HostInfo, Routing, SetInfo, Status};
+use crate::catalogue::HostCatalogue;
+use crate::error::HostError;
+use crate::settings::agreement;
+
+impl Host {
+    /// The names of the sets that somebody is known to have, in order.
+    #[must_use]
+    pub fn sets(&self) -> Vec<String> {
+        self.inner.sets.names()
+    }
+
+    /// Whether somebody is known to have the set. Waits for no change of any set.
+    #[must_use]
+    pub fn knows(&self, set: &str) -> bool {
+        self.inner.sets.known(set).is_some()
+    }
+
+    /// One set.
+    ///
+    /// # Errors
+    /// If nobody has it.
+    pub fn set_info(&self, set: &str) -> Result<SetInfo, HostError> {
+        let known = self.inner.sets.find(set)?;
+        Ok(self.describe(&self.inner.sets.lock(), &known.name))
+    }
+
+    fn describe(&self, state: &State, name: &Name) -> SetInfo {
+        let now = self.inner.now();
+        let mut info = SetInfo { set: name.as_str().to_owned(), ..SetInfo::default() };
+        if let Some(home) = state.protocol.home(name) {
+            describe_own(&mut info, home);
+        }
+        if let Some(own) = state.own.get(name) {
+            info.lifetime = own.lifetime.map(seconds);
+            info.expiring = own.lifetimes.len() as u64;
+            info.confirm = Some(own.confirm.to_string());
+        }
+        info.items_everywhere = info.items;
+        let Some(engine) = state.protocol.mesh() else { return in_overlay(info, state, name) };
+        let (mut members, mut denied) = (0, 0);
+        for host in engine.replicas(name) {
+            let Some(replica) = engine.replica(now, name, host) else { continue };
+            info.replicas += 1;
+            info.items_everywhere += replica.items;
+            info.updates_received += replica.received.updates;
+            info.bytes_received += replica.received.bytes;
+            members += replica.sampled.members;
+            denied += replica.sampled.denied;
+        }
+        info.measured_miss = (members > 0).then(|| denied as f64 / members as f64);
+        if let Some(known) = self.inner.sets.known(name.as_str()) {
+            (info.lookups_confirmed, info.measured_false_positive) = known.confirmed.rate();
+            [info.cache_asked, info.cache_disagreements, info.cache_unanswered] =
+                known.confirmed.cache();
+            info.replica_bytes = known.replicas.as_ref().map_or(0, |here| here.memory_bytes());
+        }
+        let of_set = engine.refusals().filter(|(_, set, _)| *set == Some(name));
+        info.not_accepted =
+            of_set.map(|(host, _, refusal)| format!("{host}: {}", refusal.reason)).collect();
+        info
+    }
+
+    /// The hosts of the cluster: this one first, then the others by name. In an overlay the
+    /// others are the neighbours, then the homes within range.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<HostInfo> {
+        let state = self.inner.sets.lock();
+        let now = self.inner.now();
+        let own_sets = state.own.keys().map(|name| name.as_str().to_owned()).collect();
+        let epochs = state.own.keys().map(|name| state.protocol.epoch(name).0);
+        let greetings = self.inner.cluster.greetings();
+        let mut hosts = vec![HostInfo {
+            name: self.name().as_str().to_owned(),
+            state: "self",
+            incarnation: self.inner.cluster.incarnation.0,
+            advertise: greetings.own().advertise.clone(),
+            resp: greetings.own().resp.clone(),
+            http: greetings.own().http.clone(),
+            sets: own_sets,
+            epochs: epochs.collect(),
+            age: None,
+            current: true,
+            not_accepted: Vec::new(),
+        }];
+        let Some(engine) = state.protocol.mesh() else {
+            return others_in_overlay(hosts, &state, &greetings);
+        };
+        let sets = state.protocol.sets();
+        for (name, peer) in engine.peers(now) {
+            let hello = greetings.of(name);
+            let mut info = HostInfo {
+                name: name.as_str().to_owned(),
+                state: if peer.is_suspected { "suspected" } else { "up" },
+                incarnation: peer.incarnation.0,
+                advertise: hello.and_then(|hello| hello.advertise.clone()),
+                resp: hello.and_then(|hello| hello.resp.clone()),
+                http: hello.and_then(|hello| hello.http.clone()),
+                sets: Vec::new(),
+                epochs: Vec::new(),
+                age: None,
+                current: peer.is_known,
+                not_accepted: Vec::new(),
+            };
+            for set in &sets {
+                let Some(replica) = engine.replica(now, set, name) else { continue };
+                info.sets.push(set.as_str().to_owned());
+                info.epochs.push(replica.epoch.map_or(0, |epoch| epoch.0));
+                let age = seconds(replica.age);
+                info.age = Some(info.age.map_or(age, |least: f64| least.min(age)));
+                info.current &= replica.is_current;
+            }
+            hosts.push(info);
+        }
+        for (name, set, refusal) in engine.refusals() {
+            let text = match set {
+                Some(set) => format!("{set}: {}", refusal.reason),
+                None => refusal.reason.to_string(),
+            };
+            match hosts.iter_mut().find(|host| host.name == name.as_str()) {
+                Some(host) => host.not_accepted.push(text),
+                None => hosts.push(HostInfo::refused(name, text)),
+            }
+        }
+        hosts
+    }
+
+    /// This host's own state.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let state = self.inner.sets.lock();
+        let (known, expected) = state.known_hosts();
+        let counters = state.protocol.counters();
+        let routing = state.protocol.overlay().map(|overlay| Routing::of(overlay, None));
+        let engine = state.protocol.mesh();
+        let links = self.inner.cluster.network.links();
+        Status {
+            routing,
+            name: self.name().as_str().to_owned(),
+            cluster: self.inner.settings.cluster.as_str().to_owned(),
+            version: env!("CARGO_PKG_VERSION"),
+            build: crate::build_info::text(),
+            incarnation: self.inner.cluster.incarnation.0,
+            uptime: seconds(self.inner.now()),
+            ready: self.inner.lifecycle.is_ready(),
+            hosts_known: known,
+            hosts_expected: expected,
+            sets: state.protocol.sets().len() as u64,
+            durable: self.inner.sets.is_durable(),
+            messages: counters.messages,
+            refused: counters.refused,
+            not_accepted: engine.map_or(0, |engine| engine.refusals().count() as u64),
+            replica_bytes: engine.map_or(0, Engine::replica_bytes_charged),
+            replica_bytes_limit: engine.map_or(0, |engine| engine.config().replica_bytes),
+            own_bytes: engine.map_or(0, Engine::own_bytes),
+            gaps: counters.gaps,
+            mismatches: counters.mismatches,
+            updates_sent: counters.updates_sent,
+            update_bytes_sent: counters.update_bytes_sent,
+            page_bytes_sent: counters.page_bytes_sent,
+            dropped: counters.dropped + self.inner.cluster.inbox.dropped(),
+            name_taken: self.inner.cluster.name_taken(),
+            links_opened: links.opened,
+            links_reopened: links.reopened,
+            waiting_for: links.waiting_for,
+            failed_logins: self.inner.ports.access.counts().0,
+        }
+    }
+}
+
+impl HostInfo {
+    /// A host that is not accepted at all.
+    fn refused(name: &Name, reason: String) -> Self {
+        Self {
+            name: name.as_str().to_owned(),
+            state: "refused",
+            incarnation: 0,
+            advertise: None,
+            resp: None,
+            http: None,
+            sets: Vec::new(),
+            epochs: Vec::new(),
+            age: None,
+            current: false,
+            not_accepted: vec![reason],
+        }
+    }
+}
+
+fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
+    let (filter, fresh, sent) = (home.filter(), home.freshness(), home.sent());
+    let shape = filter.scheme().shape();
+    info.own = true;
+    info.items = home.catalogue().len();
+    match home.rung() {
+        Some(choice) => {
+            info.capacity = home.plan().capacity;
+            info.takes = Some(choice.takes());
+            info.full = Some(info.items as f64 / choice.takes().max(1) as f64);
+            info.rung = Some(choice.rung().exponent().into());
+            info.expected_hosts = Some(choice.hosts().into());
+        }
+        None => {
+            info.capacity = Some(filter.capacity());
+            info.components = Some(filter.components().len() as u64);
+        }
+    }
+    info.bits = Some(shape.bits());
+    info.hashes = Some(shape.hashes().into());
+    info.policy = Some(home.policy().to_string());
+    info.false_positive = Some(home.plan().false_positive);
+    info.estimated_false_positive = Some(fresh.false_positive);
+    info.disagreement = Some(fresh.disagreement);
+    info.miss = Some(fresh.miss);
+    info.ghost = Some(fresh.ghost);
+    info.updates_sent = sent.updates;
+    info.bytes_sent = sent.bytes;
+    info.full_broadcast_bytes = sent.full_broadcast_bytes;
+    info.rebuilds = home.rebuilds();
+}
+
+impl Routing {
+    /// Of one set, or of all together.
+    fn of(overlay: &Overlay<HostCatalogue>, set: Option<&Name>) -> Self {
+        let (homes, counters) = match set.and_then(|set| overlay.routing(set)) {
+            Some((homes, counters)) => (homes, counters),
+            None => {
+                let homes = overlay.known().into_iter().filter(|host| !host.sets.is_empty());
+                (homes.map(|host| host.name).collect(), overlay.route_counters())
+            }
+        };
+        let texts = |names: Vec<&Name>| names.iter().map(|name| name.as_str().to_owned()).collect();
+        Self {
+            overlay: agreement(&overlay.agreed_plan(set), overlay.is_measured()),
+            links: texts(overlay.neighbours(false)),
+            links_up: texts(overlay.neighbours(true)),
+            homes: texts(homes),
+            queries_asked: counters.asked,
+            queries_not_found: counters.not_found,
+            queries_answered: counters.answered,
+            queries_given_up: counters.expired_queries,
+            forwards: counters.claimed_forwards,
+            wrong_forwards: counters.wrong_forwards,
+            walk_forwards: counters.walk_forwards,
+            filters_sent: counters.adverts_sent,
+            filters_refused: counters.refused_filters,
+        }
+    }
+}
+
+/// The rest of what is told of a set in an overlay.
+fn in_overlay(mut info: SetInfo, state: &State, set: &Name) -> SetInfo {
+    // What a lookup promises over all hosts has no meaning here: the plan's rate is a link's.
+    (info.false_positive, info.expected_hosts) = (None, None);
+    if let Some(overlay) = state.protocol.overlay() {
+        let routing = Routing::of(overlay, Some(set));
+        info.replicas = routing.homes.len() as u64;
+        info.items_everywhere += overlay.items_in_range(set);
+        info.replica_bytes = overlay.memory_bytes(set);
+        info.routing = Some(routing);
+    }
+    info
+}
+
+/// Adds the other hosts that an overlay knows of.
+fn others_in_overlay(
+    mut hosts: Vec<HostInfo>,
+    state: &State,
+    greetings: &Greetings,
+) -> Vec<HostInfo> {
+    let seen = state.protocol.overlay().map(Overlay::known).unwrap_or_default();
+    hosts.extend(seen.into_iter().map(|host| {
+        let hello = greetings.of(host.name);
+        HostInfo {
+            name: host.name.as_str().to_owned(),
+            state: host.state,
+            incarnation: host.incarnation.map_or(0, |life| life.0),
+            advertise: hello.and_then(|hello| hello.advertise.clone()),
+            resp: hello.and_then(|hello| hello.resp.clone()),
+            http: hello.and_then(|hello| hello.http.clone()),
+            sets: host.sets.iter().map(|(set, _)| set.as_str().to_owned()).collect(),
+            epochs: host.sets.iter().map(|(_, epoch)| epoch.0).collect(),
+            age: None,
+            current: host.state != "down",
+            not_accepted: Vec::new(),
+        }
+    }));
+    hosts
+}

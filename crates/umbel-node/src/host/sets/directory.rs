@@ -1,0 +1,122 @@
+//! Which sets are known, for questions that must not wait for the state's lock.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use umbel::replica::{Name, Replicas};
+
+use super::{Sets, State};
+use crate::catalogue::HostCatalogue;
+use crate::confirm::Confirm;
+use crate::error::HostError;
+use crate::huge_rows::HugeRows;
+
+/// A set that somebody has.
+#[derive(Debug)]
+pub(in crate::host) struct Known {
+    pub(in crate::host) name: Name,
+    /// What other hosts published; none in an overlay, where routers know.
+    pub(in crate::host) replicas: Option<Arc<Replicas<HugeRows>>>,
+    /// The own keys, if this host has the set too.
+    pub(in crate::host) own: Option<HostCatalogue>,
+    pub(in crate::host) confirmed: Arc<Confirmed>,
+    /// Whose word counts when this host confirms one of its own keys.
+    pub(in crate::host) confirm: Confirm,
+}
+
+/// Lookups whose candidates were asked.
+#[derive(Debug, Default)]
+pub(in crate::host) struct Confirmed {
+    lookups: AtomicU64,
+    wrong: AtomicU64,
+    /// What the cache was asked for, did not hold, and did not answer.
+    asked: AtomicU64,
+    disagreed: AtomicU64,
+    silent: AtomicU64,
+}
+
+impl Confirmed {
+    /// One lookup more, and whether any of its candidates did not hold the key.
+    pub(in crate::host) fn count(&self, named_wrong_host: bool) {
+        self.lookups.fetch_add(1, Ordering::Relaxed);
+        self.wrong.fetch_add(named_wrong_host.into(), Ordering::Relaxed);
+    }
+
+    /// One own claim more that the cache was asked about.
+    #[cfg(feature = "http")]
+    pub(in crate::host) fn count_cache(&self, answer: u8) {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.disagreed.fetch_add((answer == crate::host::ABSENT).into(), Ordering::Relaxed);
+        self.silent.fetch_add((answer == crate::host::UNKNOWN).into(), Ordering::Relaxed);
+    }
+
+    /// Own claims that the cache was asked about; denied; did not answer.
+    pub(in crate::host) fn cache(&self) -> [u64; 3] {
+        [&self.asked, &self.disagreed, &self.silent].map(|count| count.load(Ordering::Relaxed))
+    }
+
+    /// Lookups, and the share of them that named a wrong host.
+    pub(in crate::host) fn rate(&self) -> (u64, Option<f64>) {
+        let lookups = self.lookups.load(Ordering::Relaxed);
+        let wrong = self.wrong.load(Ordering::Relaxed);
+        (lookups, (lookups > 0).then(|| wrong as f64 / lookups as f64))
+    }
+}
+
+impl Sets {
+    /// Brings the directory up to date with the engine.
+    pub(crate) fn refresh_directory(&self, state: &State) {
+        let old = self.directory.read();
+        let mut new = HashMap::new();
+        for name in state.protocol.sets() {
+            let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
+            let own = state.protocol.home(name).map(|home| home.catalogue().clone());
+            let before = old.get(name.as_str());
+            let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
+            let (name, replicas) = (name.clone(), replicas.cloned());
+            let own_set = state.own.get(&name);
+            let confirm = own_set
+                .map_or_else(|| self.live.current().set.confirm.clone(), |own| own.confirm.clone());
+            let known = Known { name, replicas, own, confirmed, confirm };
+            new.insert(Box::from(known.name.as_str()), Arc::new(known));
+        }
+        drop(old);
+        *self.directory.write() = new;
+    }
+
+    /// A set that somebody is known to have. Waits for no change of any set.
+    pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
+        self.directory.read().get(set).cloned()
+    }
+
+    /// As [`Self::known`].
+    ///
+    /// # Errors
+    /// If nobody has it.
+    pub(in crate::host) fn find(&self, set: &str) -> Result<Arc<Known>, HostError> {
+        self.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
+    }
+
+    /// The names of the sets that somebody is known to have, in order.
+    pub(in crate::host) fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> =
+            self.directory.read().keys().map(ToString::to_string).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Whether the cache is asked before a key of this set is confirmed.
+    pub(crate) fn asks_its_cache(&self, set: &str) -> bool {
+        self.known(set)
+            .is_some_and(|known| known.own.is_some() && matches!(known.confirm, Confirm::Cache(_)))
+    }
+
+    /// Which of these keys this host holds, as its catalogue says.
+    pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
+        use umbel::catalogue::Catalogue as _;
+        let known = self.known(set);
+        let own = known.as_ref().and_then(|known| known.own.as_ref());
+        keys.iter().map(|key| own.is_some_and(|own| own.contains(key)).into()).collect()
+    }
+}

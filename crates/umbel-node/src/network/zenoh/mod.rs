@@ -1,0 +1,392 @@
+//! zenoh carries messages between hosts: peers that are linked directly, or through routers.
+//!
+//! ```text
+//! listener  one session for the links that others open
+//! link      one session for each link that this host opens
+//!             opened by `keeper`, when `links` says so; closed when the link is lost or redundant
+//! ```
+//!
+//! A session carries one link once: whoever opens it again does so in a new session, under a new
+//! zenoh identity, so that nothing of the old link can stand in its way. What is sent to everybody
+//! goes out over all sessions; what is sent to one host goes over the one on which it was heard
+//! last (`reach`). Hosts do not forward for each other, routers do.
+//!
+//! With certificates ([`Guard`]) links are TLS on which both ends show theirs, and every host
+//! drops what another may not say (`acl`). Who is let in is fixed when a session is opened, so a
+//! change opens all of them again; other addresses alone open and close the links concerned.
+
+mod acl;
+mod channel;
+mod config;
+mod keeper;
+mod links;
+mod reach;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use ::zenoh::key_expr::KeyExpr;
+use futures_util::future::join_all;
+use parking_lot::{Mutex, RwLock};
+use tokio::sync::Notify;
+use umbel::replica::Name;
+
+use super::{Boxed, Happening, Inbox, LinkReport, Member, Network};
+use crate::settings::{Endpoint, PeerFiles};
+use channel::{Channel, Shared};
+use config::Purpose;
+use links::Links;
+use reach::{Reach, SessionId};
+
+/// How long links to hosts that are there may take when a host starts.
+const FIRST_LINKS: Duration = Duration::from_millis(300);
+
+/// Where a host listens, where others do, and who is let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoints {
+    /// Where this host listens; with port 0 the system chooses one.
+    pub listen: SocketAddr,
+    /// Where others listen.
+    pub connect: Vec<Endpoint>,
+    /// Whether hosts that were only heard of are linked too: not in an overlay, whose links are
+    /// those that are configured.
+    pub learns: bool,
+    /// Whether others are reached through routers alone, and nobody links up with this host.
+    pub through_routers: bool,
+    /// Certificates; `None`: plain TCP, and whoever reaches the port is believed.
+    pub guard: Option<Guard>,
+    /// How long a host may be silent before its link is tested.
+    pub silence: Duration,
+}
+
+/// How hosts show each other who they are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Guard {
+    /// What this host shows, and who signs what others show.
+    pub files: PeerFiles,
+    /// Who is let in, by the common name of its certificate.
+    pub hosts: Vec<Name>,
+}
+
+/// A host's place in a zenoh network.
+#[derive(Debug, Clone)]
+pub struct ZenohNetwork {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    /// The open sessions.
+    channels: RwLock<BTreeMap<SessionId, Arc<Channel>>>,
+    /// The sessions that lead to routers.
+    routers: RwLock<Vec<SessionId>>,
+    links: Mutex<Links>,
+    endpoints: RwLock<Endpoints>,
+    next_session: AtomicU64,
+    /// Links that were opened again because they were silent.
+    reopened: AtomicU64,
+    started: Instant,
+    listen: SocketAddr,
+    say: KeyExpr<'static>,
+    hello: KeyExpr<'static>,
+    is_closed: tokio::sync::watch::Sender<bool>,
+}
+
+/// Why a zenoh network could not be joined.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum JoinError {
+    /// The runtime has one thread only.
+    #[error("zenoh needs tokio's multi-thread runtime: start the host in one")]
+    Runtime,
+    /// No port could be had.
+    #[error("cannot listen on {0}: {1}")]
+    Listen(SocketAddr, io::Error),
+    /// zenoh refused.
+    #[error("cannot join the network: {0}")]
+    Zenoh(String),
+}
+
+impl From<::zenoh::Error> for JoinError {
+    fn from(error: ::zenoh::Error) -> Self {
+        Self::Zenoh(reason(&error))
+    }
+}
+
+/// zenoh's message, without the places in its source.
+fn reason(error: &::zenoh::Error) -> String {
+    let text = error.to_string();
+    let end = text.find(" at /").unwrap_or(text.len());
+    text[..end].trim().trim_end_matches('.').to_owned()
+}
+
+impl ZenohNetwork {
+    /// Listens, opens the links in the background, and from then on hands over what happens.
+    /// Returns as soon as every peer has been tried, or after a moment.
+    ///
+    /// # Errors
+    /// If the runtime has one thread only, or the address cannot be listened on.
+    pub async fn join(endpoints: &Endpoints, me: Member, inbox: &Inbox) -> Result<Self, JoinError> {
+        let flavor = tokio::runtime::Handle::current().runtime_flavor();
+        if flavor == tokio::runtime::RuntimeFlavor::CurrentThread {
+            return Err(JoinError::Runtime);
+        }
+        let say = KeyExpr::try_from(format!("umbel/{}/{}/say", me.cluster, me.name))?;
+        let hello = KeyExpr::try_from(format!("umbel-hello/{}", me.name))?;
+        let seed = me.incarnation.0 ^ u64::from(std::process::id());
+        let name = me.name.clone();
+        let shared = Arc::new(Shared {
+            me,
+            inbox: inbox.clone(),
+            reach: Reach::default(),
+            changed: Notify::new(),
+            sightings: Mutex::default(),
+        });
+        let (listen, listener) = listen(endpoints, &shared).await?;
+        let listens = (!endpoints.through_routers).then_some(listen);
+        // By then a silent host has been sent a request and had time to reply.
+        let silence = endpoints.silence / 2 + keeper::REPLY * 2;
+        let inner = Arc::new(Inner {
+            shared,
+            channels: RwLock::default(),
+            routers: RwLock::default(),
+            links: Mutex::new(Links::new(name, listens, silence, seed)),
+            endpoints: RwLock::new(endpoints.clone()),
+            next_session: AtomicU64::new(1),
+            reopened: AtomicU64::new(0),
+            started: Instant::now(),
+            listen,
+            say,
+            hello,
+            is_closed: tokio::sync::watch::channel(false).0,
+        });
+        inner.channels.write().extend(listener.map(|channel| (channel.id, Arc::new(channel))));
+        inner.configure_links();
+        tokio::spawn(keeper::keep_links(Arc::clone(&inner)));
+        inner.first_links().await;
+        Ok(Self { inner })
+    }
+
+    /// Takes other peers or certificates. Links to addresses that stay are kept, unless the
+    /// certificates change: then all sessions are opened again, and others see this life of the
+    /// host disappear and come back, well within any grace time.
+    ///
+    /// # Errors
+    /// If the address cannot be listened on; then nobody can connect, and it is to be tried again.
+    pub async fn reconfigure(&self, endpoints: &Endpoints, renew: bool) -> Result<(), JoinError> {
+        let inner = &self.inner;
+        let listen_at = inner.listen;
+        let endpoints = Endpoints { listen: listen_at, ..endpoints.clone() };
+        let renew = renew || endpoints.guard != inner.endpoints.read().guard;
+        *inner.endpoints.write() = endpoints.clone();
+        if renew {
+            inner.close_all().await;
+            inner.links.lock().configure(inner.now(), Vec::new());
+            let (_, listener) = listen(&endpoints, &inner.shared).await?;
+            inner.channels.write().extend(listener.map(|channel| (channel.id, Arc::new(channel))));
+        }
+        inner.configure_links();
+        inner.shared.changed.notify_one();
+        Ok(())
+    }
+
+    /// Where this host listens, if it does.
+    #[must_use]
+    pub fn local_addr(&self) -> Option<SocketAddr> {
+        Some(self.inner.listen).filter(|address| address.port() != 0)
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn channels(&self) -> Vec<Arc<Channel>> {
+        self.channels.read().values().cloned().collect()
+    }
+
+    /// The session over which a host is reached best.
+    fn channel_of(&self, host: &Name) -> Option<Arc<Channel>> {
+        let session = self.shared.reach.best(host)?;
+        self.channels.read().get(&session).cloned()
+    }
+
+    /// Tells the table of links which addresses are configured.
+    fn configure_links(&self) {
+        let endpoints = self.endpoints.read();
+        let wanted = match endpoints.through_routers {
+            // A client has one link, to whichever router is there.
+            true if endpoints.connect.is_empty() => Vec::new(),
+            true => vec![endpoints.connect.clone()],
+            false => endpoints.connect.iter().map(|peer| vec![peer.clone()]).collect(),
+        };
+        drop(endpoints);
+        let actions = self.links.lock().configure(self.now(), wanted);
+        for action in actions {
+            if let links::Action::Close(session) = action {
+                tokio::spawn(self.take_channel(session));
+            }
+        }
+    }
+
+    /// Waits for links to hosts that are there, so that what is asked first finds somebody to
+    /// answer; not for hosts that are not there.
+    async fn first_links(&self) {
+        let deadline = Instant::now() + FIRST_LINKS;
+        while Instant::now() < deadline && !self.links.lock().is_settled() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Removes a session; the returned future closes it.
+    fn take_channel(&self, session: SessionId) -> impl Future<Output = ()> + Send + use<> {
+        let channel = self.channels.write().remove(&session);
+        self.routers.write().retain(|router| *router != session);
+        if let Some(channel) = &channel {
+            channel.mute();
+        }
+        for (host, incarnation) in self.shared.reach.closed(session) {
+            self.shared.inbox.put(Happening::Gone { host, incarnation });
+        }
+        async move {
+            if let Some(channel) = channel {
+                channel.close().await;
+            }
+        }
+    }
+
+    async fn close_all(&self) {
+        let sessions: Vec<SessionId> = self.channels.read().keys().copied().collect();
+        let closing: Vec<_> = sessions.into_iter().map(|id| self.take_channel(id)).collect();
+        join_all(closing).await;
+    }
+
+    fn publish_everywhere(&self, key: &KeyExpr<'static>, bytes: &[u8]) {
+        for channel in self.channels() {
+            channel.publish(key, bytes.to_vec());
+        }
+    }
+}
+
+/// Opens the session that others connect to; none if everybody is reached through routers. Where
+/// the system chooses the port it is chosen here, because zenoh does not tell which one it is;
+/// somebody else may take it in between, so it is tried a few times.
+async fn listen(
+    endpoints: &Endpoints,
+    shared: &Arc<Shared>,
+) -> Result<(SocketAddr, Option<Channel>), JoinError> {
+    if endpoints.through_routers {
+        return Ok((SocketAddr::new(endpoints.listen.ip(), 0), None));
+    }
+    let mut tries = if endpoints.listen.port() == 0 { 5 } else { 1 };
+    loop {
+        let at = free_port(endpoints.listen)?;
+        let guard = endpoints.guard.as_ref();
+        let config = config::config(Purpose::Listen(at), &shared.me.cluster, guard)?;
+        match Channel::open(LISTENER, config, shared).await {
+            Ok(channel) => return Ok((at, Some(channel))),
+            Err(error) if tries == 1 => return Err(error.into()),
+            Err(_) => tries -= 1,
+        }
+    }
+}
+
+/// The session that listens.
+const LISTENER: SessionId = SessionId(0);
+
+fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
+    let probe = TcpListener::bind(listen).and_then(|probe| probe.local_addr());
+    probe.map_err(|error| JoinError::Listen(listen, error))
+}
+
+impl Network for ZenohNetwork {
+    fn say(&self, bytes: Vec<u8>) {
+        self.inner.publish_everywhere(&self.inner.say, &bytes);
+    }
+
+    fn tell(&self, host: &Name, bytes: Vec<u8>) {
+        let me = &self.inner.shared.me;
+        let key = format!("umbel/{}/{}/tell/{host}", me.cluster, me.name);
+        let (Some(channel), Ok(key)) = (self.inner.channel_of(host), KeyExpr::try_from(key)) else {
+            return tracing::debug!(%host, "not reached: nothing was sent");
+        };
+        channel.publish(&key, bytes);
+    }
+
+    fn greet(&self, bytes: Vec<u8>) {
+        self.inner.publish_everywhere(&self.inner.hello, &bytes);
+    }
+
+    fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>> {
+        let me = &self.inner.shared.me;
+        let key = format!("umbel/{}/{host}/ask/{}", me.cluster, me.name);
+        let channel = self.inner.channel_of(host);
+        let host = host.clone();
+        Box::pin(async move {
+            let channel = channel?;
+            let answer = channel.get(&key, bytes, timeout).await.pop();
+            if answer.is_some() {
+                self.inner.shared.reach.heard(&host, channel.id);
+            }
+            answer
+        })
+    }
+
+    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
+        let me = &self.inner.shared.me;
+        let key = format!("umbel/{}/*/ask/{}", me.cluster, me.name);
+        let channels = self.inner.channels();
+        Box::pin(async move {
+            let asked = channels.iter().map(|channel| channel.get(&key, bytes.clone(), timeout));
+            join_all(asked).await.into_iter().flatten().collect()
+        })
+    }
+
+    fn learn(&self, host: &Name, address: SocketAddr) {
+        let inner = &self.inner;
+        let endpoints = inner.endpoints.read();
+        let is_let_in = endpoints.guard.as_ref().is_none_or(|guard| guard.hosts.contains(host));
+        let may_link = endpoints.learns && !endpoints.through_routers && is_let_in;
+        drop(endpoints);
+        // Who is heard through a router alone is not linked directly.
+        let is_routed = inner
+            .shared
+            .reach
+            .paths(host)
+            .iter()
+            .any(|path| inner.routers.read().contains(&path.session));
+        if may_link && !is_routed && inner.links.lock().learn(inner.now(), host, address) {
+            tracing::debug!(%host, %address, "learnt where a host listens");
+            inner.shared.changed.notify_one();
+        }
+    }
+
+    fn links(&self) -> LinkReport {
+        let (unreached, open) = {
+            let links = self.inner.links.lock();
+            (links.unreached(), links.sessions().count() as u64)
+        };
+        let waiting_for = unreached.into_iter().map(|link| match link.error {
+            Some(error) => format!("{} ({error})", link.address),
+            None => link.address,
+        });
+        LinkReport {
+            opened: open,
+            reopened: self.inner.reopened.load(Ordering::Relaxed),
+            waiting_for: waiting_for.collect(),
+        }
+    }
+
+    fn close(&self) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            self.inner.is_closed.send_replace(true);
+            self.inner.close_all().await;
+        })
+    }
+}

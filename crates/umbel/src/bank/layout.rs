@@ -1,0 +1,217 @@
+//! Which columns of a bank share rows: the fewest accesses within a bound on memory.
+//!
+//! Columns of nested shapes (`design::ladder`) may stand in the same rows: a column of a lower rung is
+//! stretched, `2^d` rows for each of its bits. The rungs in use are sorted and divided into runs
+//! of neighbours; a run has the rows of its highest rung, or none if it has fewer than 8 columns,
+//! whose bits are then asked one by one.
+//!
+//! Of all divisions whose rows take at most [`MAX_ROWS`] times the columns' bits and stretch
+//! nothing by more than `2^8`, [`Layout::best`] is the one with the fewest accesses per lookup of
+//! an absent key. One run per rung always keeps the bound, so that there is always an answer.
+
+use crate::design::replica::row_width;
+
+/// Rows take at most this many times the bits of the columns.
+pub(super) const MAX_ROWS: u64 = 2;
+/// A column is stretched by at most two to this power.
+pub(super) const MAX_STRETCH: u32 = 8;
+/// A layout is changed for the sake of speed only if it saves a quarter of the accesses.
+const WORTHWHILE: f64 = 0.75;
+
+/// Accesses of a column that is asked alone: most say no at the first or second bit.
+const ALONE: f64 = 1.7;
+
+/// Rows of a key that are read before no column is left, on average: each row leaves some 40 %
+/// of the columns.
+pub(super) fn rows_read(columns: usize, hashes: u32) -> f64 {
+    let rows = 1.3 + (columns.max(1) as f64).ln() / 2.5f64.ln();
+    rows.min(hashes.into())
+}
+
+/// Cache lines that a lookup in a group of so many columns reads.
+fn accesses(columns: usize, width: usize, hashes: u32) -> f64 {
+    rows_read(columns, hashes) * width.div_ceil(512) as f64
+}
+
+/// So many columns of `2^exponent` bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rungful {
+    pub(super) exponent: u32,
+    pub(super) columns: usize,
+}
+
+/// Rungs whose columns share rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Of the lowest and of the highest rung.
+    pub(super) lowest: u32,
+    pub(super) highest: u32,
+    pub(super) columns: usize,
+}
+
+impl Run {
+    /// Columns that a row has room for; 0 without rows.
+    pub(super) fn width(&self) -> usize {
+        row_width(self.columns)
+    }
+
+    fn rows_bits(&self) -> u64 {
+        (self.width() as u64) << self.highest
+    }
+
+    fn accesses(&self, hashes: u32) -> f64 {
+        match self.width() {
+            0 => ALONE * self.columns as f64,
+            width => accesses(self.columns, width, hashes),
+        }
+    }
+}
+
+/// Accesses and rows of some groups and some columns that are asked alone.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Cost {
+    pub(super) accesses: f64,
+    pub(super) rows_bits: u64,
+}
+
+impl Cost {
+    /// Adds columns that are asked alone.
+    pub(super) fn add_loose(&mut self, columns: usize) {
+        self.accesses += ALONE * columns as f64;
+    }
+
+    /// Adds a group of rows of this width with so many columns.
+    pub(super) fn add_group(&mut self, columns: usize, width: usize, bits: u64, hashes: u32) {
+        self.accesses += accesses(columns, width, hashes);
+        self.rows_bits += width as u64 * bits;
+    }
+}
+
+/// Runs of rungs, lowest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Layout {
+    pub(super) runs: Vec<Run>,
+    pub(super) cost: Cost,
+}
+
+impl Layout {
+    /// The layout with the fewest accesses, for rungs in ascending order.
+    ///
+    /// Dynamic programming over the rungs: for those up to each, all layouts of which no other
+    /// has both fewer accesses and shorter rows.
+    pub(super) fn best(rungs: &[Rungful], hashes: u32) -> Self {
+        let bits: u64 = rungs.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
+        let mut best: Vec<Vec<Self>> = vec![vec![Self::default()]];
+        for end in 0..rungs.len() {
+            let mut found: Vec<Self> = Vec::new();
+            for start in (0..=end).rev() {
+                let (lowest, highest) = (rungs[start].exponent, rungs[end].exponent);
+                let columns = rungs[start..=end].iter().map(|rung| rung.columns).sum();
+                let run = Run { lowest, highest, columns };
+                if run.width() > 0 && highest - lowest > MAX_STRETCH {
+                    break;
+                }
+                for before in &best[start] {
+                    let accesses = before.cost.accesses + run.accesses(hashes);
+                    let rows_bits = before.cost.rows_bits + run.rows_bits();
+                    if rows_bits <= MAX_ROWS * bits {
+                        let runs = before.runs.iter().chain([&run]).cloned().collect();
+                        found.push(Self { runs, cost: Cost { accesses, rows_bits } });
+                    }
+                }
+            }
+            best.push(undominated(found));
+        }
+        let all = best.pop().unwrap_or_default().into_iter();
+        all.min_by(|a, b| a.cost.accesses.total_cmp(&b.cost.accesses)).unwrap_or_default()
+    }
+
+    /// Whether to change to this layout from one of this cost, for columns of so many bits.
+    pub(super) fn is_worthwhile(&self, now: Cost, bits: u64) -> bool {
+        now.rows_bits > MAX_ROWS * bits || self.cost.accesses < WORTHWHILE * now.accesses
+    }
+}
+
+/// Those of which no other has fewer accesses and shorter rows.
+fn undominated(mut layouts: Vec<Layout>) -> Vec<Layout> {
+    layouts.sort_by(|a, b| a.cost.accesses.total_cmp(&b.cost.accesses));
+    let mut shortest = u64::MAX;
+    layouts.retain(|layout| {
+        let kept = layout.cost.rows_bits < shortest;
+        shortest = shortest.min(layout.cost.rows_bits);
+        kept
+    });
+    layouts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn rungs(counts: &[(u32, usize)]) -> Vec<Rungful> {
+        counts
+            .iter()
+            .map(|(exponent, columns)| Rungful { exponent: *exponent, columns: *columns })
+            .collect()
+    }
+
+    #[test]
+    fn equal_columns_share_one_group_from_eight_on() {
+        for (columns, width) in [(1, 0), (7, 0), (8, 8), (9, 16), (33, 64), (65, 128), (600, 1024)]
+        {
+            let layout = Layout::best(&rungs(&[(20, columns)]), 12);
+            assert_eq!(layout.runs.len(), 1);
+            assert_eq!(layout.runs[0].width(), width, "{columns} columns");
+        }
+    }
+
+    #[test]
+    fn neighbouring_rungs_share_rows_where_memory_permits() {
+        let layout = Layout::best(&rungs(&[(18, 4), (19, 4), (20, 8)]), 12);
+        assert_eq!(layout.runs, [Run { lowest: 18, highest: 20, columns: 16 }]);
+        // A single long column would stretch the others too far.
+        let layout = Layout::best(&rungs(&[(12, 20), (24, 1)]), 12);
+        assert_eq!(layout.runs.iter().map(Run::width).collect::<Vec<_>>(), [32, 0]);
+    }
+
+    proptest! {
+        #![proptest_config(crate::model::seeded())]
+
+        /// Against all divisions, one by one.
+        #[test]
+        fn no_division_has_fewer_accesses(
+            counts in prop::collection::btree_map(10u32..24, 1usize..60, 1..9),
+        ) {
+            let rungs: Vec<_> =
+                counts.iter().map(|(exponent, columns)| (*exponent, *columns)).collect();
+            let rungs = self::rungs(&rungs);
+            let bits: u64 = rungs.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
+            let mut least = f64::INFINITY;
+            for cuts in 0u32..1 << (rungs.len() - 1) {
+                let mut runs: Vec<Run> = Vec::new();
+                for (index, rung) in rungs.iter().enumerate() {
+                    let Rungful { exponent, columns } = *rung;
+                    match runs.last_mut() {
+                        Some(run) if cuts >> (index - 1) & 1 == 0 => {
+                            (run.highest, run.columns) = (exponent, run.columns + columns);
+                        }
+                        _ => runs.push(Run { lowest: exponent, highest: exponent, columns }),
+                    }
+                }
+                let far = |run: &Run| run.width() > 0 && run.highest - run.lowest > MAX_STRETCH;
+                if runs.iter().map(Run::rows_bits).sum::<u64>() <= MAX_ROWS * bits
+                    && !runs.iter().any(far)
+                {
+                    least = least.min(runs.iter().map(|run| run.accesses(12)).sum());
+                }
+            }
+            let layout = Layout::best(&rungs, 12);
+            prop_assert!((layout.cost.accesses - least).abs() < 1e-9);
+            prop_assert!(layout.cost.rows_bits <= MAX_ROWS * bits);
+            let columns: usize = layout.runs.iter().map(|run| run.columns).sum();
+            prop_assert_eq!(columns, rungs.iter().map(|rung| rung.columns).sum::<usize>());
+        }
+    }
+}

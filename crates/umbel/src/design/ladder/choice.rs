@@ -1,0 +1,335 @@
+//! When a set climbs the ladder, and when it descends.
+//!
+//! A set climbs as soon as it holds more keys than its rung takes. It descends when it has held
+//! fewer than 70 % of what the rung below takes for ten minutes. Between the two lies a factor of
+//! 2.8, so that a size that varies by a tenth does not move it. Two climbs within a minute are a
+//! load: the next one goes two rungs up at once, because folding back costs nothing.
+//!
+//! If a rung takes fewer keys only because more hosts are planned, the climb waits up to a
+//! minute, a different time at every home: not all climb in the same moment.
+//!
+//! Always true: asking changes nothing but timers; whoever asks moves the filter, then calls
+//! [`RungChoice::moved`]. Time comes in as `now`, which never goes back.
+
+use std::time::Duration;
+
+use super::{Ladder, Rung};
+
+/// How long a set must be small before it descends.
+const LOW_FOR: Duration = Duration::from_secs(600);
+/// Two climbs that are closer together than this are a load.
+const LOAD: Duration = Duration::from_secs(60);
+/// Rungs that a set climbs at least during a load.
+const LOAD_STEPS: u32 = 2;
+
+/// What a set should do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Move {
+    /// Build the filter again on this higher rung, from the keys.
+    Climb(Rung),
+    /// Fold the filter to this lower rung.
+    Descend(Rung),
+}
+
+/// What a set that restarts remembers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// The rung that it stood on.
+    pub rung: Rung,
+    /// The hosts that it was planned for.
+    pub hosts: u32,
+}
+
+/// Where one set stands on its ladder, and where it should go.
+#[derive(Debug, Clone)]
+pub struct RungChoice {
+    ladder: Ladder,
+    hosts: u32,
+    rung: Rung,
+    /// The rung for the keys that were reserved: the set never descends below it.
+    lowest: Rung,
+    /// Keys that the present rung takes, and fewer than which make it too high.
+    takes: u64,
+    low: u64,
+    /// Until when more planned hosts alone are no reason to climb, and the keys that the rung
+    /// took before.
+    lenient: Option<(Duration, u64)>,
+    low_since: Option<Duration>,
+    climbed: Option<Duration>,
+}
+
+impl RungChoice {
+    /// A set that starts with `keys` keys and never stands below the rung for `reserved` ones.
+    /// If it stood on the rung `before`, it stays there unless that is too low or too high.
+    #[must_use]
+    pub fn new(ladder: Ladder, hosts: u32, keys: u64, reserved: u64, before: Option<Rung>) -> Self {
+        let rung_for = |keys| ladder.rung_for(keys, hosts).unwrap_or(Rung::HIGHEST);
+        let lowest = rung_for(reserved);
+        let fits = |rung: &Rung| {
+            *rung >= lowest
+                && keys <= ladder.takes(*rung, hosts)
+                && keys >= low_limit(ladder, *rung, hosts)
+        };
+        let rung = before.filter(fits).unwrap_or_else(|| rung_for(keys).max(lowest));
+        let mut choice = Self {
+            ladder,
+            hosts,
+            rung,
+            lowest,
+            takes: 0,
+            low: 0,
+            lenient: None,
+            low_since: None,
+            climbed: None,
+        };
+        choice.stand_on(rung);
+        choice
+    }
+
+    /// The ladder.
+    #[must_use]
+    pub const fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+
+    /// What to remember for a restart.
+    #[must_use]
+    pub const fn standing(&self) -> Standing {
+        Standing { rung: self.rung, hosts: self.hosts }
+    }
+
+    /// Where the set stands.
+    #[must_use]
+    pub const fn rung(&self) -> Rung {
+        self.rung
+    }
+
+    /// Hosts that the rung is planned for.
+    #[must_use]
+    pub const fn hosts(&self) -> u32 {
+        self.hosts
+    }
+
+    /// Keys that the set may hold before it climbs.
+    #[must_use]
+    pub const fn takes(&self) -> u64 {
+        self.takes
+    }
+
+    /// Where the set should go, if it holds `keys` keys. Cheap: two comparisons unless it is to
+    /// move.
+    pub fn ask(&mut self, now: Duration, keys: u64) -> Option<Move> {
+        if keys > self.takes {
+            self.low_since = None;
+            let waits = |(until, takes): (Duration, u64)| now < until && keys <= takes;
+            if self.rung == Rung::HIGHEST || self.lenient.is_some_and(waits) {
+                return None;
+            }
+            let fitting = self.ladder.rung_for(keys, self.hosts).unwrap_or(Rung::HIGHEST);
+            let is_load = self.climbed.is_some_and(|climbed| now < climbed + LOAD);
+            let at_least = self.rung.above(if is_load { LOAD_STEPS } else { 1 });
+            return Some(Move::Climb(fitting.max(at_least)));
+        }
+        if self.rung == self.lowest || keys >= self.low {
+            self.low_since = None;
+            return None;
+        }
+        let since = *self.low_since.get_or_insert(now);
+        (now >= since + LOW_FOR).then(|| Move::Descend(self.fold_to(keys)))
+    }
+
+    /// When to ask again although no key came or went.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Duration> {
+        let lenient = self.lenient.map(|(until, _)| until);
+        let low = self.low_since.map(|since| since + LOW_FOR);
+        lenient.into_iter().chain(low).min()
+    }
+
+    /// The set stands on another rung from now on.
+    pub fn moved(&mut self, now: Duration, rung: Rung) {
+        if rung > self.rung {
+            self.climbed = Some(now);
+        }
+        self.stand_on(rung);
+    }
+
+    /// Other numbers of planned hosts and reserved keys. A climb that more hosts alone make
+    /// necessary waits until `wait` is over.
+    pub fn plan(&mut self, now: Duration, hosts: u32, reserved: u64, wait: Duration) {
+        let before = self.takes;
+        self.hosts = hosts;
+        self.lowest = self.ladder.rung_for(reserved, hosts).unwrap_or(Rung::HIGHEST);
+        self.stand_on(self.rung);
+        if self.takes < before {
+            self.lenient = Some((now + wait, before));
+        }
+    }
+
+    /// The waiting time is over, whether anything came of it or not.
+    pub fn expire(&mut self, now: Duration) {
+        self.lenient = self.lenient.filter(|(until, _)| now < *until);
+    }
+
+    fn stand_on(&mut self, rung: Rung) {
+        self.rung = rung;
+        self.takes = self.ladder.takes(rung, self.hosts);
+        self.low = low_limit(self.ladder, rung, self.hosts);
+        self.lenient = None;
+        self.low_since = None;
+    }
+
+    /// The lowest rung of whose room the keys take at most 70 %.
+    fn fold_to(&self, keys: u64) -> Rung {
+        let roomy = |rung: &Rung| keys <= seventy_percent(self.ladder.takes(*rung, self.hosts));
+        let found = Rung::all().find(roomy).unwrap_or(Rung::HIGHEST);
+        found.max(self.lowest).min(self.rung)
+    }
+}
+
+/// Fewer keys than this make a rung too high.
+fn low_limit(ladder: Ladder, rung: Rung, hosts: u32) -> u64 {
+    rung.below().map_or(0, |below| seventy_percent(ladder.takes(below, hosts)))
+}
+
+const fn seventy_percent(keys: u64) -> u64 {
+    keys / 10 * 7 + keys % 10 * 7 / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::params::Rate;
+
+    fn ladder() -> Ladder {
+        Ladder::new(Rate::new(0.01).unwrap())
+    }
+
+    fn rung(exponent: u32) -> Rung {
+        Rung::new(exponent).unwrap()
+    }
+
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    fn obey(choice: &mut RungChoice, now: Duration, keys: u64) -> Option<Move> {
+        let step = choice.ask(now, keys);
+        if let Some(Move::Climb(to) | Move::Descend(to)) = step {
+            choice.moved(now, to);
+        }
+        step
+    }
+
+    #[test]
+    fn a_set_climbs_rung_by_rung_and_by_twos_under_load() {
+        let mut choice = RungChoice::new(ladder(), 32, 0, 0, None);
+        assert_eq!(choice.rung(), Rung::LOWEST);
+        let above = choice.takes() + 1;
+        assert_eq!(obey(&mut choice, seconds(1), above), Some(Move::Climb(rung(11))));
+        let above = choice.takes() + 1;
+        assert_eq!(obey(&mut choice, seconds(60), above), Some(Move::Climb(rung(13))));
+        let above = choice.takes() + 1;
+        assert_eq!(obey(&mut choice, seconds(120), above), Some(Move::Climb(rung(14))));
+        let many = ladder().takes(rung(20), 32);
+        assert_eq!(obey(&mut choice, seconds(121), many), Some(Move::Climb(rung(20))));
+    }
+
+    #[test]
+    fn a_set_descends_after_ten_minutes_and_not_below_what_is_reserved() {
+        let reserved = ladder().takes(rung(15), 32);
+        let mut choice = RungChoice::new(ladder(), 32, 0, reserved, None);
+        assert_eq!(choice.rung(), rung(15));
+        choice.moved(seconds(0), rung(20));
+        assert_eq!(choice.ask(seconds(10), 5), None);
+        assert_eq!(choice.next_timeout(), Some(seconds(610)));
+        assert_eq!(choice.ask(seconds(609), 5), None);
+        assert_eq!(choice.ask(seconds(609), choice.takes()), None, "the time starts anew");
+        assert_eq!(choice.ask(seconds(700), 5), None);
+        assert_eq!(obey(&mut choice, seconds(1300), 5), Some(Move::Descend(rung(15))));
+        assert_eq!(choice.ask(seconds(9000), 0), None);
+        assert_eq!(choice.next_timeout(), None);
+    }
+
+    #[test]
+    fn a_restart_keeps_its_rung_unless_it_is_too_low_or_too_high() {
+        let restarted = |keys, before| RungChoice::new(ladder(), 32, keys, 0, Some(before)).rung();
+        let takes = |exponent| ladder().takes(rung(exponent), 32);
+        assert_eq!(restarted(takes(14), rung(14)), rung(14));
+        assert_eq!(restarted(takes(14) + 1, rung(14)), rung(15));
+        assert_eq!(restarted(takes(13) * 8 / 10, rung(14)), rung(14));
+        assert_eq!(restarted(takes(13) * 6 / 10, rung(14)), rung(13));
+        assert_eq!(restarted(0, rung(14)), Rung::LOWEST);
+    }
+
+    #[test]
+    fn more_hosts_make_a_full_rung_climb_after_its_own_wait() {
+        let keys = ladder().takes(rung(16), 32);
+        let mut choice = RungChoice::new(ladder(), 32, keys, 0, None);
+        choice.plan(seconds(100), 64, 0, seconds(37));
+        assert_eq!(choice.ask(seconds(100), keys), None);
+        assert_eq!(choice.next_timeout(), Some(seconds(137)));
+        assert_eq!(
+            choice.ask(seconds(101), keys + 1),
+            Some(Move::Climb(rung(17))),
+            "keys do not wait"
+        );
+        assert_eq!(choice.ask(seconds(137), keys), Some(Move::Climb(rung(17))));
+        choice.expire(seconds(137));
+        assert_eq!(choice.next_timeout(), None);
+        // Fewer hosts: nobody moves.
+        choice.plan(seconds(200), 16, 0, seconds(37));
+        assert_eq!(choice.ask(seconds(200), keys), None);
+    }
+
+    /// A size that varies by a tenth around any mean: at most one climb a day.
+    #[test]
+    fn noise_does_not_make_a_set_swing() {
+        let (mut state, mut worst) = (1u64, 0);
+        for mean in [50, 60, 100, 200, 400, 700, 1000, 2000, 3650, 3800, 5000, 7000] {
+            let mut choice = RungChoice::new(ladder(), 32, mean, 0, None);
+            let (mut climbs, mut level) = (0, 0.0f64);
+            // Ten days in steps of a minute; the noise is correlated over an hour.
+            for minute in 0..14_400u64 {
+                let uniform = |state: &mut u64| {
+                    *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    (*state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
+                };
+                let normal: f64 = (0..12).map(|_| uniform(&mut state)).sum();
+                level = level * (59.0 / 60.0) + normal * (1.0 - (59.0f64 / 60.0).powi(2)).sqrt();
+                let keys = (mean as f64 * (1.0 + 0.1 * level)).max(0.0) as u64;
+                let step = obey(&mut choice, seconds(60 * minute), keys);
+                climbs += u64::from(matches!(step, Some(Move::Climb(_))));
+            }
+            worst = worst.max(climbs);
+        }
+        assert!(worst <= 10, "{worst} climbs in ten days");
+    }
+
+    proptest! {
+        #![proptest_config(crate::model::seeded())]
+
+        /// Whatever happens: no set stands on a rung that does not take its keys, and none stays
+        /// for long on one that is three rungs too high.
+        #[test]
+        fn a_set_always_fits_its_rung(
+            sizes in prop::collection::vec((0u64..200_000, 0u64..2000), 1..60), hosts in 1u32..2000,
+        ) {
+            let (mut choice, mut now) = (RungChoice::new(ladder(), hosts, 0, 0, None), seconds(0));
+            for (keys, wait) in sizes {
+                obey(&mut choice, now, keys);
+                prop_assert!(keys <= choice.takes());
+                prop_assert_eq!(choice.ask(now, keys), None, "one move is enough");
+                now += seconds(wait);
+                let step = obey(&mut choice, now, keys);
+                prop_assert!(!matches!(step, Some(Move::Climb(_))));
+                prop_assert!(keys <= choice.takes());
+                if wait >= 600 && choice.rung() > Rung::LOWEST {
+                    prop_assert!(keys * 3 + 3 >= choice.takes(), "{} of {}", keys, choice.takes());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! What lab and tests look at: images as they are, compared with what homes published.
+
+use super::Engine;
+use super::budget::charge_of;
+use crate::bank::Rows;
+use crate::catalogue::Catalogue;
+use crate::replica::{Epoch, Incarnation, Name};
+
+impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// The checksum of what another host's replica holds, with the life and epoch of it: the
+    /// last good image, even if a newer life is known of.
+    #[must_use]
+    pub fn replica_checksum(&self, set: &Name, host: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        self.sets.get(set)?.receivers.get(host)?.installed_checksum()
+    }
+
+    /// The checksum, life and epoch of what this host last published of an own set.
+    #[must_use]
+    pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
+        let own = self.sets.get(set)?.own.as_ref()?;
+        Some((self.config.incarnation, own.epoch, own.home.kept().checksum()))
+    }
+
+    /// Replicas are charged, and own sets counted.
+    pub(super) fn validate_budgets(&self) {
+        let receivers = self.sets.values().flat_map(|set| set.receivers.values());
+        assert_eq!(self.charged, receivers.map(charge_of).sum::<u64>(), "replicas are charged");
+        let own = self.sets.values().filter_map(|set| set.own.as_ref());
+        assert_eq!(self.own_bytes, own.map(|own| own.bytes).sum::<u64>(), "own sets are counted");
+    }
+}

@@ -1,0 +1,460 @@
+//! A cluster in which every host knows every other: a host's own sets, and replicas of everybody
+//! else's.
+//!
+//! Always true: same inputs, same outputs, bit for bit; a host speaks for itself alone
+//! (messages in another's name are refused and counted); queues are bounded, and what does
+//! not fit is dropped and counted, which is loss like any other and repaired like it.
+//!
+//! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
+
+mod budget;
+mod checks;
+mod config;
+mod peers;
+mod planning;
+mod receiving;
+mod sending;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use budget::Refusals;
+pub use budget::{Reason, Refusal, replica_bytes_of};
+pub use config::Config;
+use peers::Peer;
+pub use peers::PeerInfo;
+
+use crate::bank::{BatchCandidates, HeapRows, Rows};
+use crate::catalogue::Catalogue;
+use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
+use crate::key_hash::KeyHash;
+use crate::params::ParamError;
+use crate::protocol::{Destination, Event, Protocol, Transmit};
+use crate::replica::message::{Leave, Message};
+use crate::replica::receiver::Receiver;
+use crate::replica::{
+    Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
+    memory_of,
+};
+use crate::scheme::Scheme;
+
+/// What is known of another host's set.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReplicaInfo {
+    /// The home's life.
+    pub incarnation: Incarnation,
+    /// The update that answers, unless the home's newest life has sent none yet.
+    pub epoch: Option<Epoch>,
+    /// Since the last update or image arrived.
+    pub age: Duration,
+    /// Whether nothing newer is known of.
+    pub is_current: bool,
+    /// Keys that the home says it holds.
+    pub items: u64,
+    /// Members that the home named, and how many the replica denied: the measured miss rate.
+    pub sampled: Sampled,
+    /// What arrived of it.
+    pub received: Received,
+}
+
+/// One set: what this host owns of it, and replicas of what others own.
+#[derive(Debug)]
+struct Set<C, R: Rows> {
+    own: Option<Own<C>>,
+    /// Of an own set that was deleted: its last epoch and scheme, so that others hear of it
+    /// and a new set of that name goes on counting.
+    deleted: Option<(Epoch, Scheme)>,
+    replicas: Arc<Replicas<R>>,
+    receivers: BTreeMap<Name, Receiver>,
+}
+
+impl<C, R: Rows> Set<C, R> {
+    /// Whether anybody has the set, as far as is known here.
+    fn exists(&self) -> bool {
+        self.own.is_some() || self.receivers.values().any(|receiver| !receiver.is_withdrawn())
+    }
+}
+
+#[derive(Debug)]
+struct Own<C> {
+    home: Home<C>,
+    epoch: Epoch,
+    /// Hosts that the set is planned for, unless its plan says.
+    hosts: ExpectedHosts,
+    /// Bytes that it took when last looked at.
+    bytes: u64,
+    /// The rung and whether the target is broken, as they were told of.
+    rung: Option<Rung>,
+    is_broken: bool,
+}
+
+/// Messages and events that wait to be polled; more are dropped and counted.
+const QUEUE: usize = 65_536;
+/// Digests of members in an announcement.
+const SAMPLES: usize = 8;
+
+/// A host's share of the replica protocol.
+#[derive(Debug)]
+pub struct Engine<C, R: Rows = HeapRows> {
+    config: Config,
+    sets: BTreeMap<Name, Set<C, R>>,
+    peers: BTreeMap<Name, Peer>,
+    /// Hosts that said that they leave: which life of theirs, and when.
+    left: BTreeMap<Name, (Incarnation, Duration)>,
+    next_announce: Duration,
+    last_announce: Option<Duration>,
+    random: u64,
+    transmits: VecDeque<Transmit>,
+    events: VecDeque<Event>,
+    counters: Counters,
+    refusals: Refusals,
+    /// Bytes that all replicas are charged.
+    charged: u64,
+    /// Bytes that own sets take.
+    own_bytes: u64,
+}
+
+impl<C: Catalogue> Engine<C> {
+    /// A host that owns nothing yet and has heard of nobody.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        Self::with_rows(config)
+    }
+}
+
+impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// As [`Engine::new`], with rows of the caller's kind.
+    #[must_use]
+    pub const fn with_rows(config: Config) -> Self {
+        let random = config.seed;
+        Self {
+            config,
+            sets: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            left: BTreeMap::new(),
+            next_announce: Duration::ZERO,
+            last_announce: None,
+            random,
+            transmits: VecDeque::new(),
+            events: VecDeque::new(),
+            counters: Counters::ZERO,
+            refusals: Refusals::new(),
+            charged: 0,
+            own_bytes: 0,
+        }
+    }
+
+    // ---- questions
+
+    /// Which other hosts may hold a key, in the order of their names; `None` if nobody is
+    /// known to have the set.
+    #[must_use]
+    pub fn who(&self, set: &Name, hash: KeyHash) -> Option<Vec<Name>> {
+        let mut hosts = Vec::new();
+        let show = |named: &[&Name]| hosts.extend(named.iter().map(|host| (*host).clone()));
+        self.shared_replicas(set)?.who(&[hash], &mut BatchCandidates::new(), show);
+        Some(hosts)
+    }
+
+    /// The replicas of a set, to be asked from other threads while this one goes on; `None`
+    /// if nobody is known to have the set.
+    #[must_use]
+    pub fn shared_replicas(&self, set: &Name) -> Option<&Arc<Replicas<R>>> {
+        self.sets.get(set).filter(|set| set.exists()).map(|set| &set.replicas)
+    }
+
+    /// Hashes a key as everybody in the cluster does.
+    #[must_use]
+    pub fn hash(&self, key: &[u8]) -> KeyHash {
+        self.config.hasher.hash(key)
+    }
+
+    /// The hosts whose replicas answer for a set, or are on their way.
+    pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
+        let receivers = self.sets.get(set).into_iter().flat_map(|set| &set.receivers);
+        receivers.filter(|(_, receiver)| !receiver.is_withdrawn()).map(|(host, _)| host)
+    }
+
+    /// How fresh another host's replica is.
+    #[must_use]
+    pub fn replica(&self, now: Duration, set: &Name, host: &Name) -> Option<ReplicaInfo> {
+        let receiver = self.sets.get(set)?.receivers.get(host)?;
+        Some(ReplicaInfo {
+            incarnation: receiver.incarnation(),
+            epoch: receiver.epoch(),
+            age: now.saturating_sub(receiver.updated()),
+            is_current: receiver.is_current(),
+            items: receiver.items,
+            sampled: receiver.sampled,
+            received: receiver.received,
+        })
+    }
+
+    /// The host's own name and life.
+    #[must_use]
+    pub const fn config(&self) -> &Config {
+        &self.config
+    }
+
+    fn own_mut(&mut self, set: &Name) -> Option<&mut Own<C>> {
+        self.sets.get_mut(set)?.own.as_mut()
+    }
+
+    fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
+        let hasher = self.config.hasher;
+        self.sets.entry(name.clone()).or_insert_with(|| Set {
+            own: None,
+            deleted: None,
+            replicas: Arc::new(Replicas::new(hasher)),
+            receivers: BTreeMap::new(),
+        })
+    }
+}
+
+impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
+    // ---- own sets
+
+    fn restore(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        plan: SetPlan,
+        catalogue: C,
+        before: Option<Standing>,
+    ) -> Result<(), ParamError> {
+        let free = self.config.own_bytes.saturating_sub(self.own_bytes);
+        let rung = plan.rung_for(0)?;
+        // Keys that are there already must be found, whatever that takes.
+        if catalogue.is_empty() && memory_of(rung) > free {
+            return Err(ParamError::Memory(rung.bits()));
+        }
+        let (hasher, intervals) = (self.config.hasher, self.config.intervals);
+        let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
+        let here = self.set_mut(set);
+        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
+        let rung = home.rung().map(RungChoice::rung);
+        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
+        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
+        here.own = Some(Own { home, epoch, hosts, bytes: 0, rung, is_broken: false });
+        self.publish_if_due(now, set);
+        Ok(())
+    }
+
+    fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
+        self.limit_own(set);
+        let Some(own) = self.own_mut(set) else { return Ok(false) };
+        own.home.replan(now, plan)?;
+        self.publish_if_due(now, set);
+        Ok(true)
+    }
+
+    fn delete(&mut self, set: &Name) -> bool {
+        let Some(here) = self.sets.get_mut(set) else { return false };
+        let Some(own) = here.own.take() else { return false };
+        let scheme = *own.home.kept().scheme();
+        here.deleted = Some((own.epoch, scheme));
+        self.release_own(&own);
+        if own.epoch > Epoch(0) {
+            self.send_withdrawal(set);
+        }
+        true
+    }
+
+    fn add_many(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        self.limit_own(set);
+        let Some(own) = self.own_mut(set) else { return false };
+        own.home.add_many(now, keys, on_result);
+        self.publish_if_due(now, set);
+        true
+    }
+
+    fn remove_many(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        keys.iter().for_each(|key| on_result(own.home.remove(now, key)));
+        self.publish_if_due(now, set);
+        true
+    }
+
+    fn publish(&mut self, now: Duration, set: &Name) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        let publication = own.home.publish(now);
+        self.send_update(set, publication);
+        true
+    }
+
+    fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool {
+        let Some(own) = self.own_mut(set) else { return false };
+        own.home.set_policy(policy);
+        self.publish_if_due(now, set);
+        true
+    }
+
+    fn home(&self, set: &Name) -> Option<&Home<C>> {
+        Some(&self.sets.get(set)?.own.as_ref()?.home)
+    }
+
+    fn plan(&self, set: &Name) -> Option<SetPlan> {
+        self.home(set).map(|home| *home.plan())
+    }
+
+    fn epoch(&self, set: &Name) -> Epoch {
+        let own = self.sets.get(set).and_then(|set| set.own.as_ref());
+        own.map_or(Epoch(0), |own| own.epoch)
+    }
+
+    // ---- what is known
+
+    fn sets(&self) -> Vec<&Name> {
+        self.sets.iter().filter(|(_, set)| set.exists()).map(|(name, _)| name).collect()
+    }
+
+    fn known_hosts(&self) -> (u64, u64) {
+        let known = self.peers.iter().filter(|(name, peer)| self.is_known(name, peer));
+        (1 + known.count() as u64, 1 + self.peers.len() as u64)
+    }
+
+    fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {
+        self.peers.get(host).map(|peer| peer.incarnation)
+    }
+
+    fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The banks' columns are exactly the images of the replicas, and all are charged.
+    fn validate(&self) {
+        for set in self.sets.values() {
+            let expected: Vec<_> = set.receivers.values().filter_map(Receiver::expected).collect();
+            set.replicas.validate(&expected);
+        }
+        self.validate_budgets();
+    }
+
+    // ---- what happened
+
+    fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
+        self.counters.messages += 1;
+        let message = match Message::decode(bytes) {
+            Ok(message) => message,
+            Err(error) => return self.refuse(from, error.to_string()),
+        };
+        let life = match message.speaker() {
+            Some((home, _)) if home != from => {
+                return self.refuse(from, format!("it speaks for {home}"));
+            }
+            speaker => speaker.map(|(_, life)| life),
+        };
+        if from == &self.config.name {
+            return self.event(Event::NameTaken);
+        }
+        if self.has_left(from, life) || !self.admits_peer(from) {
+            // Said before it left, and overtaken; or one host too many.
+            return;
+        }
+        self.heard(now, from);
+        match message {
+            Message::Update(update) => self.handle_update(now, &update),
+            Message::Announce(announce) => self.handle_announce(now, &announce),
+            Message::Page(page) => self.handle_page(now, &page),
+            Message::Request(request) => self.handle_request(from, &request),
+            Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
+        }
+        self.ask_for_pages(now, from);
+    }
+
+    fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        if host == &self.config.name {
+            if incarnation != self.config.incarnation {
+                self.event(Event::NameTaken);
+            }
+            return;
+        }
+        if self.has_left(host, Some(incarnation)) || !self.admits_peer(host) {
+            return;
+        }
+        self.heard(now, host);
+        if let Some(peer) = self.peers.get_mut(host) {
+            peer.incarnation = peer.incarnation.max(incarnation);
+        }
+    }
+
+    /// After the grace time its replicas answer no more.
+    fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
+        if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
+            peer.gone_since = Some(now);
+            self.event(Event::Suspected(host.clone()));
+        }
+    }
+
+    /// Its replicas answer no more from now on.
+    fn handle_excluded(&mut self, now: Duration, host: &Name) {
+        if self.peers.contains_key(host) {
+            self.forget(host.clone());
+            self.expire(now);
+        }
+    }
+
+    /// Messages say themselves whether they fit.
+    fn handle_greeting(&mut self, _now: Duration, _host: &Name, _fits: bool) {}
+
+    fn handle_timeout(&mut self, now: Duration) {
+        self.expire(now);
+        self.count_homes(now);
+        let sets: Vec<Name> = self.sets.keys().cloned().collect();
+        sets.iter().for_each(|set| self.publish_if_due(now, set));
+        if now >= self.next_announce {
+            self.announce();
+            self.last_announce = Some(now);
+            self.next_announce = now + self.config.announce_every;
+        }
+        let peers: Vec<Name> = self.peers.keys().cloned().collect();
+        peers.iter().for_each(|peer| self.ask_for_pages(now, peer));
+    }
+
+    fn leave(&mut self) {
+        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
+        self.transmit(Destination::All, Message::Leave(Leave { home, incarnation }).encode());
+    }
+
+    // ---- what to do
+
+    fn poll_transmit(&mut self) -> Option<Transmit> {
+        self.transmits.pop_front()
+    }
+
+    fn is_urgent(&self, set: &Name, then: Duration) -> bool {
+        let own = self.sets.get(set).and_then(|set| set.own.as_ref());
+        let timeout = own.and_then(|own| own.home.next_timeout());
+        !self.transmits.is_empty()
+            || !self.events.is_empty()
+            || timeout.is_some_and(|timeout| timeout < then)
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Duration {
+        let own = self.sets.values().filter_map(|set| set.own.as_ref()?.home.next_timeout());
+        let receivers = self.sets.values().flat_map(|set| set.receivers.values());
+        let pages = receivers.filter_map(Receiver::next_timeout);
+        let peers = self.peers.values().map(|peer| self.expiry(peer));
+        own.chain(pages).chain(peers).fold(self.next_announce, Duration::min)
+    }
+}

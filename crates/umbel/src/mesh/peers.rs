@@ -1,0 +1,138 @@
+//! Which other hosts there are: heard of, suspected, gone.
+//!
+//! A host that disappears may come back, so that its replicas answer for a grace time; one
+//! that says that it leaves is gone at once, and what it said before in that life is not
+//! listened to any more, should it arrive late.
+
+use std::time::Duration;
+
+use super::Engine;
+use super::budget::charge_of;
+use crate::bank::Rows;
+use crate::catalogue::Catalogue;
+use crate::protocol::{Event, Protocol as _};
+use crate::replica::{Incarnation, Name};
+
+/// Another host.
+#[derive(Debug)]
+pub(super) struct Peer {
+    pub(super) incarnation: Incarnation,
+    heard: Duration,
+    /// When it disappeared.
+    pub(super) gone_since: Option<Duration>,
+    /// Whether it has said which sets it has.
+    pub(super) has_announced: bool,
+}
+
+/// What is known of another host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PeerInfo {
+    /// Its life.
+    pub incarnation: Incarnation,
+    /// Whether it disappeared, and the grace time is not over yet.
+    pub is_suspected: bool,
+    /// Since it was last heard of.
+    pub silence: Duration,
+    /// Whether it has said which sets it has, and every one of them has arrived.
+    pub is_known: bool,
+}
+
+impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// A host was heard of that has not left, or has come back.
+    pub(super) fn heard(&mut self, now: Duration, host: &Name) {
+        self.left.remove(host);
+        let known = self.peers.get_mut(host);
+        match known {
+            Some(peer) => {
+                peer.heard = now;
+                if peer.gone_since.take().is_some() {
+                    self.event(Event::Up(host.clone()));
+                }
+            }
+            None => {
+                let peer = Peer {
+                    incarnation: Incarnation(0),
+                    heard: now,
+                    gone_since: None,
+                    has_announced: false,
+                };
+                self.peers.insert(host.clone(), peer);
+                self.announce_soon(now);
+                self.event(Event::Up(host.clone()));
+            }
+        }
+    }
+
+    /// A newcomer need not wait for the next announcement. Where many come at once, one
+    /// announcement serves several of them, so that a cluster that starts sends each host a few.
+    fn announce_soon(&mut self, now: Duration) {
+        let every = self.config.announce_every;
+        let earliest = self.last_announce.map_or(now, |last| last + every / 4);
+        self.next_announce = self.next_announce.min(earliest.max(now));
+    }
+
+    /// The other hosts that are heard of.
+    pub fn peers(&self, now: Duration) -> impl Iterator<Item = (&Name, PeerInfo)> {
+        self.peers.iter().map(move |(name, peer)| {
+            let info = PeerInfo {
+                incarnation: peer.incarnation,
+                is_suspected: peer.gone_since.is_some(),
+                silence: now.saturating_sub(peer.heard),
+                is_known: self.is_known(name, peer),
+            };
+            (name, info)
+        })
+    }
+
+    /// Whether a host has said which sets it has, and every one of them has arrived.
+    pub(super) fn is_known(&self, host: &Name, peer: &Peer) -> bool {
+        let mut receivers = self.sets.values().filter_map(|set| set.receivers.get(host));
+        peer.has_announced && receivers.all(|receiver| receiver.epoch().is_some())
+    }
+
+    /// When a host counts as gone for good, unless it is heard of.
+    pub(super) fn expiry(&self, peer: &Peer) -> Duration {
+        let silent = peer.heard + self.config.silence;
+        peer.gone_since.map_or(silent, |since| silent.min(since + self.config.grace))
+    }
+
+    pub(super) fn expire(&mut self, now: Duration) {
+        let expired = self.peers.iter().filter(|(_, peer)| now >= self.expiry(peer));
+        let expired: Vec<Name> = expired.map(|(name, _)| name.clone()).collect();
+        for host in expired {
+            self.forget(host);
+        }
+        self.left.retain(|_, (_, since)| now < *since + self.config.silence);
+        self.sets.retain(|_, set| {
+            set.own.is_some() || set.deleted.is_some() || !set.receivers.is_empty()
+        });
+    }
+
+    /// A host says that it leaves: its replicas answer no more from now on.
+    pub(super) fn handle_leave(&mut self, now: Duration, host: &Name, life: Incarnation) {
+        if self.peers.get(host).is_some_and(|peer| peer.incarnation <= life) {
+            self.left.insert(host.clone(), (life, now));
+            self.handle_excluded(now, host);
+        }
+    }
+
+    /// Whether a host has left in this life of it, or in whichever one if that is not known.
+    pub(super) fn has_left(&self, host: &Name, life: Option<Incarnation>) -> bool {
+        let left = self.left.get(host);
+        left.is_some_and(|(left, _)| life.is_none_or(|life| life <= *left))
+    }
+
+    pub(super) fn forget(&mut self, host: Name) {
+        self.peers.remove(&host);
+        let mut freed = 0;
+        for set in self.sets.values_mut() {
+            if let Some(mut receiver) = set.receivers.remove(&host) {
+                freed += charge_of(&receiver);
+                receiver.expire(&set.replicas);
+            }
+        }
+        self.recharge(freed, None);
+        self.forget_refusals(&host);
+        self.event(Event::Down(host));
+    }
+}

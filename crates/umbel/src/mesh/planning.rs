@@ -1,0 +1,75 @@
+//! How large own sets may be, and for how many hosts they are planned.
+//!
+//! A set whose plan names no number of hosts is planned for the homes that are known of it
+//! ([`ExpectedHosts`]). When that number grows, homes on a full rung must climb: each waits a
+//! time of its own, drawn from the names of host and set.
+
+use std::time::Duration;
+
+use siphasher::sip::SipHasher13;
+
+use super::budget::Reason;
+use super::{Engine, Own};
+use crate::bank::Rows;
+use crate::catalogue::Catalogue;
+use crate::design::ladder::ExpectedHosts;
+use crate::replica::Name;
+
+/// The longest time that a climb waits because only the number of hosts has grown.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// Counts the homes of every own set that follows their number.
+    pub(super) fn count_homes(&mut self, now: Duration) {
+        for (name, set) in &mut self.sets {
+            let Some(own) = &mut set.own else { continue };
+            if own.home.plan().expected_hosts.is_some() {
+                own.hosts = ExpectedHosts::new();
+                continue;
+            }
+            let others = set.receivers.values().filter(|receiver| !receiver.is_withdrawn());
+            let homes = u32::try_from(others.count()).unwrap_or(u32::MAX).saturating_add(1);
+            if let Some(planned) = own.hosts.see(now, homes) {
+                own.home.expect_hosts(now, planned, wait_of(&self.config.name, name));
+            }
+        }
+    }
+
+    /// Gives an own set the memory that the others leave.
+    pub(super) fn limit_own(&mut self, set: &Name) {
+        let (most, used) = (self.config.own_bytes, self.own_bytes);
+        if let Some(own) = self.own_mut(set) {
+            own.home.limit_memory(most.saturating_sub(used.saturating_sub(own.bytes)));
+        }
+    }
+
+    /// Notes what an own set takes after a change, and whether it may not grow.
+    pub(super) fn note_own(&mut self, set: &Name) {
+        let Some(own) = self.own_mut(set) else { return };
+        let (before, now) = (own.bytes, own.home.memory_bytes());
+        own.bytes = now;
+        let is_confined = own.home.is_confined();
+        self.own_bytes = self.own_bytes.saturating_sub(before) + now;
+        let host = self.config.name.clone();
+        match (is_confined, self.refusals.contains_key(&(host.clone(), Some(set.clone())))) {
+            (true, false) => {
+                let most = self.config.own_bytes;
+                self.list_refusal(&host, Some(set), Reason::OwnSets { most });
+            }
+            (false, true) => _ = self.refusals.remove(&(host, Some(set.clone()))),
+            _ => {}
+        }
+    }
+
+    /// An own set is no more.
+    pub(super) fn release_own(&mut self, own: &Own<C>) {
+        self.own_bytes = self.own_bytes.saturating_sub(own.bytes);
+    }
+}
+
+/// A time between nothing and a minute that is a host's own, for each of its sets.
+fn wait_of(host: &Name, set: &Name) -> Duration {
+    let name = format!("{host} {set}");
+    let hash = SipHasher13::new_with_keys(0, 0).hash(name.as_bytes());
+    Duration::from_millis(hash % LONGEST_WAIT.as_millis() as u64)
+}

@@ -1,0 +1,131 @@
+//! Which hosts there are: joining, leaving, silent, refused.
+
+use super::*;
+
+#[test]
+fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
+    let mut cluster = Cluster::pair();
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    // An announcement of the same life that the farewell overtakes.
+    let now = cluster.now + Duration::from_secs(10);
+    cluster.engines[0].handle_timeout(now);
+    let late = cluster.engines[0].poll_transmit().unwrap().bytes;
+    cluster.engines[0].leave();
+    let farewell = cluster.engines[0].poll_transmit().unwrap().bytes;
+    let b = &mut cluster.engines[1];
+    b.handle_message(now, &name("b"), &farewell);
+    b.handle_message(now, &name("c"), &farewell);
+    assert_eq!(b.peers(now).count(), 1, "nobody leaves in another's name");
+    b.handle_message(now, &name("a"), &farewell);
+    b.handle_message(now, &name("a"), &late);
+    let life = cluster.engines[0].config().incarnation;
+    cluster.engines[1].handle_alive(now, &name("a"), life);
+    assert!(cluster.who(1, 1).is_empty());
+    assert_eq!(cluster.engines[1].peers(now).count(), 0);
+    cluster.engines[1].validate();
+    cluster.engines[1].handle_alive(now, &name("a"), Incarnation(life.0 + 1));
+    assert_eq!(cluster.engines[1].peers(now).count(), 1);
+    // A farewell of a life that is over does not end the next one.
+    cluster.engines[1].handle_message(now, &name("a"), &farewell);
+    assert_eq!(cluster.engines[1].peers(now).count(), 1);
+}
+
+#[test]
+fn a_host_that_disappears_answers_for_the_grace_time_only() {
+    let mut cluster = Cluster::pair();
+    let (now, grace) = (cluster.now, cluster.engines[1].config().grace);
+    cluster.engines[1].handle_gone(now, &name("a"), Incarnation(1));
+    cluster.engines[1].handle_timeout(now + grace / 2);
+    assert_eq!(cluster.who(1, 1), ["a"], "suspected, not dead");
+    cluster.engines[1].handle_timeout(now + grace);
+    assert!(cluster.who(1, 1).is_empty());
+    cluster.engines[1].validate();
+    cluster.now = now + grace;
+    cluster.wait(4);
+    assert_eq!(cluster.who(1, 1), ["a"], "it was a false death");
+    cluster.agree(0, 1);
+}
+
+#[test]
+fn an_excluded_host_answers_no_more_at_once() {
+    let mut cluster = Cluster::pair();
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    let now = cluster.now;
+    for host in ["nobody", "a", "a"] {
+        cluster.engines[1].handle_excluded(now, &name(host));
+    }
+    assert!(cluster.who(1, 1).is_empty());
+    cluster.engines[1].validate();
+    let events = std::iter::from_fn(|| cluster.engines[1].poll_event());
+    let down = events.filter(|event| matches!(event, Event::Down(_)));
+    assert_eq!(down.collect::<Vec<_>>(), [Event::Down(name("a"))]);
+    cluster.wait(4);
+    assert_eq!(cluster.who(1, 1), ["a"], "let in again");
+    cluster.agree(0, 1);
+}
+
+#[test]
+fn a_silent_host_is_forgotten() {
+    let mut cluster = Cluster::pair();
+    let silence = cluster.engines[1].config().silence;
+    let due = cluster.engines[1].poll_timeout();
+    assert!(due <= cluster.now + silence);
+    cluster.engines[1].handle_timeout(cluster.now + silence);
+    assert!(cluster.who(1, 1).is_empty());
+    let events: Vec<_> = std::iter::from_fn(|| cluster.engines[1].poll_event()).collect();
+    assert!(events.contains(&Event::Up(name("a"))));
+    assert!(events.contains(&Event::Down(name("a"))));
+}
+
+#[test]
+fn another_seed_another_name_and_too_large_a_filter_are_refused() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    let other = KeyHasher::secret(HashId::SipHash13, Seed::from_number(43));
+    let mut config = Config::new(name("x"), Incarnation(1), other);
+    config.intervals = AT_ONCE;
+    let mut stranger: Engine<MemoryCatalogue> = Engine::new(config);
+    stranger
+        .create(cluster.now, &name("set"), plan("miss:0", 100), MemoryCatalogue::new())
+        .unwrap();
+    stranger.add(cluster.now, &name("set"), b"key");
+    let bytes = stranger.poll_transmit().unwrap().bytes;
+    cluster.engines[1].handle_message(cluster.now, &name("x"), &bytes);
+    cluster.engines[1].handle_message(cluster.now, &name("y"), &bytes);
+    cluster.engines[1].handle_message(cluster.now, &name("b"), &bytes);
+    let reasons: Vec<String> = std::iter::from_fn(|| cluster.engines[1].poll_event())
+        .filter_map(|event| match event {
+            Event::Refused { reason, .. } => Some(reason),
+            _ => None,
+        })
+        .collect();
+    assert!(reasons[0].contains("different seeds"), "{reasons:?}");
+    assert!(reasons[1].contains("speaks for x"), "{reasons:?}");
+    assert_eq!(cluster.engines[1].counters().refused, 3);
+    assert!(cluster.engines[1].sets().is_empty());
+
+    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    config.max_bits = 1000;
+    cluster.engines[1] = Engine::new(config);
+    cluster.create(0, plan("miss:0", 10_000));
+    cluster.add(0, 0..1);
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.engines[1].counters().refused, 1);
+    assert!(cluster.who(1, 0).is_empty());
+}
+
+#[test]
+fn two_hosts_of_one_name_are_reported() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.engines[0].handle_alive(cluster.now, &name("a"), Incarnation(9));
+    assert_eq!(cluster.engines[0].poll_event(), Some(Event::NameTaken));
+    cluster.engines[0].handle_alive(cluster.now, &name("a"), Incarnation(1));
+    assert_eq!(cluster.engines[0].poll_event(), None);
+}
+
+#[test]
+fn incarnations_grow_whatever_was_lost() {
+    let heard = Some(Incarnation(9));
+    assert_eq!(Incarnation::next(Some(Incarnation(5)), 3, None), Incarnation(6));
+    assert_eq!(Incarnation::next(Some(Incarnation(5)), 1000, heard), Incarnation(1000));
+    assert_eq!(Incarnation::next(None, 3, heard), Incarnation(10));
+}

@@ -1,0 +1,501 @@
+//! A cluster in which hosts know their neighbours only: a router for each set, over the links
+//! that are configured.
+//!
+//! ```text
+//! add, remove, search   ─► Overlay ─► Router of the set ─► transmits
+//! messages, neighbour   ─► Overlay ─► Router of the set ─► transmits, events (`Located`)
+//! ```
+//!
+//! A set is known here while this host or one within range is a home of it. Routers of other
+//! sets are made when a message or a query needs one, and forgotten after a time without use.
+//!
+//! Always true: what comes from anybody but a configured neighbour changes nothing; every query
+//! that was asked ends in an [`Event::Located`]; no more sets of others are passed on than the
+//! limit says. Messages and events wait in the routers' queues and nowhere else.
+//!
+//! Not here: filters, distances, where queries go ([`crate::route`]); sockets; which links to
+//! have.
+
+mod links;
+mod status;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::time::Duration;
+
+use crate::catalogue::Catalogue;
+use crate::design::ladder::Standing;
+use crate::params::ParamError;
+use crate::protocol::{Destination, Event, Protocol, Transmit};
+use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
+use crate::route::message::Message;
+use crate::route::{self, QueryId, Router, Search};
+use links::Links;
+pub use status::KnownHost;
+
+/// What a host of an overlay is told once, when it starts.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// What every router is told; the name of the set is replaced by each router's own.
+    pub router: route::Config,
+    /// The neighbours. What comes from other hosts changes nothing.
+    pub neighbours: Vec<Name>,
+    /// Most sets of others that are passed on.
+    pub max_sets: usize,
+}
+
+/// A host's share of an overlay.
+#[derive(Debug)]
+pub struct Overlay<C> {
+    template: route::Config,
+    max_sets: usize,
+    links: Links,
+    sets: BTreeMap<Name, Routed<C>>,
+    /// How far sets were published that are forgotten: they go on counting from there.
+    epochs: BTreeMap<Name, Epoch>,
+    /// Sets whose routers have messages to send, and events.
+    sending: BTreeSet<Name>,
+    reporting: BTreeSet<Name>,
+    /// What happened to links, and messages that no router could be given.
+    events: VecDeque<Event>,
+    refused: u64,
+    /// What routers counted that are forgotten.
+    past: route::Counters,
+}
+
+/// A set, and its router.
+#[derive(Debug)]
+struct Routed<C> {
+    router: Router<C>,
+    /// What the set is planned for where everybody knows everybody; for own sets.
+    plan: Option<SetPlan>,
+    /// Since when nothing is known of it and nobody asks.
+    idle_since: Option<Duration>,
+}
+
+impl<C: Catalogue> Routed<C> {
+    /// Whether somebody is known to have the set.
+    fn exists(&self) -> bool {
+        self.router.home().is_some() || self.router.homes().next().is_some()
+    }
+
+    /// Whether nothing would be lost with it but a greeting of a neighbour.
+    fn is_idle(&self) -> bool {
+        !self.exists() && self.router.queries() == 0 && !self.router.has_events()
+    }
+}
+
+/// Why no query was sent out.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum SearchError {
+    /// The set is not known, and as many sets of others are passed on as permitted: so many.
+    TooManySets(usize),
+    /// There is no router with these parameters.
+    Param(ParamError),
+}
+
+impl fmt::Display for SearchError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManySets(max) => write!(f, "{max} sets of others are passed on already"),
+            Self::Param(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SearchError {}
+
+impl From<ParamError> for SearchError {
+    fn from(error: ParamError) -> Self {
+        Self::Param(error)
+    }
+}
+
+/// Messages that could not be handled and links that changed, as events that wait to be polled;
+/// more are dropped and counted.
+const MAX_EVENTS: usize = 65_536;
+
+impl<C: Catalogue> Overlay<C> {
+    /// A host that has no set yet, and no link that is up.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            template: config.router,
+            max_sets: config.max_sets,
+            links: Links::new(config.neighbours),
+            sets: BTreeMap::new(),
+            epochs: BTreeMap::new(),
+            sending: BTreeSet::new(),
+            reporting: BTreeSet::new(),
+            events: VecDeque::new(),
+            refused: 0,
+            past: route::Counters::default(),
+        }
+    }
+
+    // ---- questions
+
+    /// The homes within range that may hold a key; `None` where entries do not keep homes
+    /// apart.
+    #[must_use]
+    pub fn who(&self, set: &Name, key: &[u8]) -> Option<Vec<&Name>> {
+        self.sets.get(set).map_or(Some(Vec::new()), |routed| routed.router.who(key))
+    }
+
+    /// Sends out a query within limits that `limits` makes of the usual ones. It ends in an
+    /// [`Event::Located`] of this set and id, found or not.
+    ///
+    /// # Errors
+    /// If there is no room for another set.
+    pub fn search(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        key: &[u8],
+        limits: impl FnOnce(Search) -> Search,
+    ) -> Result<QueryId, SearchError> {
+        let router = self.open(now, set)?;
+        let route::Config { walk, patience, .. } = *router.config();
+        let search = limits(Search { hops: router.plan().depth, walk, patience });
+        let id = router.search(now, key, search);
+        self.after_change(set);
+        Ok(id)
+    }
+
+    // ---- helpers
+
+    /// The router of a set, which is made if there is none yet.
+    fn open(&mut self, now: Duration, set: &Name) -> Result<&mut Router<C>, SearchError> {
+        if !self.sets.contains_key(set) {
+            let others = self.sets.values().filter(|routed| routed.router.home().is_none());
+            if others.count() >= self.max_sets {
+                return Err(SearchError::TooManySets(self.max_sets));
+            }
+            let routed = self.new_router(now, set)?;
+            self.sets.insert(set.clone(), routed);
+        }
+        Ok(&mut self.sets.get_mut(set).expect("it is there or was made").router)
+    }
+
+    fn new_router(&self, now: Duration, set: &Name) -> Result<Routed<C>, ParamError> {
+        let epoch = self.epochs.get(set).copied().unwrap_or(Epoch(0));
+        // Sets of one host walk different ways.
+        let seed = self.template.hasher.hash(set.as_str().as_bytes()).get() ^ self.template.seed;
+        let config = route::Config { set: set.clone(), epoch, seed, ..self.template.clone() };
+        let mut router = Router::without_keys(now, config)?;
+        self.links.up().for_each(|neighbour| router.handle_link_up(now, neighbour));
+        Ok(Routed { router, plan: None, idle_since: None })
+    }
+
+    /// Changes an own set; whether there is one.
+    fn change_own<T>(&mut self, set: &Name, change: impl FnOnce(&mut Router<C>) -> T) -> bool {
+        let own = self.sets.get_mut(set).filter(|routed| routed.router.home().is_some());
+        let Some(routed) = own else { return false };
+        change(&mut routed.router);
+        self.after_change(set);
+        true
+    }
+
+    /// Notes whether a router has something to send or to report.
+    fn after_change(&mut self, set: &Name) {
+        let Some(Routed { router, .. }) = self.sets.get(set) else { return };
+        if router.has_transmits() && !self.sending.contains(set) {
+            self.sending.insert(set.clone());
+        }
+        if router.has_events() && !self.reporting.contains(set) {
+            self.reporting.insert(set.clone());
+        }
+    }
+
+    fn change_all(&mut self, mut change: impl FnMut(&mut Router<C>)) {
+        let sets: Vec<Name> = self.sets.keys().cloned().collect();
+        for set in &sets {
+            if let Some(routed) = self.sets.get_mut(set) {
+                change(&mut routed.router);
+            }
+            self.after_change(set);
+        }
+    }
+
+    fn link_up(&mut self, now: Duration, neighbour: &Name) {
+        self.event(Event::LinkUp(neighbour.clone()));
+        self.change_all(|router| router.handle_link_up(now, neighbour));
+    }
+
+    fn link_down(&mut self, now: Duration, neighbour: &Name) {
+        self.event(Event::LinkDown(neighbour.clone()));
+        self.change_all(|router| router.handle_link_down(now, neighbour));
+    }
+
+    fn refuse(&mut self, from: &Name, reason: String) {
+        self.refused += 1;
+        self.event(Event::Refused { from: from.clone(), reason });
+    }
+
+    fn event(&mut self, event: Event) {
+        if self.events.len() >= MAX_EVENTS {
+            self.past.dropped += 1;
+        } else {
+            self.events.push_back(event);
+        }
+    }
+
+    fn forget_if_idle(&mut self, now: Duration, set: &Name) {
+        let Some(routed) = self.sets.get_mut(set) else { return };
+        if !routed.is_idle() {
+            routed.idle_since = None;
+            return;
+        }
+        let since = *routed.idle_since.get_or_insert(now);
+        if now < since + self.template.silence {
+            return;
+        }
+        if let Some(Routed { router, .. }) = self.sets.remove(set) {
+            status::add(&mut self.past, router.counters());
+            if router.epoch() > Epoch(0) {
+                self.epochs.insert(set.clone(), router.epoch());
+            }
+        }
+    }
+}
+
+impl<C: Catalogue> Protocol<C> for Overlay<C> {
+    // ---- own sets
+
+    /// Of the plan the policy alone counts: shapes are those that all hosts agreed on.
+    /// The shape is that of the overlay's plan, wherever the set stood before.
+    fn restore(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        plan: SetPlan,
+        catalogue: C,
+        _before: Option<Standing>,
+    ) -> Result<(), ParamError> {
+        if !self.sets.contains_key(set) {
+            let routed = self.new_router(now, set)?;
+            self.sets.insert(set.clone(), routed);
+        }
+        let Some(routed) = self.sets.get_mut(set) else { return Ok(()) };
+        routed.router.set_policy(now, plan.policy);
+        routed.router.own(now, catalogue)?;
+        routed.plan = Some(plan);
+        self.after_change(set);
+        Ok(())
+    }
+
+    /// Nobody chooses a set's shape alone.
+    fn replan(&mut self, _now: Duration, _set: &Name, _plan: SetPlan) -> Result<bool, ParamError> {
+        Ok(false)
+    }
+
+    fn delete(&mut self, set: &Name) -> bool {
+        let Some(routed) = self.sets.get_mut(set) else { return false };
+        routed.plan = None;
+        let owned = routed.router.disown().is_some();
+        self.after_change(set);
+        owned
+    }
+
+    fn add_many(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        self.change_own(set, |router| router.add_many(now, keys, on_result))
+    }
+
+    fn remove_many(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        self.change_own(set, |router| router.remove_many(now, keys, on_result))
+    }
+
+    fn publish(&mut self, now: Duration, set: &Name) -> bool {
+        self.change_own(set, |router| router.publish(now))
+    }
+
+    fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool {
+        if let Some(plan) = self.sets.get_mut(set).and_then(|routed| routed.plan.as_mut()) {
+            plan.policy = policy;
+        }
+        self.change_own(set, |router| router.set_policy(now, policy))
+    }
+
+    fn home(&self, set: &Name) -> Option<&Home<C>> {
+        self.sets.get(set)?.router.home()
+    }
+
+    fn plan(&self, set: &Name) -> Option<SetPlan> {
+        self.sets.get(set)?.plan
+    }
+
+    fn epoch(&self, set: &Name) -> Epoch {
+        self.sets.get(set).map_or(Epoch(0), |routed| routed.router.epoch())
+    }
+
+    // ---- what is known
+
+    fn sets(&self) -> Vec<&Name> {
+        self.sets.iter().filter(|(_, routed)| routed.exists()).map(|(set, _)| set).collect()
+    }
+
+    fn known_hosts(&self) -> (u64, u64) {
+        (1 + self.links.up().count() as u64, 1 + self.links.all().count() as u64)
+    }
+
+    fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {
+        let link = self.links.all().find(|(name, ..)| *name == host).and_then(|(.., life)| life);
+        let homes = self.sets.values().filter_map(|routed| routed.router.version_of(host));
+        homes.map(|(life, _)| life).chain(link).max()
+    }
+
+    fn counters(&self) -> Counters {
+        let counted = self.route_counters();
+        Counters {
+            messages: counted.messages,
+            refused: counted.refused,
+            gaps: counted.gaps,
+            updates_sent: counted.adverts_sent,
+            update_bytes_sent: counted.advert_bytes_sent,
+            dropped: counted.dropped,
+            ..Counters::default()
+        }
+    }
+
+    fn validate(&self) {
+        self.sets.values().for_each(|routed| routed.router.validate());
+    }
+
+    // ---- what happened
+
+    fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
+        if !self.links.knows(from) {
+            return self.refuse(from, String::from("it comes from no neighbour"));
+        }
+        if self.links.heard(from) {
+            self.link_up(now, from);
+        }
+        let (set, message) = match Message::decode(bytes) {
+            Ok(decoded) => decoded,
+            Err(error) => return self.refuse(from, error.to_string()),
+        };
+        if !self.sets.contains_key(&set) && !message.opens_set() {
+            return;
+        }
+        match self.open(now, &set) {
+            Ok(router) => router.handle(now, from, message),
+            Err(_) => return self.refuse(from, String::from("it is about one set too many")),
+        }
+        self.after_change(&set);
+    }
+
+    fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        let was_up = self.links.up().any(|up| up == host);
+        if self.links.alive(host, incarnation) {
+            // Of another life: it knows nothing of what the last one was told.
+            if was_up {
+                self.link_down(now, host);
+            }
+            self.link_up(now, host);
+        }
+    }
+
+    fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        if self.links.gone(host, incarnation) {
+            self.link_down(now, host);
+        }
+    }
+
+    fn handle_excluded(&mut self, now: Duration, host: &Name) {
+        self.handle_gone(now, host, Incarnation(u64::MAX));
+    }
+
+    fn handle_greeting(&mut self, now: Duration, host: &Name, fits: bool) {
+        if self.links.greeted(host, fits) {
+            self.link_down(now, host);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Duration) {
+        let due = self.sets.iter().filter(|(_, routed)| routed.router.poll_timeout() <= now);
+        let due: Vec<Name> = due.map(|(set, _)| set.clone()).collect();
+        for set in &due {
+            if let Some(routed) = self.sets.get_mut(set) {
+                routed.router.handle_timeout(now);
+            }
+            self.after_change(set);
+            self.forget_if_idle(now, set);
+        }
+    }
+
+    /// Neighbours see the link go, and what they learnt over it with it.
+    fn leave(&mut self) {}
+
+    // ---- what to do
+
+    fn poll_transmit(&mut self) -> Option<Transmit> {
+        while let Some(set) = self.sending.first() {
+            let router = self.sets.get_mut(set).map(|routed| &mut routed.router);
+            if let Some(route::Transmit { to, bytes }) = router.and_then(Router::poll_transmit) {
+                return Some(Transmit { to: Destination::Neighbour(to), bytes });
+            }
+            self.sending.pop_first();
+        }
+        None
+    }
+
+    fn poll_event(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(event);
+        }
+        while let Some(set) = self.reporting.first() {
+            let router = self.sets.get_mut(set).map(|routed| &mut routed.router);
+            match router.and_then(Router::poll_event) {
+                Some(event) => {
+                    if let Some(event) = event_of(set, event) {
+                        return Some(event);
+                    }
+                }
+                None => drop(self.reporting.pop_first()),
+            }
+        }
+        None
+    }
+
+    fn poll_timeout(&self) -> Duration {
+        let timeouts = self.sets.values().map(|routed| routed.router.poll_timeout());
+        timeouts.min().unwrap_or(Duration::MAX)
+    }
+
+    fn is_urgent(&self, set: &Name, then: Duration) -> bool {
+        let timeout = self.sets.get(set).map(|routed| routed.router.poll_timeout());
+        !self.sending.is_empty()
+            || !self.reporting.is_empty()
+            || !self.events.is_empty()
+            || timeout.is_some_and(|timeout| timeout < then)
+    }
+}
+
+/// What happened to a set, unless it is of no interest outside its router.
+fn event_of(set: &Name, event: route::Event) -> Option<Event> {
+    let set = set.clone();
+    Some(match event {
+        route::Event::Reached(home) => Event::Reached { set, home },
+        route::Event::Lost(home) => Event::Lost { set, home },
+        route::Event::Located(located) => Event::Located { set, located },
+        route::Event::Replanned { items, filters } => Event::Replanned { set, items, filters },
+        route::Event::Refused { from, reason } => Event::Refused { from, reason },
+        route::Event::NameTaken => Event::NameTaken,
+        route::Event::Up(_) | route::Event::Down(_) | route::Event::Found { .. } => return None,
+    })
+}
