@@ -75,7 +75,7 @@ impl Subject for Overlay<MemoryCatalogue> {
         let mut router = route::Config::new(name, host.incarnation, set, hasher(), links.plan());
         router.seed = host.seed;
         router.intervals = INTERVALS;
-        let neighbours = links.of(host.number).map(super::world::name_of).collect();
+        let neighbours = links.of(host.number).map(name_of).collect();
         Self::new(overlay::Config { router, neighbours, max_sets: 4 })
     }
 
@@ -95,4 +95,9 @@ impl Subject for Overlay<MemoryCatalogue> {
 /// How everybody hashes keys.
 pub(super) fn hasher() -> KeyHasher {
     KeyHasher::secret(HashId::SipHash13, Seed::from_number(7))
+}
+
+/// The name of a host.
+pub(super) fn name_of(number: usize) -> Name {
+    Name::new(&format!("host-{number}")).expect("a name")
 }

@@ -17,7 +17,7 @@ use umbel::route::Located;
 use super::links::Links;
 use super::network::{Network, Weather};
 use super::queries::Queries;
-use super::subject::{Start, Subject, Version, hasher};
+use super::subject::{Start, Subject, Version, hasher, name_of};
 use super::{Tally, WorldPlan};
 use crate::random::Random;
 
@@ -415,11 +415,6 @@ impl<P: Subject> World<P> {
         }
         None
     }
-}
-
-/// The name of a host.
-pub(super) fn name_of(number: usize) -> Name {
-    Name::new(&format!("host-{number}")).expect("a name")
 }
 
 /// What became of a query, of an event that tells it.
