@@ -21,9 +21,7 @@ fn knows(cluster: &Cluster, host: usize, home: usize, sets: usize, keys: usize) 
     (0..sets).rev().all(|set| {
         let set = format!("{}-set-{set}", name(home));
         let key = format!("{set}-key-{}", keys - 1);
-        let answer: redis::RedisResult<Vec<String>> =
-            cluster.try_ask(host, &["UMBEL.WHO", &set, &key]);
-        answer.is_ok_and(|hosts| hosts.contains(&name(home)))
+        cluster.who(host, &set, &key).contains(&name(home))
     })
 }
 
