@@ -151,6 +151,6 @@ fn coded_updates_take_less_than_whole_filters_at_equal_miss() {
     let rows = at_equal_miss(&history, &Setting::default(), &[dirty], || {}).unwrap();
     let row = &rows[0];
     assert!((row.miss_policy_mean_miss / row.mean_miss - 1.0).abs() < 0.1, "{row:?}");
-    // Digests travel where they are shorter than bits.
+    // At one host digests are no shorter than the bits of so many keys; never longer either.
     assert!(row.ratio >= row.ratio_by_bits && row.ratio_by_bits > 1.0, "{row:?}");
 }

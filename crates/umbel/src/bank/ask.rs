@@ -8,14 +8,13 @@
 use super::candidates::emit;
 use super::group::{Group, Take};
 use super::{Bank, BatchCandidates, Candidates, Column, ColumnId, Rows};
-use crate::filter::claims;
+use crate::filter::{claims, claims_of};
 use crate::key_hash::{KeyHash, Walk};
 use crate::processor::{self, Work};
 
-/// Keys that all groups are asked for before their answers are put together.
-const BATCH: usize = 64;
-/// Keys ahead of which the first bit of a column that is asked alone is asked for.
-const AHEAD: usize = 8;
+/// Keys that all groups are asked for before their answers are put together: as many as a filter
+/// is asked for at once.
+const BATCH: usize = 128;
 
 impl<R: Rows> Bank<R> {
     /// Which columns claim a key, as a bitmap in the caller's buffer.
@@ -114,14 +113,16 @@ impl<R: Rows> Bank<R> {
             processor::run(group.avx2(), Many { group, hashes, take });
             offset += group.words();
         }
-        if self.loose.is_empty() {
-            return;
-        }
-        for (index, hash) in hashes.iter().enumerate() {
-            if let Some(later) = hashes.get(index + AHEAD) {
-                self.loose().for_each(|column| column.bits.prefetch(walk(column, *later).next()));
+        let (mut digests, mut answers) = (Vec::new(), Vec::new());
+        for (index, column) in self.loose().enumerate() {
+            let digest_bits = column.shape.digest_bits();
+            digests.clear();
+            digests.extend(hashes.iter().map(|hash| hash.digest(digest_bits)));
+            answers.clear();
+            claims_of(&column.bits, &column.shape, &digests, &mut answers);
+            for (claimed, bitmap) in answers.iter().zip(bitmaps.chunks_exact_mut(words)) {
+                bitmap[offset + index / 64] |= u64::from(*claimed) << (index % 64);
             }
-            self.ask_loose(*hash, &mut bitmaps[index * words + offset..][..words - offset]);
         }
     }
 

@@ -28,7 +28,7 @@ pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
 pub use standard::StandardFilter;
-pub(crate) use standard::claims;
+pub(crate) use standard::{claims, claims_of};
 
 use crate::key_hash::Digest;
 

@@ -319,7 +319,7 @@ impl Work for Questions<'_> {
 }
 
 /// Asks for many keys, compiled for the processor at hand.
-pub(super) fn claims_of(
+pub(crate) fn claims_of(
     bits: &BitVector,
     shape: &Shape,
     digests: &[Digest],
