@@ -88,8 +88,8 @@ impl Reach {
 
     /// How a host is reached.
     pub(super) fn paths(&self, host: &Name) -> Vec<Path> {
-        let hosts = self.0.lock();
-        hosts.get(host).map(paths).unwrap_or_default()
+        let (hosts, now) = (self.0.lock(), Instant::now());
+        hosts.get(host).map(|sessions| paths(sessions, now)).unwrap_or_default()
     }
 
     /// The session over which a host was heard last.
@@ -115,10 +115,11 @@ impl Seen {
     }
 }
 
-fn paths(sessions: &HashMap<SessionId, Seen>) -> Vec<Path> {
+/// The paths as they are now: one moment for all, so that they can be compared.
+fn paths(sessions: &HashMap<SessionId, Seen>, now: Instant) -> Vec<Path> {
     let path = |(session, seen): (&SessionId, &Seen)| Path {
         session: *session,
-        silent_for: seen.heard.elapsed(),
+        silent_for: now.saturating_duration_since(seen.heard),
     };
     sessions.iter().map(path).collect()
 }
@@ -166,6 +167,8 @@ mod tests {
         let (reach, fern) = (Reach::default(), Name::new("fern").unwrap());
         reach.appeared(&fern, ONE, token(7, 1));
         reach.appeared(&fern, TWO, token(7, 2));
+        // A clock may not tell two moments apart that follow each other.
+        std::thread::sleep(Duration::from_millis(2));
         reach.heard(&fern, ONE);
         assert_eq!(reach.best(&fern), Some(ONE));
         assert_eq!(reach.silent(Duration::from_secs(60)), []);
