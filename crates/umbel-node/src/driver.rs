@@ -251,7 +251,7 @@ impl Driver {
             let transmits: Vec<Transmit> =
                 std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
             let events = state.take_events();
-            if events.iter().any(Event::changes_sets) {
+            if events.iter().any(|event| self.inner.sets.is_outdated_by(&state, event)) {
                 self.inner.sets.refresh_directory(&state);
             }
             for event in &events {

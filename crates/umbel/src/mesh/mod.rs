@@ -33,7 +33,7 @@ use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, Protocol, Transmit};
-use crate::replica::message::{Leave, Message};
+use crate::replica::message::{Leave, Message, Page, Update};
 use crate::replica::receiver::Receiver;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
@@ -367,6 +367,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return;
         }
         self.heard(now, from);
+        // Only the set of an update or page can want pages now; an announcement is about all.
+        let about = match &message {
+            Message::Update(Update { set, .. }) | Message::Page(Page { set, .. }) => {
+                Some(set.clone())
+            }
+            _ => None,
+        };
         match message {
             Message::Update(update) => self.handle_update(now, &update),
             Message::Announce(announce) => self.handle_announce(now, &announce),
@@ -374,7 +381,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             Message::Request(request) => self.handle_request(from, &request),
             Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
         }
-        self.ask_for_pages(now, from);
+        self.ask_for_pages(now, from, about.as_ref());
     }
 
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
@@ -424,7 +431,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             self.next_announce = now + self.config.announce_every;
         }
         let peers: Vec<Name> = self.peers.keys().cloned().collect();
-        peers.iter().for_each(|peer| self.ask_for_pages(now, peer));
+        peers.iter().for_each(|peer| self.ask_for_pages(now, peer, None));
     }
 
     fn leave(&mut self) {

@@ -105,12 +105,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     /// Asks a host for the pages of its sets that are on their way.
-    pub(super) fn ask_for_pages(&mut self, now: Duration, host: &Name) {
+    pub(super) fn ask_for_pages(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
         let first = self.config.page_patience;
         let jitter = 1.0 + (next_random(&mut self.random) >> 11) as f64 / (1u64 << 53) as f64 / 4.0;
         let patience = |tries: u32| (first * (1 << tries.min(6))).mul_f64(jitter);
         let mut requests: Vec<(Name, Incarnation, Option<PageId>)> = Vec::new();
-        for (name, set) in &mut self.sets {
+        let sets = match only {
+            Some(only) => self.sets.range_mut::<Name, _>(only..=only),
+            None => self.sets.range_mut::<Name, _>(..),
+        };
+        for (name, set) in sets {
             if let Some(receiver) = set.receivers.get_mut(host) {
                 let incarnation = receiver.incarnation();
                 let pages = receiver.requests(now, patience, &mut self.counters);

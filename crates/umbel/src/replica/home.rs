@@ -170,7 +170,7 @@ impl<C: Catalogue> Home<C> {
     }
 
     /// A home whose filter has a given shape: components of `capacity` keys, as many as its keys
-    /// take. It is never built into another shape but by [`Self::change_shape`].
+    /// take. It is never built into another shape but by `change_shape`.
     ///
     /// # Errors
     /// If the capacity is zero, or there is no memory.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use umbel::protocol::Event;
 use umbel::replica::{Name, Replicas};
 
 use super::{Sets, State};
@@ -65,6 +66,21 @@ impl Confirmed {
 }
 
 impl Sets {
+    /// Whether an event makes the directory differ from the protocol's sets. Updates are
+    /// frequent, and most are of sets that are there already.
+    pub(crate) fn is_outdated_by(&self, state: &State, event: &Event) -> bool {
+        let (Event::Updated { set, .. }, Some(engine)) = (event, state.protocol.mesh()) else {
+            return event.changes_sets();
+        };
+        let directory = self.directory.read();
+        let listed = directory.get(set.as_str()).map(|known| known.replicas.as_ref());
+        match (listed, engine.shared_replicas(set)) {
+            (None, None) => false,
+            (Some(Some(listed)), Some(there)) => !Arc::ptr_eq(listed, there),
+            _ => true,
+        }
+    }
+
     /// Brings the directory up to date with the engine.
     pub(crate) fn refresh_directory(&self, state: &State) {
         let old = self.directory.read();

@@ -100,10 +100,10 @@ impl Reach {
 
     /// Paths over which nothing was received for longer than this, with their hosts.
     pub(super) fn silent(&self, limit: Duration) -> Vec<(Name, SessionId)> {
-        let hosts = self.0.lock();
-        let all = hosts
-            .iter()
-            .flat_map(|(host, seen)| paths(seen).into_iter().map(move |path| (host.clone(), path)));
+        let (hosts, now) = (self.0.lock(), Instant::now());
+        let all = hosts.iter().flat_map(|(host, sessions)| {
+            paths(sessions, now).into_iter().map(move |path| (host.clone(), path))
+        });
         let silent = all.filter(|(_, path)| path.silent_for > limit);
         silent.map(|(host, path)| (host, path.session)).collect()
     }
