@@ -33,8 +33,9 @@ use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, Protocol, Transmit};
-use crate::replica::message::{Leave, Message, Page, Update};
+use crate::replica::message::{Changes, Leave, Message, Page, Update};
 use crate::replica::receiver::Receiver;
+use crate::replica::served::Served;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
     memory_of,
@@ -82,6 +83,8 @@ impl<C, R: Rows> Set<C, R> {
 struct Own<C> {
     home: Home<C>,
     epoch: Epoch,
+    /// What others can fetch of it.
+    served: Served,
     /// Hosts that the set is planned for, unless its plan says.
     hosts: ExpectedHosts,
     /// Bytes that it took when last looked at.
@@ -106,6 +109,8 @@ pub struct Engine<C, R: Rows = HeapRows> {
     left: BTreeMap<Name, (Incarnation, Duration)>,
     next_announce: Duration,
     last_announce: Option<Duration>,
+    /// When something happened last: a host that is stopped for a while knows it by this.
+    awake: Duration,
     random: u64,
     transmits: VecDeque<Transmit>,
     events: VecDeque<Event>,
@@ -137,6 +142,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             left: BTreeMap::new(),
             next_announce: Duration::ZERO,
             last_announce: None,
+            awake: Duration::ZERO,
             random,
             transmits: VecDeque::new(),
             events: VecDeque::new(),
@@ -238,7 +244,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         let rung = home.rung().map(RungChoice::rung);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        here.own = Some(Own { home, epoch, hosts, bytes: 0, rung, is_broken: false });
+        let served = Served::default();
+        here.own = Some(Own { home, epoch, served, hosts, bytes: 0, rung, is_broken: false });
         self.publish_if_due(now, set);
         Ok(())
     }
@@ -293,7 +300,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     fn publish(&mut self, now: Duration, set: &Name) -> bool {
         let Some(own) = self.own_mut(set) else { return false };
         let publication = own.home.publish(now);
-        self.send_update(set, publication);
+        self.send_update(now, set, &publication);
         true
     }
 
@@ -349,6 +356,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
         self.counters.messages += 1;
+        self.wake(now);
         let message = match Message::decode(bytes) {
             Ok(message) => message,
             Err(error) => return self.refuse(from, error.to_string()),
@@ -369,19 +377,20 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.heard(now, from);
         // Only the set of an update or page can want pages now; an announcement is about all.
         let about = match &message {
-            Message::Update(Update { set, .. }) | Message::Page(Page { set, .. }) => {
-                Some(set.clone())
-            }
+            Message::Update(Update { set, .. })
+            | Message::Page(Page { set, .. })
+            | Message::Changes(Changes { set, .. }) => Some(set.clone()),
             _ => None,
         };
         match message {
-            Message::Update(update) => self.handle_update(now, &update),
+            Message::Update(update) => self.handle_update(now, update),
             Message::Announce(announce) => self.handle_announce(now, &announce),
             Message::Page(page) => self.handle_page(now, &page),
-            Message::Request(request) => self.handle_request(from, &request),
+            Message::Changes(changes) => self.handle_changes(now, &changes),
+            Message::Request(request) => self.handle_request(now, from, &request),
             Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
         }
-        self.ask_for_pages(now, from, about.as_ref());
+        self.request_missing(now, from, about.as_ref());
     }
 
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
@@ -394,6 +403,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         if self.has_left(host, Some(incarnation)) || !self.admits_peer(host) {
             return;
         }
+        self.wake(now);
         self.heard(now, host);
         if let Some(peer) = self.peers.get_mut(host) {
             peer.incarnation = peer.incarnation.max(incarnation);
@@ -402,6 +412,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     /// After the grace time its replicas answer no more.
     fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        self.wake(now);
         let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
         if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
             peer.gone_since = Some(now);
@@ -421,7 +432,9 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     fn handle_greeting(&mut self, _now: Duration, _host: &Name, _fits: bool) {}
 
     fn handle_timeout(&mut self, now: Duration) {
+        self.wake(now);
         self.expire(now);
+        self.expire_served(now);
         self.count_homes(now);
         let sets: Vec<Name> = self.sets.keys().cloned().collect();
         sets.iter().for_each(|set| self.publish_if_due(now, set));
@@ -431,7 +444,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             self.next_announce = now + self.config.announce_every;
         }
         let peers: Vec<Name> = self.peers.keys().cloned().collect();
-        peers.iter().for_each(|peer| self.ask_for_pages(now, peer, None));
+        peers.iter().for_each(|peer| self.request_missing(now, peer, None));
     }
 
     fn leave(&mut self) {

@@ -3,6 +3,8 @@
 //! A host that disappears may come back, so that its replicas answer for a grace time; one
 //! that says that it leaves is gone at once, and what it said before in that life is not
 //! listened to any more, should it arrive late.
+//!
+//! A host that was stopped itself has heard nobody: that time does not count as their silence.
 
 use std::time::Duration;
 
@@ -59,6 +61,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 self.peers.insert(host.clone(), peer);
                 self.announce_soon(now);
                 self.event(Event::Up(host.clone()));
+            }
+        }
+    }
+
+    /// Notes that this host runs. If it did not for long, as its own announcements show, nobody
+    /// else is to blame for what was not heard.
+    pub(super) fn wake(&mut self, now: Duration) {
+        let stopped = now.saturating_sub(std::mem::replace(&mut self.awake, now));
+        if stopped > self.config.announce_every * 2 {
+            for peer in self.peers.values_mut() {
+                peer.heard += stopped;
+                peer.gone_since = peer.gone_since.map(|since| since + stopped);
             }
         }
     }

@@ -46,7 +46,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// Notes what an own set takes after a change, and whether it may not grow.
     pub(super) fn note_own(&mut self, set: &Name) {
         let Some(own) = self.own_mut(set) else { return };
-        let (before, now) = (own.bytes, own.home.memory_bytes());
+        let served = own.served.memory_bytes(own.home.kept());
+        let (before, now) = (own.bytes, own.home.memory_bytes() + served);
         own.bytes = now;
         let is_confined = own.home.is_confined();
         self.own_bytes = self.own_bytes.saturating_sub(before) + now;

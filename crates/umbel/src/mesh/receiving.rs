@@ -8,33 +8,29 @@ use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event};
 use crate::replica::image::Image;
-use crate::replica::message::{Announce, Message, Page, Request, Update};
-use crate::replica::paged::{self, ONLY, PAGE_BITS};
+use crate::replica::message::{Announce, Changes, Page, Request, Update};
+use crate::replica::pins::Published;
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
-use crate::replica::{Counters, Epoch, Incarnation, Name};
+use crate::replica::served::Served;
+use crate::replica::{Counters, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    pub(super) fn handle_update(&mut self, now: Duration, update: &Update) {
+    pub(super) fn handle_update(&mut self, now: Duration, update: Update) {
         if !self.accepts(&update.home, &update.set, &update.scheme) {
             return;
         }
-        let life = update.incarnation;
-        self.with_receiver(now, &update.set, &update.home, life, |receiver, replicas, counters| {
+        let (life, set, home) = (update.incarnation, update.set.clone(), update.home.clone());
+        self.with_receiver(now, &set, &home, life, |receiver, replicas, counters| {
             receiver.update(now, update, replicas, counters)
         });
     }
 
     pub(super) fn handle_page(&mut self, now: Duration, page: &Page) {
-        if self.sets.get(&page.set).is_none_or(|set| !set.receivers.contains_key(&page.home)) {
-            return;
-        }
-        if page.components.iter().any(|component| *component != ONLY) {
-            let reason = String::from("its image has another component than number 0");
-            return self.refuse(&page.home, reason);
-        }
-        if !self.accepts(&page.home, &page.set, &page.scheme) {
+        if !self.has_receiver(&page.set, &page.home)
+            || !self.accepts(&page.home, &page.set, &page.scheme)
+        {
             return;
         }
         self.with_receiver(
@@ -44,6 +40,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             page.incarnation,
             |receiver, replicas, counters| receiver.page(now, page, replicas, counters),
         );
+    }
+
+    pub(super) fn handle_changes(&mut self, now: Duration, changes: &Changes) {
+        let Changes { home, set, incarnation, scheme, .. } = changes;
+        if !self.has_receiver(set, home) || !self.accepts(home, set, scheme) {
+            return;
+        }
+        self.with_receiver(now, set, home, *incarnation, |receiver, replicas, counters| {
+            receiver.changes(now, changes, replicas, counters)
+        });
     }
 
     pub(super) fn handle_announce(&mut self, now: Duration, announce: &Announce) {
@@ -91,21 +97,42 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.recharge(freed, None);
     }
 
-    pub(super) fn handle_request(&mut self, from: &Name, request: &Request) {
+    pub(super) fn handle_request(&mut self, now: Duration, from: &Name, request: &Request) {
         if request.home != self.config.name || request.incarnation != self.config.incarnation {
             self.counters.old_lives += 1;
             return;
         }
-        let Some(set) = self.sets.get(&request.set) else { return };
-        let (epoch, image) = match (&set.own, set.deleted) {
-            (Some(own), _) => (own.epoch, own.home.kept()),
-            (None, Some((epoch, scheme))) => (epoch, &Image::new(scheme, Vec::new())),
+        let (most, used) = (self.config.own_bytes, self.own_bytes);
+        let Some(set) = self.sets.get_mut(&request.set) else { return };
+        let reply = match (&mut set.own, set.deleted) {
+            (Some(own), _) => {
+                let newest = Published { epoch: own.epoch, image: own.home.kept() };
+                let may_pin = used.saturating_add(newest.image.memory_bytes()) <= most;
+                own.served.reply(now, request, newest, may_pin)
+            }
+            (None, Some((epoch, scheme))) => {
+                let newest = Published { epoch, image: &Image::new(scheme, Vec::new()) };
+                Served::default().reply(now, request, newest, false)
+            }
             (None, None) => return,
         };
-        let reply = page_of(image, request, self.config.name.clone(), epoch);
-        let bytes = Message::Page(reply).encode();
+        self.note_own(&request.set);
+        let bytes = reply.encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
         self.transmit(Destination::Reply(from.clone()), bytes);
+    }
+
+    /// Lets go of what nobody fetches any more.
+    pub(super) fn expire_served(&mut self, now: Duration) {
+        let patience = self.config.page_patience;
+        let mut expired = Vec::new();
+        for (name, set) in &mut self.sets {
+            if let Some(own) = set.own.as_mut().filter(|own| !own.served.is_empty()) {
+                own.served.expire(now, patience, own.home.kept());
+                expired.push(name.clone());
+            }
+        }
+        expired.iter().for_each(|set| self.note_own(set));
     }
 
     /// Lets a replica take a message, and keeps the table of columns in step.
@@ -156,32 +183,5 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn refuse(&mut self, from: &Name, reason: String) {
         self.counters.refused += 1;
         self.event(Event::Refused { from: from.clone(), reason });
-    }
-}
-
-/// The page that was asked for. If its component is no more, or that page never was, the
-/// answer names the components that are, and gives the first page of the first.
-fn page_of(image: &Image, request: &Request, home: Name, epoch: Epoch) -> Page {
-    let shape = image.scheme().shape();
-    let wanted = request.component.and_then(|id| image.component(id));
-    let (component, page) = match wanted {
-        Some(component) if request.page < paged::pages(shape) => (Some(component), request.page),
-        _ => (image.components().first(), 0),
-    };
-    let mut bytes = Vec::new();
-    if let Some(component) = component {
-        let len = paged::page_len(shape, page);
-        paged::encode_page(&mut bytes, &component.bits.slice(page * PAGE_BITS, len));
-    }
-    Page {
-        home,
-        set: request.set.clone(),
-        incarnation: request.incarnation,
-        epoch,
-        scheme: *image.scheme(),
-        checksum: image.checksum(),
-        components: image.components().iter().map(|component| component.id).collect(),
-        of: component.map(|component| (component.id, page)),
-        bytes,
     }
 }

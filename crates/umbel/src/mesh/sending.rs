@@ -7,10 +7,10 @@ use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::RungChoice;
 use crate::protocol::{Destination, Event, Transmit};
-use crate::replica::fetch::PageId;
 use crate::replica::image::Image;
-use crate::replica::message::{Announce, AnnouncedSet, Message, Request, Update};
+use crate::replica::message::{Announce, AnnouncedSet, Message, Request, Update, Wanted};
 use crate::replica::paged::encode_changes;
+use crate::replica::pins::Published;
 use crate::replica::publisher::Publication;
 use crate::replica::{Epoch, Incarnation, Name};
 
@@ -24,7 +24,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let rung = own.home.rung().map(RungChoice::rung);
         let moves = rung != std::mem::replace(&mut own.rung, rung);
         if let Some(publication) = publication {
-            self.send_update(set, publication);
+            self.send_update(now, set, &publication);
         }
         if breaks {
             self.event(Event::Broken(set.clone()));
@@ -36,11 +36,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.note_own(set);
     }
 
-    pub(super) fn send_update(&mut self, set: &Name, publication: Publication) {
+    pub(super) fn send_update(&mut self, now: Duration, set: &Name, publication: &Publication) {
         let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
         let Some(own) = self.own_mut(set) else { return };
         let base = (!publication.from_nothing).then_some(own.epoch);
         own.epoch = own.epoch.next();
+        let newest = Published { epoch: own.epoch, image: own.home.kept() };
+        own.served.published(now, newest, publication);
         let update = Update {
             home,
             set: set.clone(),
@@ -49,7 +51,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             base,
             scheme: *own.home.kept().scheme(),
             checksum: own.home.kept().checksum(),
-            changes: publication.changes,
+            changes: publication.is_short.then(|| publication.changes.to_vec()),
         };
         let epoch = own.epoch;
         let message = Message::Update(update).encode();
@@ -104,12 +106,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.transmit(Destination::All, bytes);
     }
 
-    /// Asks a host for the pages of its sets that are on their way.
-    pub(super) fn ask_for_pages(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
+    /// Asks a host for what is missing of its sets.
+    pub(super) fn request_missing(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
         let first = self.config.page_patience;
         let jitter = 1.0 + (next_random(&mut self.random) >> 11) as f64 / (1u64 << 53) as f64 / 4.0;
         let patience = |tries: u32| (first * (1 << tries.min(6))).mul_f64(jitter);
-        let mut requests: Vec<(Name, Incarnation, Option<PageId>)> = Vec::new();
+        let mut requests: Vec<(Name, Incarnation, Wanted)> = Vec::new();
         let sets = match only {
             Some(only) => self.sets.range_mut::<Name, _>(only..=only),
             None => self.sets.range_mut::<Name, _>(..),
@@ -117,13 +119,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         for (name, set) in sets {
             if let Some(receiver) = set.receivers.get_mut(host) {
                 let incarnation = receiver.incarnation();
-                let pages = receiver.requests(now, patience, &mut self.counters);
-                requests.extend(pages.into_iter().map(|page| (name.clone(), incarnation, page)));
+                let wanted = receiver.requests(now, patience, &mut self.counters);
+                let wanted = wanted.into_iter().map(|wanted| (name.clone(), incarnation, wanted));
+                requests.extend(wanted);
             }
         }
-        for (set, incarnation, page) in requests {
-            let (component, page) = (page.map(|(id, _)| id), page.map_or(0, |(_, page)| page));
-            let request = Request { home: host.clone(), set, incarnation, component, page };
+        for (set, incarnation, wanted) in requests {
+            let request = Request { home: host.clone(), set, incarnation, wanted };
             let bytes = Message::Request(request).encode();
             self.counters.requests_sent += 1;
             self.transmit(Destination::Host(host.clone()), bytes);

@@ -457,9 +457,7 @@ impl<C: Catalogue> Home<C> {
     /// Bytes that filter and published copy take.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let kept =
-            self.kept().components().iter().map(|kept| size_of_val(kept.bits.words()) as u64);
-        self.filter.memory_bytes() as u64 + kept.sum::<u64>()
+        self.filter.memory_bytes() as u64 + self.kept().memory_bytes()
     }
 
     /// Where the set stands on its ladder, if it is on one.

@@ -5,10 +5,14 @@
 //! update   (1) home, set, incarnation, epoch, base epoch + 1 or 0 for nothing, scheme, checksum,
 //!              0 fetch it | 1 changes
 //! announce (2) home, incarnation, sets: each name, scheme, epoch, checksum, items, samples
-//! request  (3) home, set, incarnation, component + 1 or 0 for any, page
-//! page     (4) home, set, incarnation, epoch, scheme, checksum, component ids,
-//!              component, page, the page's ones
+//! request  (3) home, set, incarnation,
+//!              0 page: epoch + 1 or 0 for any, page
+//!              1 changes: since epoch, until epoch + 1 or 0 for the newest, offset
+//! page     (4) home, set, incarnation, epoch, scheme, checksum,
+//!              page + 1 or 0 if the image has no component, the page's ones
 //! leave    (5) home, incarnation
+//! changes  (6) home, set, incarnation, since epoch, until epoch, its scheme, length, offset,
+//!              bytes
 //! ```
 //!
 //! How names, schemes and numbers are written: `fields`.
@@ -17,10 +21,11 @@
 //! bounded before they are believed. Whether a message makes sense to a receiver is for
 //! `replica` to say.
 
+use super::draft::Label;
 use super::fields::{VERSION, bounded, epoch, name, opened, put_name, put_scheme, scheme};
+use super::update_log::{PART, Part};
 use super::{Epoch, Incarnation, Name};
 use crate::codec::{DecodeError, Reader, put_varint, seal};
-use crate::filter::ComponentId;
 use crate::key_hash::Digest;
 use crate::scheme::Scheme;
 
@@ -32,6 +37,7 @@ pub(crate) enum Message {
     Request(Request),
     Page(Page),
     Leave(Leave),
+    Changes(Changes),
 }
 
 /// A home's new image of a set, as a change.
@@ -46,7 +52,7 @@ pub(crate) struct Update {
     pub(crate) scheme: Scheme,
     /// Of the image that results.
     pub(crate) checksum: u64,
-    /// `None`: too long for a message, fetch the pages.
+    /// `None`: too long for a message, fetch them.
     pub(crate) changes: Option<Vec<u8>>,
 }
 
@@ -70,15 +76,22 @@ pub(crate) struct AnnouncedSet {
     pub(crate) samples: Vec<Digest>,
 }
 
-/// A receiver asks a home for a page.
+/// A receiver asks a home for something of a set.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Request {
     pub(crate) home: Name,
     pub(crate) set: Name,
     pub(crate) incarnation: Incarnation,
-    /// `None`: the first there is, for whoever does not know yet which there are.
-    pub(crate) component: Option<ComponentId>,
-    pub(crate) page: u64,
+    pub(crate) wanted: Wanted,
+}
+
+/// What a receiver asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// A page of the image of this epoch; `None`: of whichever the home chooses.
+    Page { epoch: Option<Epoch>, page: u64 },
+    /// A part of the changes since an epoch, until another one or the newest.
+    Changes { since: Epoch, until: Option<Epoch>, offset: u64 },
 }
 
 /// A page of a home's image.
@@ -91,12 +104,22 @@ pub(crate) struct Page {
     pub(crate) scheme: Scheme,
     /// Of the whole image at this epoch.
     pub(crate) checksum: u64,
-    /// All components of the image.
-    pub(crate) components: Vec<ComponentId>,
     /// Which page it is; `None` if the image has no component.
-    pub(crate) of: Option<(ComponentId, u64)>,
+    pub(crate) page: Option<u64>,
     /// The page, coded.
     pub(crate) bytes: Vec<u8>,
+}
+
+/// Changes since an epoch, or a part of them.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Changes {
+    pub(crate) home: Name,
+    pub(crate) set: Name,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) since: Epoch,
+    /// Of the home's newest image, of which the last record may be an older one.
+    pub(crate) scheme: Scheme,
+    pub(crate) part: Part,
 }
 
 /// A home says that it is about to go: nobody need wait for it.
@@ -111,11 +134,11 @@ const ANNOUNCE: u8 = 2;
 const REQUEST: u8 = 3;
 const PAGE: u8 = 4;
 const LEAVE: u8 = 5;
+const CHANGES: u8 = 6;
 
-/// Most sets in one announcement, samples of one set, components of one image.
+/// Most sets in one announcement, samples of one set.
 const MOST_SETS: u64 = 4096;
 const MOST_SAMPLES: u64 = 64;
-const MOST_COMPONENTS: u64 = super::paged::MOST_COMPONENTS as u64;
 
 impl Message {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -126,6 +149,7 @@ impl Message {
             Self::Request(request) => request.write(&mut out),
             Self::Page(page) => page.write(&mut out),
             Self::Leave(leave) => leave.write(&mut out),
+            Self::Changes(changes) => changes.write(&mut out),
         }
         seal(out)
     }
@@ -138,6 +162,7 @@ impl Message {
             REQUEST => Self::Request(Request::read(&mut reader)?),
             PAGE => Self::Page(Page::read(&mut reader)?),
             LEAVE => Self::Leave(Leave::read(&mut reader)?),
+            CHANGES => Self::Changes(Changes::read(&mut reader)?),
             _ => return Err(DecodeError::Malformed("unknown kind of message")),
         };
         reader.end()?;
@@ -151,12 +176,18 @@ impl Message {
             Self::Announce(announce) => Some((&announce.home, announce.incarnation)),
             Self::Page(page) => Some((&page.home, page.incarnation)),
             Self::Leave(leave) => Some((&leave.home, leave.incarnation)),
+            Self::Changes(changes) => Some((&changes.home, changes.incarnation)),
             Self::Request(_) => None,
         }
     }
 }
 
 impl Update {
+    /// The image that it leads to.
+    pub(crate) const fn label(&self) -> Label {
+        Label { scheme: self.scheme, checksum: self.checksum }
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
         out.push(UPDATE);
         put_name(out, &self.home);
@@ -233,18 +264,34 @@ impl Request {
         put_name(out, &self.home);
         put_name(out, &self.set);
         put_varint(out, self.incarnation.0);
-        put_varint(out, self.component.map_or(0, |component| u64::from(component.0) + 1));
-        put_varint(out, self.page);
+        match self.wanted {
+            Wanted::Page { epoch, page } => {
+                out.push(0);
+                put_or_none(out, epoch.map(|epoch| epoch.0));
+                put_varint(out, page);
+            }
+            Wanted::Changes { since, until, offset } => {
+                out.push(1);
+                put_varint(out, since.0);
+                put_or_none(out, until.map(|until| until.0));
+                put_varint(out, offset);
+            }
+        }
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self {
-            home: name(reader)?,
-            set: name(reader)?,
-            incarnation: Incarnation(reader.varint()?),
-            component: component_or_none(reader)?,
-            page: reader.varint()?,
-        })
+        let (home, set) = (name(reader)?, name(reader)?);
+        let incarnation = Incarnation(reader.varint()?);
+        let wanted = match reader.byte()? {
+            0 => Wanted::Page { epoch: epoch_or_none(reader)?, page: reader.varint()? },
+            1 => Wanted::Changes {
+                since: epoch(reader)?,
+                until: epoch_or_none(reader)?,
+                offset: offset(reader)?,
+            },
+            _ => return Err(DecodeError::Malformed("unknown kind of request")),
+        };
+        Ok(Self { home, set, incarnation, wanted })
     }
 }
 
@@ -269,10 +316,7 @@ impl Page {
         put_varint(out, self.epoch.0);
         put_scheme(out, &self.scheme);
         out.extend_from_slice(&self.checksum.to_le_bytes());
-        put_varint(out, self.components.len() as u64);
-        self.components.iter().for_each(|id| put_varint(out, id.0.into()));
-        put_varint(out, self.of.map_or(0, |(component, _)| u64::from(component.0) + 1));
-        put_varint(out, self.of.map_or(0, |(_, page)| page));
+        put_or_none(out, self.page);
         out.extend_from_slice(&self.bytes);
     }
 
@@ -280,25 +324,53 @@ impl Page {
         let (home, set) = (name(reader)?, name(reader)?);
         let (incarnation, epoch) = (Incarnation(reader.varint()?), epoch(reader)?);
         let (scheme, checksum) = (scheme(reader)?, reader.u64()?);
-        let mut components: Vec<ComponentId> = Vec::new();
-        for _ in 0..bounded(reader, MOST_COMPONENTS)? {
-            let id = ComponentId(reader.varint32()?);
-            if components.last().is_some_and(|last| *last >= id) {
-                return Err(DecodeError::Malformed("ids of components do not ascend"));
-            }
-            components.push(id);
-        }
-        let (component, page) = (component_or_none(reader)?, reader.varint()?);
-        let of = component.map(|component| (component, page));
+        let page = reader.varint()?.checked_sub(1);
         let bytes = reader.take_all().to_vec();
-        Ok(Self { home, set, incarnation, epoch, scheme, checksum, components, of, bytes })
+        Ok(Self { home, set, incarnation, epoch, scheme, checksum, page, bytes })
     }
 }
 
-fn component_or_none(reader: &mut Reader<'_>) -> Result<Option<ComponentId>, DecodeError> {
-    let number = reader.varint()?.checked_sub(1);
-    let component = number.map(u32::try_from).transpose();
-    component
-        .map(|component| component.map(ComponentId))
-        .map_err(|_| DecodeError::Malformed("an id of a component exceeds 32 bits"))
+impl Changes {
+    fn write(&self, out: &mut Vec<u8>) {
+        out.push(CHANGES);
+        put_name(out, &self.home);
+        put_name(out, &self.set);
+        put_varint(out, self.incarnation.0);
+        put_varint(out, self.since.0);
+        put_varint(out, self.part.until.0);
+        put_scheme(out, &self.scheme);
+        put_varint(out, self.part.length);
+        put_varint(out, self.part.offset);
+        out.extend_from_slice(&self.part.bytes);
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (home, set) = (name(reader)?, name(reader)?);
+        let (incarnation, since) = (Incarnation(reader.varint()?), epoch(reader)?);
+        let (until, scheme) = (epoch(reader)?, scheme(reader)?);
+        let (length, offset) = (reader.varint()?, offset(reader)?);
+        let bytes = reader.take_all().to_vec();
+        let part = Part { until, length, offset, bytes };
+        Ok(Self { home, set, incarnation, since, scheme, part })
+    }
+}
+
+/// A number that may be absent: one more than it, or 0.
+fn put_or_none(out: &mut Vec<u8>, number: Option<u64>) {
+    put_varint(out, number.map_or(0, |number| number + 1));
+}
+
+fn epoch_or_none(reader: &mut Reader<'_>) -> Result<Option<Epoch>, DecodeError> {
+    match reader.varint()? {
+        number if number <= 1 << 62 => Ok(number.checked_sub(1).map(Epoch)),
+        _ => Err(DecodeError::Malformed("an epoch is out of range")),
+    }
+}
+
+/// Where a part begins: leaves room to count on.
+fn offset(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
+    match reader.varint()? {
+        offset if offset.is_multiple_of(PART) && offset < 1 << 62 => Ok(offset),
+        _ => Err(DecodeError::Malformed("a part begins at a multiple of its length")),
+    }
 }

@@ -2,6 +2,7 @@
 //! Random faults are the lab's.
 
 mod budgets;
+mod following;
 mod hosts;
 mod rungs;
 mod updates;
