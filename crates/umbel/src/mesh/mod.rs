@@ -10,8 +10,11 @@
 mod budget;
 mod checks;
 mod config;
+mod listing;
+mod peer_sets;
 mod peers;
 mod planning;
+mod published;
 mod receiving;
 mod sending;
 #[cfg(test)]
@@ -26,6 +29,7 @@ pub use budget::{Reason, Refusal, replica_bytes_of};
 pub use config::Config;
 use peers::Peer;
 pub use peers::PeerInfo;
+use published::PublishedSets;
 
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
@@ -40,7 +44,6 @@ use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
     memory_of,
 };
-use crate::scheme::Scheme;
 
 /// What is known of another host's set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,9 +68,6 @@ pub struct ReplicaInfo {
 #[derive(Debug)]
 struct Set<C, R: Rows> {
     own: Option<Own<C>>,
-    /// Of an own set that was deleted: its last epoch and scheme, so that others hear of it
-    /// and a new set of that name goes on counting.
-    deleted: Option<(Epoch, Scheme)>,
     replicas: Arc<Replicas<R>>,
     receivers: BTreeMap<Name, Receiver>,
 }
@@ -75,7 +75,7 @@ struct Set<C, R: Rows> {
 impl<C, R: Rows> Set<C, R> {
     /// Whether anybody has the set, as far as is known here.
     fn exists(&self) -> bool {
-        self.own.is_some() || self.receivers.values().any(|receiver| !receiver.is_withdrawn())
+        self.own.is_some() || !self.receivers.is_empty()
     }
 }
 
@@ -97,7 +97,7 @@ struct Own<C> {
 /// Messages and events that wait to be polled; more are dropped and counted.
 const QUEUE: usize = 65_536;
 /// Digests of members in an announcement.
-const SAMPLES: usize = 8;
+const SAMPLES: usize = 4;
 
 /// A host's share of the replica protocol.
 #[derive(Debug)]
@@ -105,6 +105,10 @@ pub struct Engine<C, R: Rows = HeapRows> {
     config: Config,
     sets: BTreeMap<Name, Set<C, R>>,
     peers: BTreeMap<Name, Peer>,
+    /// What this host has published.
+    published: PublishedSets,
+    /// The publication whose set was sampled last.
+    sampled_at: u64,
     /// Hosts that said that they leave: which life of theirs, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
     next_announce: Duration,
@@ -135,10 +139,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     #[must_use]
     pub const fn with_rows(config: Config) -> Self {
         let random = config.seed;
+        let published = PublishedSets::new(config.incarnation);
         Self {
             config,
             sets: BTreeMap::new(),
             peers: BTreeMap::new(),
+            published,
+            sampled_at: 0,
             left: BTreeMap::new(),
             next_announce: Duration::ZERO,
             last_announce: None,
@@ -181,7 +188,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// The hosts whose replicas answer for a set, or are on their way.
     pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
         let receivers = self.sets.get(set).into_iter().flat_map(|set| &set.receivers);
-        receivers.filter(|(_, receiver)| !receiver.is_withdrawn()).map(|(host, _)| host)
+        receivers.map(|(host, _)| host)
     }
 
     /// How fresh another host's replica is.
@@ -213,7 +220,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let hasher = self.config.hasher;
         self.sets.entry(name.clone()).or_insert_with(|| Set {
             own: None,
-            deleted: None,
             replicas: Arc::new(Replicas::new(hasher)),
             receivers: BTreeMap::new(),
         })
@@ -239,8 +245,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
+        let epoch = self.published.first_epoch();
         let here = self.set_mut(set);
-        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
         let rung = home.rung().map(RungChoice::rung);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
@@ -261,12 +267,11 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     fn delete(&mut self, set: &Name) -> bool {
         let Some(here) = self.sets.get_mut(set) else { return false };
         let Some(own) = here.own.take() else { return false };
-        let scheme = *own.home.kept().scheme();
-        here.deleted = Some((own.epoch, scheme));
         self.release_own(&own);
-        if own.epoch > Epoch(0) {
-            self.send_withdrawal(set);
+        if own.served.has_published() {
+            self.send_withdrawal(set, own.epoch.next(), *own.home.kept().scheme());
         }
+        self.drop_if_unused(set);
         true
     }
 
@@ -331,7 +336,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn known_hosts(&self) -> (u64, u64) {
-        let known = self.peers.iter().filter(|(name, peer)| self.is_known(name, peer));
+        let known = self.peers.values().filter(|peer| peer.sets.is_known());
         (1 + known.count() as u64, 1 + self.peers.len() as u64)
     }
 
@@ -350,6 +355,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             set.replicas.validate(&expected);
         }
         self.validate_budgets();
+        self.validate_peers();
     }
 
     // ---- what happened
@@ -387,6 +393,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             Message::Announce(announce) => self.handle_announce(now, &announce),
             Message::Page(page) => self.handle_page(now, &page),
             Message::Changes(changes) => self.handle_changes(now, &changes),
+            Message::ListRequest(request) => self.handle_list_request(from, &request),
+            Message::List(list) => self.handle_list(now, &list),
             Message::Request(request) => self.handle_request(now, from, &request),
             Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
         }
@@ -405,9 +413,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
         self.wake(now);
         self.heard(now, host);
-        if let Some(peer) = self.peers.get_mut(host) {
-            peer.incarnation = peer.incarnation.max(incarnation);
-        }
+        self.live_anew(host, incarnation);
     }
 
     /// After the grace time its replicas answer no more.
@@ -472,9 +478,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn poll_timeout(&self) -> Duration {
         let own = self.sets.values().filter_map(|set| set.own.as_ref()?.home.next_timeout());
-        let receivers = self.sets.values().flat_map(|set| set.receivers.values());
-        let pages = receivers.filter_map(Receiver::next_timeout);
         let peers = self.peers.values().map(|peer| self.expiry(peer));
-        own.chain(pages).chain(peers).fold(self.next_announce, Duration::min)
+        own.chain(self.request_timeouts()).chain(peers).fold(self.next_announce, Duration::min)
     }
 }

@@ -4,20 +4,31 @@ use std::time::Duration;
 
 use super::Engine;
 use super::budget::charge_of;
+use super::peer_sets::Contribution;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event};
-use crate::replica::image::Image;
-use crate::replica::message::{Announce, Changes, Page, Request, Update};
+use crate::replica::message::{Changes, Page, Request, Update};
 use crate::replica::pins::Published;
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
-use crate::replica::served::Served;
 use crate::replica::{Counters, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn handle_update(&mut self, now: Duration, update: Update) {
+        let Update { home, set, incarnation, sequence, .. } = &update;
+        let (is_new, sequence) = (!self.has_receiver(set, home), *sequence);
+        self.live_anew(home, *incarnation);
+        if let Some(peer) = self.peers.get_mut(home).filter(|peer| peer.incarnation == *incarnation)
+        {
+            if is_new && peer.sets.has_seen(sequence) {
+                // Overtaken by the list of sets, which does not name this one any more.
+                self.counters.duplicates += 1;
+                return;
+            }
+            peer.sets.saw(sequence);
+        }
         if !self.accepts(&update.home, &update.set, &update.scheme) {
             return;
         }
@@ -52,70 +63,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         });
     }
 
-    pub(super) fn handle_announce(&mut self, now: Duration, announce: &Announce) {
-        let Announce { home, incarnation, sets } = announce;
-        for set in sets {
-            if !self.accepts(home, &set.set, &set.scheme) {
-                continue;
-            }
-            self.with_receiver(
-                now,
-                &set.set,
-                home,
-                *incarnation,
-                |receiver, replicas, counters| {
-                    receiver.announced(now, *incarnation, set, replicas, counters);
-                    Ok(())
-                },
-            );
-        }
-        self.forget_unannounced(announce);
-        if let Some(peer) = self.peers.get_mut(home) {
-            peer.incarnation = peer.incarnation.max(*incarnation);
-            peer.has_announced = true;
-        }
-    }
-
-    /// A set that a home's new life does not name is no longer there.
-    pub(super) fn forget_unannounced(&mut self, announce: &Announce) {
-        let mut freed = 0;
-        for (name, set) in &mut self.sets {
-            let named = announce.sets.iter().any(|announced| announced.set == *name);
-            let receiver = set.receivers.get_mut(&announce.home);
-            // In the same life, an announcement from before the first update may come late.
-            let Some(receiver) = receiver.filter(|receiver| {
-                let life = receiver.incarnation();
-                let nothing_here = announce.incarnation == life && receiver.epoch().is_none();
-                !named && (announce.incarnation > life || nothing_here)
-            }) else {
-                continue;
-            };
-            freed += charge_of(receiver);
-            receiver.expire(&set.replicas);
-            set.receivers.remove(&announce.home);
-        }
-        self.recharge(freed, None);
-    }
-
     pub(super) fn handle_request(&mut self, now: Duration, from: &Name, request: &Request) {
         if request.home != self.config.name || request.incarnation != self.config.incarnation {
             self.counters.old_lives += 1;
             return;
         }
         let (most, used) = (self.config.own_bytes, self.own_bytes);
-        let Some(set) = self.sets.get_mut(&request.set) else { return };
-        let reply = match (&mut set.own, set.deleted) {
-            (Some(own), _) => {
-                let newest = Published { epoch: own.epoch, image: own.home.kept() };
-                let may_pin = used.saturating_add(newest.image.memory_bytes()) <= most;
-                own.served.reply(now, request, newest, may_pin)
-            }
-            (None, Some((epoch, scheme))) => {
-                let newest = Published { epoch, image: &Image::new(scheme, Vec::new()) };
-                Served::default().reply(now, request, newest, false)
-            }
-            (None, None) => return,
+        let Some(own) = self.own_mut(&request.set).filter(|own| own.served.has_published()) else {
+            return;
         };
+        let newest = Published { epoch: own.epoch, image: own.home.kept() };
+        let may_pin = used.saturating_add(newest.image.memory_bytes()) <= most;
+        let reply = own.served.reply(now, request, newest, may_pin);
         self.note_own(&request.set);
         let bytes = reply.encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
@@ -135,7 +94,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         expired.iter().for_each(|set| self.note_own(set));
     }
 
-    /// Lets a replica take a message, and keeps the table of columns in step.
+    /// Lets a replica take a message, and keeps what is counted of it in step.
     pub(super) fn with_receiver(
         &mut self,
         now: Duration,
@@ -152,11 +111,19 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             .entry(home.clone())
             .or_insert_with(|| Receiver::new(now, home.clone(), incarnation));
         let (epoch, before) = (receiver.epoch(), if is_new { 0 } else { charge_of(receiver) });
+        let contributed = (!is_new).then(|| Contribution::of(set_name, receiver));
         let outcome = take(receiver, &set.replicas, &mut counters);
-        let charge = charge_of(receiver);
-        let arrived = receiver.epoch().filter(|now| Some(*now) != epoch);
+        let (charge, contributes) = (charge_of(receiver), Contribution::of(set_name, receiver));
+        let (arrived, is_withdrawn) =
+            (receiver.epoch().filter(|now| Some(*now) != epoch), receiver.is_withdrawn());
         self.counters = counters;
         self.recharge(before, Some(charge));
+        if let Some(peer) = self.peers.get_mut(home) {
+            peer.sets.changed(set_name, contributed, contributes);
+        }
+        if is_withdrawn {
+            self.remove_receiver(set_name, home);
+        }
         if let Some(epoch) = arrived {
             let (set, home) = (set_name.clone(), home.clone());
             self.event(Event::Updated { set, home, epoch });
@@ -166,12 +133,32 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    fn has_receiver(&self, set: &Name, home: &Name) -> bool {
+    pub(super) fn has_receiver(&self, set: &Name, home: &Name) -> bool {
         self.sets.get(set).is_some_and(|set| set.receivers.contains_key(home))
     }
 
+    /// A home has a set no longer: its replica answers no more.
+    pub(super) fn remove_receiver(&mut self, name: &Name, home: &Name) {
+        let Some(set) = self.sets.get_mut(name) else { return };
+        let Some(mut receiver) = set.receivers.remove(home) else { return };
+        let (charge, contributed) = (charge_of(&receiver), Contribution::of(name, &receiver));
+        receiver.expire(&set.replicas);
+        self.recharge(charge, None);
+        if let Some(peer) = self.peers.get_mut(home) {
+            peer.sets.removed(name, contributed);
+        }
+        self.drop_if_unused(name);
+    }
+
+    /// Forgets a set that nobody has any more.
+    pub(super) fn drop_if_unused(&mut self, name: &Name) {
+        if self.sets.get(name).is_some_and(|set| !set.exists()) {
+            self.sets.remove(name);
+        }
+    }
+
     /// Whether a home's filter of this scheme may be held here; if not, that is counted and told.
-    fn accepts(&mut self, home: &Name, set: &Name, scheme: &Scheme) -> bool {
+    pub(super) fn accepts(&mut self, home: &Name, set: &Name, scheme: &Scheme) -> bool {
         let own = Scheme::new(*scheme.shape(), self.config.hasher);
         if let Err(mismatch) = own.check(scheme) {
             self.refuse(home, mismatch.to_string());

@@ -1,18 +1,19 @@
-//! What an engine has to say: updates, announcements, requests for pages.
+//! What an engine has to say: updates, and requests for what is missing.
 
 use std::time::Duration;
 
-use super::{Engine, Own, QUEUE, SAMPLES};
+use super::{Engine, QUEUE};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::RungChoice;
 use crate::protocol::{Destination, Event, Transmit};
 use crate::replica::image::Image;
-use crate::replica::message::{Announce, AnnouncedSet, Message, Request, Update, Wanted};
+use crate::replica::message::{ListedSet, Message, Request, Update, Wanted};
 use crate::replica::paged::encode_changes;
 use crate::replica::pins::Published;
 use crate::replica::publisher::Publication;
 use crate::replica::{Epoch, Incarnation, Name};
+use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
@@ -43,17 +44,26 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         own.epoch = own.epoch.next();
         let newest = Published { epoch: own.epoch, image: own.home.kept() };
         own.served.published(now, newest, publication);
+        let listed = ListedSet {
+            set: set.clone(),
+            scheme: *own.home.kept().scheme(),
+            epoch: own.epoch,
+            checksum: own.home.kept().checksum(),
+            items: own.home.catalogue().len(),
+        };
+        let ListedSet { scheme, epoch, checksum, items, .. } = listed;
         let update = Update {
             home,
             set: set.clone(),
             incarnation,
-            epoch: own.epoch,
+            sequence: self.published.publish(listed),
+            epoch,
             base,
-            scheme: *own.home.kept().scheme(),
-            checksum: own.home.kept().checksum(),
+            scheme,
+            checksum,
+            items,
             changes: publication.is_short.then(|| publication.changes.to_vec()),
         };
-        let epoch = own.epoch;
         let message = Message::Update(update).encode();
         let bytes = message.len() as u64;
         self.counters.updates_sent += 1;
@@ -62,48 +72,32 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.event(Event::Published { set: set.clone(), epoch, bytes });
     }
 
-    /// Tells everybody that a set that was deleted is no more: an image without components.
-    pub(super) fn send_withdrawal(&mut self, set: &Name) {
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        let deleted = self.sets.get_mut(set).and_then(|set| set.deleted.as_mut());
-        let Some((epoch, scheme)) = deleted else { return };
-        *epoch = epoch.next();
-        let image = Image::new(*scheme, Vec::new());
+    /// Tells everybody that a set was deleted: an image without components.
+    pub(super) fn send_withdrawal(&mut self, set: &Name, epoch: Epoch, scheme: Scheme) {
+        let image = Image::new(scheme, Vec::new());
         let mut changes = Vec::new();
         encode_changes(&mut changes, &image, &[], &[]);
         let update = Update {
-            home,
+            home: self.config.name.clone(),
             set: set.clone(),
-            incarnation,
-            epoch: *epoch,
+            incarnation: self.config.incarnation,
+            sequence: self.published.withdraw(set, epoch),
+            epoch,
             base: None,
-            scheme: *scheme,
+            scheme,
             checksum: image.checksum(),
+            items: 0,
             changes: Some(changes),
         };
         self.transmit(Destination::All, Message::Update(update).encode());
     }
 
-    pub(super) fn announce(&mut self) {
-        let mut random = self.random;
-        let mut pick = |below| next_random(&mut random) % below;
-        let sets = self.sets.iter().filter_map(|(name, set)| match (&set.own, set.deleted) {
-            (Some(own), _) => Some(own_announced(name, own, &mut pick)),
-            (None, Some((epoch, scheme))) => Some(AnnouncedSet {
-                set: name.clone(),
-                scheme,
-                epoch,
-                checksum: Image::new(scheme, Vec::new()).checksum(),
-                items: 0,
-                samples: Vec::new(),
-            }),
-            (None, None) => None,
-        });
-        let sets = sets.filter(|set| set.epoch > Epoch(0)).collect();
-        self.random = random;
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        let bytes = Message::Announce(Announce { home, incarnation, sets }).encode();
-        self.transmit(Destination::All, bytes);
+    /// When something is to be requested again.
+    pub(super) fn request_timeouts(&self) -> impl Iterator<Item = Duration> {
+        self.peers.iter().flat_map(|(host, peer)| {
+            let receiver = |set: &Name| self.sets.get(set)?.receivers.get(host)?.next_timeout();
+            peer.sets.unfinished().iter().filter_map(receiver)
+        })
     }
 
     /// Asks a host for what is missing of its sets.
@@ -112,12 +106,14 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let jitter = 1.0 + (next_random(&mut self.random) >> 11) as f64 / (1u64 << 53) as f64 / 4.0;
         let patience = |tries: u32| (first * (1 << tries.min(6))).mul_f64(jitter);
         let mut requests: Vec<(Name, Incarnation, Wanted)> = Vec::new();
-        let sets = match only {
-            Some(only) => self.sets.range_mut::<Name, _>(only..=only),
-            None => self.sets.range_mut::<Name, _>(..),
+        let Some(peer) = self.peers.get(host) else { return };
+        let sets: Vec<Name> = match only {
+            Some(only) => peer.sets.unfinished().get(only).cloned().into_iter().collect(),
+            None => peer.sets.unfinished().iter().cloned().collect(),
         };
-        for (name, set) in sets {
-            if let Some(receiver) = set.receivers.get_mut(host) {
+        for name in sets {
+            let set = self.sets.get_mut(&name);
+            if let Some(receiver) = set.and_then(|set| set.receivers.get_mut(host)) {
                 let incarnation = receiver.incarnation();
                 let wanted = receiver.requests(now, patience, &mut self.counters);
                 let wanted = wanted.into_iter().map(|wanted| (name.clone(), incarnation, wanted));
@@ -149,23 +145,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 }
 
-fn own_announced<C: Catalogue>(
-    name: &Name,
-    own: &Own<C>,
-    pick: impl FnMut(u64) -> u64,
-) -> AnnouncedSet {
-    AnnouncedSet {
-        set: name.clone(),
-        scheme: *own.home.kept().scheme(),
-        epoch: own.epoch,
-        checksum: own.home.kept().checksum(),
-        items: own.home.catalogue().len(),
-        samples: own.home.sample(SAMPLES, pick),
-    }
-}
-
 /// `SplitMix64`: what looks random here repeats from the seed.
-fn next_random(state: &mut u64) -> u64 {
+pub(super) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -22,7 +22,7 @@ use std::time::Duration;
 use super::catch_up::CatchUp;
 use super::draft::{Draft, Label, Next, decode_snapshot};
 use super::fetch::{Fetch, Fetched};
-use super::message::{AnnouncedSet, Changes, Page, Update, Wanted};
+use super::message::{Changes, ListedSet, Members, Page, Update, Wanted};
 use super::replicas::Replicas;
 use super::update_log::Record;
 use super::{Counters, Epoch, Incarnation, Name};
@@ -44,6 +44,10 @@ pub(crate) struct Receiver {
     repair: Option<Repair>,
     /// What the home is known to have published, if it is not here.
     behind: Option<Behind>,
+    /// The newest epoch of this life that was heard of, and the checksum of its image.
+    heard: Option<(Epoch, u64)>,
+    /// The host's last publication of this life that was about this set, of those that arrived.
+    pub(crate) sequence: u64,
     /// Updates whose turn has not come, by the epochs that they are against.
     early: BTreeMap<Epoch, Update>,
     /// When the last image or update arrived.
@@ -118,6 +122,8 @@ impl Receiver {
             installed: None,
             repair: None,
             behind: None,
+            heard: None,
+            sequence: 0,
             early: BTreeMap::new(),
             updated: now,
             sampled: Sampled { members: 0, denied: 0 },
@@ -137,6 +143,10 @@ impl Receiver {
         self.received.bytes += update.changes.as_ref().map_or(0, Vec::len) as u64;
         if !self.is_of_this_life(update.incarnation, counters) {
             return Ok(());
+        }
+        self.sequence = self.sequence.max(update.sequence);
+        if self.hear(update.epoch, update.checksum) {
+            self.items = update.items;
         }
         if self.epoch().is_some_and(|epoch| update.epoch <= epoch) {
             counters.duplicates += 1;
@@ -211,9 +221,26 @@ impl Receiver {
         }
         if incarnation > self.incarnation {
             self.incarnation = incarnation;
+            (self.heard, self.sequence) = (None, 0);
             self.forget_repair();
         }
         true
+    }
+
+    /// Notes an epoch of this life; returns whether none later was heard of.
+    fn hear(&mut self, epoch: Epoch, checksum: u64) -> bool {
+        let is_newest = self.heard.is_none_or(|(heard, _)| heard <= epoch);
+        if is_newest {
+            self.heard = Some((epoch, checksum));
+        }
+        is_newest
+    }
+
+    /// The newest epoch of this life that is known of, and the checksum of its image.
+    pub(crate) fn newest(&self) -> Option<(Epoch, u64)> {
+        let here = self.installed.as_ref().filter(|here| here.incarnation == self.incarnation);
+        let here = here.map(|here| (here.epoch, here.label.checksum));
+        here.into_iter().chain(self.heard).max_by_key(|(epoch, _)| *epoch)
     }
 
     /// What is under way, and what was heard of, is of no use any more.
@@ -435,27 +462,24 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes what a home says of its set.
-    pub(crate) fn announced<R: Rows>(
+    /// Takes what a home says that it published last.
+    pub(crate) fn listed(
         &mut self,
         now: Duration,
         incarnation: Incarnation,
-        set: &AnnouncedSet,
-        replicas: &Replicas<R>,
+        set: &ListedSet,
         counters: &mut Counters,
     ) {
         if !self.is_of_this_life(incarnation, counters) {
             return;
         }
-        self.items = set.items;
+        if self.hear(set.epoch, set.checksum) {
+            self.items = set.items;
+        }
         match &self.installed {
             Some(here) if here.incarnation == incarnation => {
-                if let Some(denied) = here.denied_of(set, replicas) {
-                    self.sampled.members += set.samples.len() as u64;
-                    self.sampled.denied += denied;
-                }
                 if set.epoch > here.epoch {
-                    // The update may be on its way behind the announcement: wait a little.
+                    // The update may be on its way behind the list: wait a little.
                     self.note_behind(now, set.epoch, &set.scheme);
                 } else if set.epoch == here.epoch && set.checksum != here.label.checksum {
                     counters.mismatches += 1;
@@ -467,6 +491,16 @@ impl Receiver {
                 self.adopt(now, set.epoch);
             }
             _ => self.start_fetch(now, set.epoch, &set.scheme),
+        }
+    }
+
+    /// Counts how many of the members that a home named are denied.
+    pub(crate) fn sampled_by<R: Rows>(&mut self, members: &Members, replicas: &Replicas<R>) {
+        self.items = members.items;
+        let here = self.installed.as_ref().filter(|here| here.incarnation == self.incarnation);
+        if let Some(denied) = here.and_then(|here| here.denied_of(members, replicas)) {
+            self.sampled.members += members.samples.len() as u64;
+            self.sampled.denied += denied;
         }
     }
 
@@ -594,13 +628,13 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Installed {
     /// How many of the members that a home named are denied; `None` if its digests are not those
     /// of the image.
-    fn denied_of<R: Rows>(&self, set: &AnnouncedSet, replicas: &Replicas<R>) -> Option<u64> {
-        let (shape, theirs) = (self.label.scheme.shape(), set.scheme.shape());
-        let alike = shape.digest_bits() == theirs.digest_bits();
-        let column = self.column.filter(|_| alike && !set.samples.is_empty())?;
+    fn denied_of<R: Rows>(&self, members: &Members, replicas: &Replicas<R>) -> Option<u64> {
+        let shape = self.label.scheme.shape();
+        let alike = shape.digest_bits() == members.digest_bits;
+        let column = self.column.filter(|_| alike && !members.samples.is_empty())?;
         let denied = |bits: &BitVector| {
             let claimed = |digest| claims(bits, Walk::new(digest, shape), shape.hashes());
-            set.samples.iter().filter(|digest| !claimed(**digest)).count() as u64
+            members.samples.iter().filter(|digest| !claimed(**digest)).count() as u64
         };
         replicas.with_bits(column, denied).ok()
     }

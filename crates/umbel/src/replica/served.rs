@@ -20,6 +20,7 @@ use super::update_log::{Record, UpdateLog};
 /// What a home serves of one set.
 #[derive(Debug, Default)]
 pub(crate) struct Served {
+    has_published: bool,
     log: UpdateLog,
     pins: Pins,
 }
@@ -32,6 +33,7 @@ impl Served {
         newest: Published<'_>,
         publication: &Publication,
     ) {
+        self.has_published = true;
         let Published { epoch, image } = newest;
         let record = Record {
             epoch,
@@ -41,6 +43,11 @@ impl Served {
             changes: Arc::clone(&publication.changes),
         };
         self.log.push(now, record, image.memory_bytes());
+    }
+
+    /// Whether there is anything to serve.
+    pub(crate) const fn has_published(&self) -> bool {
+        self.has_published
     }
 
     /// The reply to a request. `may_pin`: whether there is memory for a pinned image.

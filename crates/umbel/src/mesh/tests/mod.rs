@@ -4,6 +4,7 @@
 mod budgets;
 mod following;
 mod hosts;
+mod lists;
 mod rungs;
 mod updates;
 
