@@ -97,12 +97,17 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             return;
         }
         let Some(set) = self.sets.get(&request.set) else { return };
-        let (epoch, image) = match (&set.own, set.deleted) {
-            (Some(own), _) => (own.epoch, own.home.kept()),
-            (None, Some((epoch, scheme))) => (epoch, &Image::new(scheme, Vec::new())),
+        let name = self.config.name.clone();
+        let reply = match (&set.own, set.deleted) {
+            (Some(local), _) => {
+                let own = local.lock();
+                page_of(own.home.kept(), request, name, own.epoch)
+            }
+            (None, Some((epoch, scheme))) => {
+                page_of(&Image::new(scheme, Vec::new()), request, name, epoch)
+            }
             (None, None) => return,
         };
-        let reply = page_of(image, request, self.config.name.clone(), epoch);
         let bytes = Message::Page(reply).encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
         self.transmit(Destination::Reply(from.clone()), bytes);

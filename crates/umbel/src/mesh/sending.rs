@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{Engine, Own, QUEUE, SAMPLES};
+use super::local::{LocalSet, LocalState};
+use super::{Engine, QUEUE, SAMPLES};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::design::ladder::RungChoice;
 use crate::protocol::{Destination, Event, Transmit};
 use crate::replica::fetch::PageId;
 use crate::replica::image::Image;
@@ -15,49 +15,54 @@ use crate::replica::publisher::Publication;
 use crate::replica::{Epoch, Incarnation, Name};
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
-        self.limit_own(set);
-        let Some(own) = self.own_mut(set) else { return };
-        let publication = own.home.poll(now);
-        let was_broken = std::mem::replace(&mut own.is_broken, own.home.is_broken());
-        let breaks = own.is_broken && !was_broken;
-        let rung = own.home.rung().map(RungChoice::rung);
-        let moves = rung != std::mem::replace(&mut own.rung, rung);
-        if let Some(publication) = publication {
-            self.send_update(set, publication);
+        let Some(local) = self.local_set(set).cloned() else { return };
+        let (update, (now_is, was)) = local.with_state(|state| {
+            local.limit(state);
+            let publication = match state.take_publish_request() {
+                true => Some(state.home.publish(now)),
+                false => state.home.poll(now),
+            };
+            (publication.map(|publication| self.update_of(set, state, publication)), state.report())
+        });
+        if let Some(update) = update {
+            self.send_update(update);
         }
-        if breaks {
+        if now_is.is_broken && !was.is_broken {
             self.event(Event::Broken(set.clone()));
         }
-        if moves {
+        if now_is.rung != was.rung {
             self.counters.rebuilds += 1;
             self.event(Event::Reshaped(set.clone()));
         }
-        self.note_own(set);
+        self.list_confined(set, now_is.is_confined);
     }
 
-    pub(super) fn send_update(&mut self, set: &Name, publication: Publication) {
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        let Some(own) = self.own_mut(set) else { return };
-        let base = (!publication.from_nothing).then_some(own.epoch);
-        own.epoch = own.epoch.next();
-        let update = Update {
-            home,
+    /// The next update of an own set, which counts from now on.
+    fn update_of(&self, set: &Name, state: &mut LocalState<C>, publication: Publication) -> Update {
+        let base = (!publication.from_nothing).then_some(state.epoch);
+        state.epoch = state.epoch.next();
+        Update {
+            home: self.config.name.clone(),
             set: set.clone(),
-            incarnation,
-            epoch: own.epoch,
+            incarnation: self.config.incarnation,
+            epoch: state.epoch,
             base,
-            scheme: *own.home.kept().scheme(),
-            checksum: own.home.kept().checksum(),
+            scheme: *state.home.kept().scheme(),
+            checksum: state.home.kept().checksum(),
             changes: publication.changes,
-        };
-        let epoch = own.epoch;
+        }
+    }
+
+    fn send_update(&mut self, update: Update) {
+        let (set, epoch) = (update.set.clone(), update.epoch);
         let message = Message::Update(update).encode();
         let bytes = message.len() as u64;
         self.counters.updates_sent += 1;
         self.counters.update_bytes_sent += bytes;
         self.transmit(Destination::All, message);
-        self.event(Event::Published { set: set.clone(), epoch, bytes });
+        self.event(Event::Published { set, epoch, bytes });
     }
 
     /// Tells everybody that a set that was deleted is no more: an image without components.
@@ -149,9 +154,10 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
 fn own_announced<C: Catalogue>(
     name: &Name,
-    own: &Own<C>,
+    local: &LocalSet<C>,
     pick: impl FnMut(u64) -> u64,
 ) -> AnnouncedSet {
+    let own = local.lock();
     AnnouncedSet {
         set: name.clone(),
         scheme: *own.home.kept().scheme(),
