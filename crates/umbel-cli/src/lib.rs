@@ -88,8 +88,13 @@ fn what_is_wrong(message: &str) -> String {
 }
 
 fn refuse(message: &str) -> ExitCode {
+    complain(message);
+    ExitCode::from(2)
+}
+
+/// Says on standard error what is wrong, in one line.
+fn complain(message: &str) {
     let line = message.replace(['\n', '\r'], " ");
     // Nobody is left to be told if standard error is closed.
-    _ = writeln!(std::io::stderr(), "umbel: {line}");
-    ExitCode::from(2)
+    _ = writeln!(std::io::stderr(), "umbel: {}", umbel::text::for_terminal(&line));
 }

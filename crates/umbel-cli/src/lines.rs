@@ -15,8 +15,7 @@ use serde::Serialize;
 
 /// A path as errors and reports show it: on one line, whatever it holds.
 pub(crate) fn name(path: &Path) -> String {
-    let shown = path.display().to_string();
-    if shown.chars().any(char::is_control) { shown.escape_debug().to_string() } else { shown }
+    umbel::text::for_terminal(&path.display().to_string()).into_owned()
 }
 
 /// What was read.

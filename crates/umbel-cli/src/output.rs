@@ -5,13 +5,16 @@
 //! pipe (`… | head -1`): that ends a command quietly, where it streams as an error that
 //! [`ended_by_reader`] recognises.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
 use serde_json::Value;
+use umbel::text::{bytes_for_terminal, for_log, is_unsafe};
 
 /// One answer, for people and for scripts.
 pub(crate) struct Report {
@@ -68,13 +71,47 @@ fn is_finite(json: &Value) -> bool {
     }
 }
 
-/// Writes to standard output; a closed pipe is no error.
+/// Writes lines to standard output; a closed pipe is no error. What a terminal could take for
+/// more than text is escaped, as JSON writes it, so that JSON stays what it is.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(safe_lines(text).as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
+}
+
+/// Lines as they are, without anything else that changes how text is shown.
+fn safe_lines(text: &str) -> Cow<'_, str> {
+    let is_unsafe = |c: char| is_unsafe(c) && c != '\n' && c != '\t';
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let pieces = text.split_inclusive(['\n', '\t']).map(|piece| {
+        let end = piece.len() - usize::from(piece.ends_with(['\n', '\t']));
+        format!("{}{}", for_log(&piece[..end]), &piece[end..])
+    });
+    Cow::Owned(pieces.collect())
+}
+
+/// A key, a name or a value among others on a line of standard output: its bytes for programs,
+/// escaped for people.
+pub(crate) fn part(bytes: &[u8]) -> Cow<'_, [u8]> {
+    static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
+    part_for(bytes, *IS_TERMINAL.get_or_init(|| io::stdout().is_terminal()))
+}
+
+fn part_for(bytes: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
+    if is_terminal {
+        Cow::Owned(bytes_for_terminal(bytes).into_bytes())
+    } else {
+        Cow::Borrowed(bytes)
+    }
+}
+
+/// A value as JSON on one line, whoever reads it.
+pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
+    Ok(for_log(&serde_json::to_string(value)?).into_owned())
 }
 
 /// Turns the outcome of writing to standard output into one of the command.
@@ -191,6 +228,26 @@ pub(crate) fn bits(bits: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_but_text_and_lines_is_printed() {
+        let hostile = "a\tb\u{1b}[2J\nc\r\u{202e}d\u{9b}\n";
+        let safe = safe_lines(hostile);
+        assert_eq!(safe, "a\tb\\u001b[2J\nc\\u000d\\u202ed\\u009b\n");
+        assert!(matches!(safe_lines("a\tb\n"), Cow::Borrowed(_)));
+        let json = json_line(&hostile).unwrap();
+        assert!(!json.contains(is_unsafe));
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), hostile);
+        let json = serde_json::to_string_pretty(&[hostile]).unwrap();
+        assert_eq!(serde_json::from_str::<[String; 1]>(&safe_lines(&json)).unwrap(), [hostile]);
+    }
+
+    #[test]
+    fn keys_are_escaped_for_people_and_not_for_programs() {
+        let key = b"a\x1b[2J\n\xff";
+        assert_eq!(*part_for(key, false), *key);
+        assert_eq!(*part_for(key, true), *"a\\u{1b}[2J\\n\u{fffd}".as_bytes());
+    }
 
     #[test]
     fn numbers_read_well() {

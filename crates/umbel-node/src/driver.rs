@@ -71,12 +71,14 @@ impl Driver {
     /// When there is something to do although nothing happens. Whoever changes the state in
     /// a way that cannot wait so long wakes us.
     fn sleep_until(&self) -> Duration {
-        let mut state = self.inner.sets.lock();
+        let sets = &self.inner.sets;
         self.inner.cluster.clear_wake();
-        let expiry = self.inner.sets.expire(&mut state).unwrap_or(Duration::MAX);
+        sets.set_sleeping_until(Duration::MAX);
+        let expiry = sets.expire().unwrap_or(Duration::MAX);
         let asking = self.introductions.next();
-        let until = state.protocol.poll_timeout().min(self.next_greeting).min(expiry).min(asking);
-        state.sleeping_until = until;
+        let timeout = sets.lock().protocol.poll_timeout();
+        let until = timeout.min(self.next_greeting).min(expiry).min(asking);
+        sets.set_sleeping_until(until);
         until
     }
 
@@ -254,15 +256,15 @@ impl Driver {
             if events.iter().any(|event| self.inner.sets.is_outdated_by(&state, event)) {
                 self.inner.sets.refresh_directory(&state);
             }
-            for event in &events {
-                if let Event::Reshaped(set) = event {
-                    self.inner.sets.record(&state, set);
-                }
-            }
             self.look_whether_ready(&state, now);
             (transmits, events)
         };
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
+        for event in &events {
+            if let Event::Reshaped(set) = event {
+                self.inner.sets.record(set);
+            }
+        }
         events.into_iter().for_each(|event| self.tell(event));
         if now >= self.next_greeting {
             // Hosts that started together do not greet together.

@@ -15,7 +15,10 @@ pub enum HostError {
     #[error("this host has no set '{0}' of its own")]
     NotOwn(String),
     /// A text that cannot name a set.
-    #[error("a set's name has 1 to {} bytes of printable text without spaces", Name::LONGEST)]
+    #[error(
+        "a set's name has 1 to {} bytes of printable text without spaces and direction marks",
+        Name::LONGEST
+    )]
     SetName,
     /// A key of no or too many bytes.
     #[error("a key has 1 to {most} bytes, not {given}")]

@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 use umbel::KeyHasher;
 use umbel::replica::{Incarnation, Name};
+use umbel::text::is_unsafe;
 
 /// The newest version of the messages between hosts that is spoken here; the one before it is
 /// understood too.
@@ -68,14 +69,24 @@ impl Hello {
         serde_json::to_vec(self).expect("text and numbers")
     }
 
-    /// What a host said; `None` if it is not to be understood, or longer than any greeting.
+    /// What a host said; `None` if it is not to be understood, is longer than any greeting, or
+    /// has text in it that changes how text is shown: no host says such things of itself.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > MAX_BYTES {
             return None;
         }
         let hello: Self = serde_json::from_slice(bytes).ok()?;
         Name::new(&hello.name)?;
-        Some(hello)
+        let is_plain = hello.texts().all(|text| !text.contains(is_unsafe));
+        is_plain.then_some(hello)
+    }
+
+    /// All text in it.
+    fn texts(&self) -> impl Iterator<Item = &str> {
+        let Self { name, cluster, incarnation: _, wire: _, hash, .. } = self;
+        let Self { advertise, resp, http, overlay, listen, hosts, .. } = self;
+        let told = [advertise, resp, http, overlay, listen, hosts];
+        [name, cluster, hash].into_iter().chain(told.into_iter().flatten()).map(String::as_str)
     }
 
     /// Where other hosts connect to it.
@@ -161,6 +172,28 @@ mod tests {
         assert_eq!(own.differs_from(&newer), None, "the version before is understood");
         let far = Hello { wire: WIRE + 2, ..own.clone() };
         assert!(own.differs_from(&far).unwrap().to_string().contains("upgrade the older"));
+    }
+
+    #[test]
+    fn text_that_changes_how_text_is_shown_is_refused_in_every_field() {
+        let mut own = hello("local", 1);
+        for field in [&mut own.advertise, &mut own.resp, &mut own.http, &mut own.overlay] {
+            *field = Some(String::from("told"));
+        }
+        (own.listen, own.hosts) = (Some(String::from("told")), Some(String::from("told")));
+        let json: serde_json::Value = serde_json::from_slice(&own.encode()).unwrap();
+        let mut fields = 0;
+        for (field, value) in json.as_object().unwrap() {
+            let Some(text) = value.as_str() else { continue };
+            for hostile in ["\n2026 INFO all is well", "\u{1b}[2J", "\u{202e}", "\u{9b}"] {
+                let mut json = json.clone();
+                json[field] = format!("{text}{hostile}").into();
+                assert_eq!(Hello::decode(json.to_string().as_bytes()), None, "{field}");
+            }
+            fields += 1;
+        }
+        assert_eq!(fields, 9);
+        assert_eq!(Hello::decode(&own.encode()), Some(own));
     }
 
     #[test]

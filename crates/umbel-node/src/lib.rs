@@ -13,6 +13,8 @@ pub mod access;
 mod build_info;
 mod catalogue;
 mod confirm;
+#[cfg(any(feature = "resp", feature = "http"))]
+mod descriptors;
 mod driver;
 mod error;
 mod hello;

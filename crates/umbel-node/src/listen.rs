@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
@@ -12,8 +12,11 @@ use tokio::task::JoinSet;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// What is waited after an error of `accept`: there may be no descriptors for a while.
+/// What is waited after an error of `accept`: there may be no descriptors for a while. Clients
+/// wait in the backlog meanwhile.
 const PAUSE: Duration = Duration::from_millis(50);
+/// Errors of `accept` are logged so often.
+const LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Listens at an address; with port 0 the system chooses one.
 pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
@@ -49,6 +52,7 @@ pub(crate) async fn accept<P: Port>(
 ) {
     let mut connections = JoinSet::new();
     let mut stop = std::pin::pin!(stop);
+    let mut logged: Option<Instant> = None;
     loop {
         tokio::select! {
             () = &mut stop => break,
@@ -56,7 +60,10 @@ pub(crate) async fn accept<P: Port>(
             accepted = listener.accept() => match accepted {
                 Ok((socket, peer)) => port.take_in(socket, peer, &mut connections),
                 Err(error) => {
-                    tracing::warn!(%error, "cannot accept {}", P::CLIENT);
+                    if logged.is_none_or(|at| at.elapsed() >= LOGGED_EVERY) {
+                        tracing::warn!(%error, "cannot accept {} for now", P::CLIENT);
+                        logged = Some(Instant::now());
+                    }
                     tokio::time::sleep(PAUSE).await;
                 }
             }

@@ -5,7 +5,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use umbel::mesh::{self, Engine};
+use umbel::mesh::{self, Engine, Work};
 use umbel::overlay::{self, Overlay};
 use umbel::protocol::Protocol;
 use umbel::replica::{Incarnation, Intervals};
@@ -94,6 +94,7 @@ fn mesh_config(settings: &Settings, incarnation: Incarnation) -> mesh::Config {
     config.own_bytes = settings.limits.own_bytes.unwrap_or(usable / 2);
     config.max_sets_per_peer = settings.limits.sets;
     config.max_peers = settings.limits.hosts;
+    config.work = Work::Deferred;
     config.seed = incarnation.0;
     config
 }

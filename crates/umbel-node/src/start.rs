@@ -417,10 +417,12 @@ impl Host {
         let settings = &self.inner.settings;
         let mut addresses = self.inner.ports.addresses();
         let bytes = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let places = crate::descriptors::Places::of(settings);
         #[cfg(feature = "resp")]
         if let Some(address) = settings.resp {
             let limits = crate::resp::Limits {
-                connections: settings.limits.connections,
+                connections: places.resp,
+                login_time: settings.timing.login,
                 idle: settings.limits.idle,
                 reply_bytes: bytes(settings.limits.reply_bytes),
                 request: crate::resp::request::RequestLimits {
@@ -437,7 +439,10 @@ impl Host {
         }
         #[cfg(feature = "http")]
         if let Some(address) = settings.http {
-            let limits = crate::http::Limits::from(settings);
+            let limits = crate::http::Limits {
+                connections: places.http,
+                ..crate::http::Limits::from(settings)
+            };
             let server = crate::http::Server::bind(address, self.clone(), limits)
                 .map_err(|source| StartError::Listen { address, source })?;
             addresses.http = Some(server.local_addr());

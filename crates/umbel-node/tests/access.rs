@@ -259,7 +259,7 @@ fn status(address: SocketAddr, method: &str, path: &str, token: Option<&str>) ->
     let token = token.map(|token| format!("authorization: Bearer {token}\r\n")).unwrap_or_default();
     let method = method.to_uppercase();
     let request =
-        format!("{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\n{token}\r\n");
+        format!("{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n{token}\r\n");
     socket.write_all(request.as_bytes()).expect("in a test");
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -312,4 +312,96 @@ fn the_routes_that_are_tried_are_all_there_are() {
     described.sort();
     tried.sort();
     assert_eq!(described, tried);
+}
+
+/// A host with one user, whose ports are as these settings say.
+fn guarded_host(runtime: &Runtime, folder: &Path, settings: &[(&str, &str)]) -> Host {
+    let mut users = Users::default();
+    users.add("alice", Permissions::ALL, Some(b"secret")).expect("in a test");
+    let path = folder.join("users.toml");
+    std::fs::write(&path, users.to_toml()).expect("in a test");
+    let mut host = Host::builder()
+        .name("here")
+        .local(&LocalNetwork::new())
+        .set("users", [path.to_str().expect("in a test")])
+        .set("resp", ["127.0.0.1:0"])
+        .set("http", ["127.0.0.1:0"])
+        .with_ports();
+    for (key, value) in settings {
+        host = host.set(key, [*value]);
+    }
+    runtime.block_on(host.start()).expect("in a test")
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).expect("in a test");
+    socket.set_read_timeout(Some(Duration::from_secs(30))).expect("in a test");
+    socket
+}
+
+/// Sends a line and expects this reply.
+fn expect(socket: &mut TcpStream, line: &str, reply: &str) {
+    socket.write_all(format!("{line}\r\n").as_bytes()).expect("in a test");
+    let mut bytes = vec![0; reply.len()];
+    socket.read_exact(&mut bytes).expect("in a test");
+    assert_eq!(String::from_utf8_lossy(&bytes), reply, "{line}");
+}
+
+#[test]
+fn connections_before_login_keep_no_user_out() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = guarded_host(&runtime, folder.path(), &[("limits.connections", "4")]);
+    let address = host.addresses().resp.unwrap();
+    let mut first = connect(address);
+    expect(&mut first, "AUTH alice secret", "+OK\r\n");
+    let mut strangers: Vec<TcpStream> = (0..10).map(|_| connect(address)).collect();
+    let mut last = connect(address);
+    expect(&mut last, "AUTH alice secret", "+OK\r\n");
+    expect(&mut first, "UMBEL.ADD s a", "*1\r\n:1\r\n");
+    assert_eq!(strangers[0].read(&mut [0]).unwrap(), 0, "it made room");
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn whoever_does_not_log_in_is_closed() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = guarded_host(&runtime, folder.path(), &[("timing.login", "0.5")]);
+    let address = host.addresses().resp.unwrap();
+    let mut user = connect(address);
+    expect(&mut user, "AUTH alice secret", "+OK\r\n");
+    let mut silent = connect(address);
+    let mut refused = connect(address);
+    expect(&mut refused, "UMBEL.SETS", "-NOAUTH Authentication required.\r\n");
+    for stranger in [&mut silent, &mut refused] {
+        assert_eq!(stranger.read(&mut [0]).unwrap(), 0);
+    }
+    expect(&mut user, "RESET", "+RESET\r\n");
+    assert_eq!(user.read(&mut [0]).unwrap(), 0, "a stranger again");
+    runtime.block_on(host.stop());
+}
+
+/// Before, 18 strangers with requests of 32 MiB used up the memory for large requests, and an
+/// admin's was refused.
+#[test]
+fn strangers_take_none_of_the_memory_for_large_requests() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = guarded_host(&runtime, folder.path(), &[]);
+    let address = host.addresses().resp.unwrap();
+    for request in ["*17\r\n", "*2\r\n$4097\r\n", "*5\r\n$4096\r\n"] {
+        let mut stranger = connect(address);
+        stranger.write_all(request.as_bytes()).unwrap();
+        let argument = [&[b'x'; 4096][..], b"\r\n$4096\r\n"].concat();
+        for _ in 0..4 {
+            let _ = stranger.write_all(&argument);
+        }
+        let mut reply = Vec::new();
+        let _ = stranger.read_to_end(&mut reply);
+        assert!(reply.starts_with(b"-ERR Protocol error"), "{request}");
+    }
+    // The same pipeline logs in and sends more.
+    let keys: String = (0..1000).map(|i| format!("$4\r\n{i:04}\r\n")).collect();
+    let mut user = connect(address);
+    let add = format!("AUTH alice secret\r\n*1002\r\n$9\r\nUMBEL.ADD\r\n$1\r\ns\r\n{keys}PING");
+    expect(&mut user, &add, &format!("+OK\r\n*1000\r\n{}+PONG\r\n", ":1\r\n".repeat(1000)));
+    runtime.block_on(host.stop());
 }

@@ -15,12 +15,16 @@
 //! Not here: questions. A mesh answers them from replicas ([`crate::mesh::Engine::who`]), an
 //! overlay by queries ([`crate::overlay::Overlay::search`]).
 
+use std::ops::Deref;
 use std::time::Duration;
 
 use crate::design::ladder::Standing;
 use crate::params::ParamError;
 use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
 use crate::route::Located;
+
+/// An own set that is looked at: it may be locked meanwhile.
+pub type HomeRef<'a, C> = Box<dyn Deref<Target = Home<C>> + 'a>;
 
 /// A protocol between hosts, whose own keys are in catalogues of type `C`.
 pub trait Protocol<C> {
@@ -109,8 +113,8 @@ pub trait Protocol<C> {
     /// Another policy for an own set; whether there is such a set.
     fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool;
 
-    /// An own set.
-    fn home(&self, set: &Name) -> Option<&Home<C>>;
+    /// An own set, to look at. Changes of it wait meanwhile.
+    fn home(&self, set: &Name) -> Option<HomeRef<'_, C>>;
 
     /// What an own set is planned for, in force or not.
     fn plan(&self, set: &Name) -> Option<SetPlan>;

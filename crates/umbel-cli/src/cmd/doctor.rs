@@ -102,7 +102,7 @@ fn text_of(found: &Findings) -> String {
             State::Warning => "warning",
             State::Wrong => "WRONG",
         };
-        format!("{state:<8} {what:<width$}  {told}\n")
+        format!("{state:<8} {what:<width$}  {}\n", umbel::text::for_terminal(told))
     };
     found.0.iter().map(line).collect()
 }

@@ -3,7 +3,7 @@
 //! Its flags are made from the table of keys, so that they are the configuration's, all of
 //! them and with the same words; what they say is the strongest layer.
 
-use std::io::{IsTerminal as _, Read as _};
+use std::io::{Read as _, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -120,14 +120,36 @@ fn tell_manager(state: &NotifyState<'_>) {
 /// Changes what is logged.
 type Log = Box<dyn Fn(EnvFilter) -> anyhow::Result<()>>;
 
-/// Logs go to standard error, so that standard output stays for answers.
+/// Standard error, one line per event whatever the event says: names and messages of clients,
+/// other hosts and files stand in the log and must not write lines of their own.
+struct LogLines;
+
+impl Write for LogLines {
+    /// The log writes an event at once.
+    fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
+        std::io::stderr().write_all(log_line(event).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stderr().flush()
+    }
+}
+
+fn log_line(event: &[u8]) -> String {
+    let event = String::from_utf8_lossy(event);
+    format!("{}\n", umbel::text::for_log(event.trim_end_matches('\n')))
+}
+
+/// Logs go to standard error, so that standard output stays for answers. Without colours: an
+/// escape sequence of the log's own could not be told from one that came from outside.
 fn start_log(settings: &Settings) -> anyhow::Result<Log> {
     let (filter, handle) = reload::Layer::new(levels(settings)?);
     let log = tracing_subscriber::registry().with(filter);
-    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| LogLines);
     match settings.log_format {
         LogFormat::Json => log.with(lines.json()).init(),
-        LogFormat::Text => log.with(lines.with_ansi(std::io::stderr().is_terminal())).init(),
+        LogFormat::Text => log.with(lines).init(),
     }
     Ok(Box::new(move |levels| Ok(handle.reload(levels)?)))
 }
@@ -260,5 +282,21 @@ fn flag(key: &'static Key) -> Arg {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::Many => arg.value_name(key.value).action(ArgAction::Append),
         _ => arg.value_name(key.value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log_line;
+
+    #[test]
+    fn an_event_is_one_line_whatever_it_says() {
+        let forged = "refused: 'x\n2026-01-01 INFO all is well\u{1b}[2J\u{202e}'\n";
+        let line = log_line(forged.as_bytes());
+        assert_eq!(line.matches('\n').count(), 1);
+        assert!(line.ends_with('\n') && !line.trim_end().contains(umbel::text::is_unsafe));
+        let json = serde_json::json!({ "name": forged }).to_string();
+        let kept: serde_json::Value = serde_json::from_str(&log_line(json.as_bytes())).unwrap();
+        assert_eq!(kept["name"], forged);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use super::fake::{Fake, array, bulk, error};
+use super::fake::{Fake, array, bulk, error, map};
 use super::real::Real;
 use super::refused;
 
@@ -61,6 +61,88 @@ fn answers_of_another_kind_are_told() {
     let too_many = Fake::start(|_| Some(array([bulk(b"x"), bulk(b"y")].into_iter())));
     for command in [&["add", "s", "k"], &["has", "s", "k"], &["who", "s", "k"]] {
         assert!(refused(&too_many.at, command, "").contains("different versions"));
+    }
+}
+
+/// Text that a terminal takes for more than text, of every kind.
+const HOSTILE: &str =
+    "\u{1b}[2Jx\u{9b}31m\u{202e}y\u{2066}\r\u{7f}\u{2028}z\n2026 INFO all is well";
+
+/// What a command printed holds nothing that moves a cursor, turns text around or forges lines.
+fn is_safe(command: &[&str], printed: &[u8], lines: usize) {
+    let text = str::from_utf8(printed).expect("text");
+    let is_plain = |c: char| !umbel::text::is_unsafe(c) || c == '\n' || c == '\t';
+    assert!(text.chars().all(is_plain), "{command:?}: {text:?}");
+    assert!(!text.lines().any(|line| line.starts_with("2026")), "{command:?}: {text}");
+    assert!(text.lines().count() <= lines, "{command:?}: {text}");
+}
+
+#[test]
+fn text_of_a_hostile_host_is_shown_as_text() {
+    let hostile = || bulk(HOSTILE.as_bytes());
+    let fields = move || {
+        let value = String::from_utf8(hostile()).expect("text");
+        map(&[(HOSTILE, &value), ("name", &value), ("resp", &value)])
+    };
+    let hosts = Fake::start(move |words| {
+        Some(match &words[0][..] {
+            b"UMBEL.HOSTS" => array([fields(), fields()].into_iter()),
+            b"UMBEL.SETS" => array([hostile()].into_iter()),
+            b"UMBEL.INFO" => fields(),
+            b"UMBEL.POLICY" => hostile(),
+            _ => error(&HOSTILE.replace(['\r', '\n'], " ")),
+        })
+    });
+    let all_hosts: &[&str] = &["publish", "s", "--all-hosts"];
+    for command in COMMANDS.iter().chain([&all_hosts]) {
+        for json in [&[][..], &["--json"]] {
+            let arguments = [command, json].concat();
+            let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("built");
+            let output = umbel.env("UMBEL_AT", &hosts.at).args(&arguments).output();
+            let output = output.expect("the binary runs");
+            is_safe(&arguments, &output.stdout, if json.is_empty() { 3 } else { 40 });
+            is_safe(&arguments, &output.stderr, 1);
+        }
+    }
+}
+
+#[test]
+fn text_of_files_and_arguments_is_shown_as_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("umbel.toml");
+    let path = file.to_str().unwrap();
+    let quoted: String = HOSTILE.chars().map(|c| format!("\\U{:08x}", u32::from(c))).collect();
+    let texts = [
+        format!("name = \"{quoted}\""),
+        format!("name = \"a\"\nadvertise = \"{quoted}\""),
+        format!("\"{quoted}\" = 1"),
+        format!("name = \"a\"\nmemory = true\npeers = [\"{quoted}\"]"),
+        format!("name = \"a\"\nmemory = true\nusers = \"{quoted}\""),
+        format!("name = {HOSTILE}"),
+    ];
+    let arguments: [&[&str]; 5] = [
+        &["config", "check", path],
+        &["config", "show", "--config", path],
+        &["doctor", "--config", path],
+        &["serve", "--config", path],
+        &["doctor", "--config", HOSTILE],
+    ];
+    for text in texts {
+        std::fs::write(&file, text).unwrap();
+        for command in arguments {
+            if command[0] == "serve" && std::fs::read_to_string(&file).unwrap().contains("peers") {
+                continue;
+            }
+            let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("built");
+            let output = umbel.args(command).output().expect("the binary runs");
+            is_safe(command, &output.stdout, 100);
+            is_safe(command, &output.stderr, 2);
+        }
+    }
+    for command in [&["add", HOSTILE, "k"][..], &["filter", "info", HOSTILE], &[HOSTILE]] {
+        let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("built");
+        let output = umbel.args(command).output().expect("the binary runs");
+        is_safe(command, &output.stderr, 1);
     }
 }
 

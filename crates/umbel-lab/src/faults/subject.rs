@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::mesh::{self, Engine};
+use umbel::mesh::{self, Engine, Work};
 use umbel::overlay::{self, Overlay};
 use umbel::protocol::Protocol;
 use umbel::replica::{Epoch, Incarnation, Intervals, Name};
@@ -51,6 +51,8 @@ impl Subject for Engine<MemoryCatalogue> {
         let mut config = mesh::Config::new(host.name.clone(), host.incarnation, hasher());
         config.seed = host.seed;
         config.intervals = INTERVALS;
+        // Hosts of both kinds in one world.
+        config.work = if host.seed.is_multiple_of(2) { Work::AtOnce } else { Work::Deferred };
         Self::new(config)
     }
 

@@ -193,9 +193,8 @@ impl<P: Subject> World<P> {
         self.queries.crashed(number);
         let host = &mut self.hosts[number];
         // Every change was on disk before it was acknowledged.
-        if let Some(home) =
-            host.protocol.take().as_ref().and_then(|protocol| protocol.home(&self.set))
-        {
+        let protocol = host.protocol.take();
+        if let Some(home) = protocol.as_ref().and_then(|protocol| protocol.home(&self.set)) {
             host.disk = home.catalogue().clone();
         }
         // Half come back while messages of their last life are still under way.

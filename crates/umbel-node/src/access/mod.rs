@@ -3,14 +3,17 @@
 //! Both ports ask here: RESP for a user and a password, HTTP for a bearer token, which is the
 //! user's name, a dot, and a secret. Both secrets are hashed with argon2id; what was found
 //! right is remembered for a while under a keyed hash, so that the cost is paid once and not
-//! a request. Whoever fails is slowed down (`throttle`) and counted.
+//! a request. An attempt waits for its turn (`turns`), whoever fails waits longer (`throttle`) and
+//! is counted.
 //!
 //! Always true: without a file of users everybody may do everything, and nobody can log in;
 //! with one, nobody may do anything before logging in. A user who is removed, or whose secret
-//! changes, is out at the next command. At most two secrets are hashed at a time.
+//! changes, is out at the next command. How many secrets are hashed for an attempt depends on the
+//! file of users alone, not on the user that it names.
 
 mod permission;
 mod throttle;
+mod turns;
 mod users;
 
 use std::collections::HashMap;
@@ -23,14 +26,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
-use tokio::sync::Semaphore;
-
 pub use permission::{Permission, Permissions};
-use throttle::Throttle;
+use turns::{Turn, Turns};
 pub use users::{User, Users, UsersError};
 
-/// Secrets hashed at a time: each takes 19 MiB and a core for some tens of milliseconds.
-const AT_ONCE: usize = 2;
 /// Secrets remembered as right; beyond, all are forgotten and found right anew.
 const REMEMBERED: usize = 4096;
 /// How long a secret is remembered.
@@ -46,8 +45,9 @@ pub struct Access {
     version: AtomicU64,
     verified: Mutex<HashMap<[u64; 2], Instant>>,
     keys: [RandomState; 2],
-    throttle: Mutex<Throttle>,
-    hashing: Arc<Semaphore>,
+    turns: Turns,
+    /// Secrets hashed since the start.
+    hashed: AtomicU64,
     failures: AtomicU64,
     logins: AtomicU64,
 }
@@ -116,8 +116,8 @@ impl Access {
             version: AtomicU64::new(1),
             verified: Mutex::default(),
             keys: Default::default(),
-            throttle: Mutex::default(),
-            hashing: Arc::new(Semaphore::new(AT_ONCE)),
+            turns: Turns::new(),
+            hashed: AtomicU64::new(0),
             failures: AtomicU64::new(0),
             logins: AtomicU64::new(0),
         })
@@ -217,61 +217,62 @@ impl Access {
         if self.is_open() {
             return Err(LoginError::NoUsers);
         }
-        let version = self.version.load(Ordering::Acquire);
-        let user = self.users.read().get(name).cloned();
-        let let_in = |user: User| {
-            self.logins.fetch_add(1, Ordering::Relaxed);
-            let permissions = user.permissions();
-            let user = Some(LoggedIn { name: name.into(), was: user });
-            Ok(Identity { user, permissions, version })
-        };
         let remembered = self.digest(kind, name, secret);
-        if self.remembers(&remembered)
-            && let Some(user) = user
-        {
-            return let_in(user);
+        if let Some(identity) = self.recall(name, &remembered) {
+            return Ok(identity);
         }
-        let wait = self.throttle.lock().wait(from, Instant::now());
-        let Some(wait) = wait else {
+        let Some(turn) = self.turns.take(from).await else {
             self.failures.fetch_add(1, Ordering::Relaxed);
             return Err(LoginError::TooMany);
         };
-        tokio::time::sleep(wait).await;
-        let hashes = user.as_ref().map(|user| user.hashes(kind).to_vec()).unwrap_or_default();
-        if self.verify(hashes, secret).await
-            && let Some(user) = user
-        {
-            self.throttle.lock().succeeded(from);
-            self.remember(remembered);
-            return let_in(user);
+        // An attempt before this one may have shown the same.
+        if let Some(identity) = self.recall(name, &remembered) {
+            return Ok(identity);
         }
-        self.throttle.lock().failed(from, Instant::now());
+        let version = self.version.load(Ordering::Acquire);
+        let users = Arc::clone(&self.users.read());
+        if self.verify(&turn, users.hashes(kind, name), secret).await
+            && let Some(user) = users.get(name)
+        {
+            self.remember(remembered, version);
+            return Ok(self.let_in(name, user.clone(), version));
+        }
+        turn.failed();
         self.failures.fetch_add(1, Ordering::Relaxed);
         // The name may be a password in the wrong place.
         tracing::warn!(%from, "a login failed");
         Err(LoginError::Wrong)
     }
 
-    /// Compares, in about the same time whether or not there is anything to compare with.
-    async fn verify(
-        &self,
-        mut hashes: Vec<argon2::password_hash::phc::PasswordHash>,
-        secret: &[u8],
-    ) -> bool {
+    /// Whoever was found right before, with the same secret.
+    fn recall(&self, name: &str, remembered: &[u64; 2]) -> Option<Identity> {
+        let version = self.version.load(Ordering::Acquire);
+        if !self.remembers(remembered) {
+            return None;
+        }
+        let user = self.users.read().get(name).cloned()?;
+        Some(self.let_in(name, user, version))
+    }
+
+    fn let_in(&self, name: &str, user: User, version: u64) -> Identity {
+        self.logins.fetch_add(1, Ordering::Relaxed);
+        let permissions = user.permissions();
+        Identity { user: Some(LoggedIn { name: name.into(), was: user }), permissions, version }
+    }
+
+    /// Compares with every hash, so that the time does not show which of them is right.
+    async fn verify(&self, turn: &Turn<'_>, hashes: Vec<users::Check>, secret: &[u8]) -> bool {
         if secret.len() > users::LONGEST_PASSWORD {
             return false;
         }
-        let decoy = hashes.is_empty();
-        if decoy {
-            hashes.push(users::decoy());
-        }
-        let Ok(turn) = Arc::clone(&self.hashing).acquire_owned().await else { return false };
+        let permit = turn.permit().await;
+        self.hashed.fetch_add(hashes.len() as u64, Ordering::Relaxed);
         let secret = secret.to_vec();
         let verified = tokio::task::spawn_blocking(move || {
-            let _turn = turn;
+            let _permit = permit;
             users::verify(&secret, &hashes)
         });
-        verified.await.unwrap_or(false) && !decoy
+        verified.await.unwrap_or(false)
     }
 
     /// 128 bits under keys that nobody knows: finding others that collide needs as many tries
@@ -284,8 +285,13 @@ impl Access {
         self.verified.lock().get(digest).is_some_and(|at| at.elapsed() < REMEMBER)
     }
 
-    fn remember(&self, digest: [u64; 2]) {
+    /// Unless the users changed since they had this version: [`Access::reload`] changes the
+    /// version first and forgets all secrets after.
+    fn remember(&self, digest: [u64; 2], version: u64) {
         let mut verified = self.verified.lock();
+        if self.version.load(Ordering::Acquire) != version {
+            return;
+        }
         if verified.len() >= REMEMBERED {
             verified.clear();
         }
@@ -330,6 +336,73 @@ mod tests {
         }
         assert_eq!(access.bearer("alice.right", HERE).await, Err(LoginError::Wrong));
         assert_eq!(access.counts(), (5, 3));
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn simultaneous_guesses_pass_no_throttle_and_delay_nobody_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut users = Users::default();
+        users.add("alice", "read".parse().unwrap(), Some(b"right")).unwrap();
+        let access = Arc::new(Access::new(Some(written(folder.path(), &users))).unwrap());
+        let mut guesses = tokio::task::JoinSet::new();
+        for number in 0..200 {
+            let access = Arc::clone(&access);
+            let guess = format!("guess-{number}");
+            guesses.spawn(async move { access.login("alice", guess.as_bytes(), HERE).await });
+        }
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        let elsewhere = IpAddr::V4([127, 0, 0, 2].into());
+        let alice = access.login("alice", b"right", elsewhere).await;
+        assert_eq!(alice.unwrap().user(), Some("alice"));
+        // After three failures the waits double: a minute has room for fewer than 16.
+        let hashed = access.hashed.load(Ordering::Relaxed);
+        assert!(hashed <= 16, "{hashed} secrets were hashed for 200 guesses and a login");
+        guesses.shutdown().await;
+        while !access.turns.is_idle() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn connections_of_one_pool_log_in_with_one_hash() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut users = Users::default();
+        users.add("alice", "read".parse().unwrap(), Some(b"right")).unwrap();
+        let access = Arc::new(Access::new(Some(written(folder.path(), &users))).unwrap());
+        let mut pool = tokio::task::JoinSet::new();
+        for _ in 0..100 {
+            let access = Arc::clone(&access);
+            pool.spawn(async move { access.login("alice", b"right", HERE).await.is_ok() });
+        }
+        assert!(pool.join_all().await.into_iter().all(|is_in| is_in));
+        assert_eq!((access.counts(), access.hashed.load(Ordering::Relaxed)), ((0, 100), 1));
+    }
+
+    #[tokio::test]
+    async fn as_many_secrets_are_hashed_for_every_user_and_for_nobody() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut users = Users::default();
+        for name in ["none", "one", "two"] {
+            users.add(name, "read".parse().unwrap(), (name != "one").then_some(b"x")).unwrap();
+        }
+        let token = users.add_token("one").unwrap();
+        users.add_token("two").unwrap();
+        users.add_token("two").unwrap();
+        let access = Access::new(Some(written(folder.path(), &users))).unwrap();
+        let mut before = 0;
+        let mut hashed = || {
+            let all = access.hashed.load(Ordering::Relaxed);
+            all - std::mem::replace(&mut before, all)
+        };
+        for (number, name) in ["none", "one", "two", "nobody"].into_iter().enumerate() {
+            let from = IpAddr::V4([127, 0, 1, number as u8].into());
+            access.login(name, b"wrong", from).await.unwrap_err();
+            assert_eq!(hashed(), 1, "a password of {name}");
+            access.bearer(&format!("{name}.wrong"), from).await.unwrap_err();
+            assert_eq!(hashed(), 2, "a token of {name}");
+        }
+        access.bearer(&token, HERE).await.unwrap();
+        assert_eq!(hashed(), 2, "a token that is right");
     }
 
     #[tokio::test]

@@ -1,7 +1,7 @@
-//! Slows down whoever guesses passwords.
+//! How long a source waits that guesses passwords.
 //!
-//! After some failures, a source's attempts stand in a queue of their own with growing
-//! distances; one that would have to stand too long is refused at once. Others do not wait.
+//! After some failures, each attempt of a source waits, longer with every further failure, and
+//! one that has waited too long already is refused. Other sources do not wait.
 //!
 //! Always true: no more than [`Throttle::SOURCES`] sources are remembered, whoever they are.
 
@@ -33,41 +33,41 @@ impl Throttle {
     /// A source that has not failed for so long is as good as new.
     const FORGIVEN: Duration = Duration::from_secs(600);
 
-    /// How long an attempt must wait; `None`: too long, it is refused. Whoever waits has its
-    /// place in the queue from now on.
-    pub(super) fn wait(&mut self, source: IpAddr, now: Instant) -> Option<Duration> {
-        let Some(failures) = self.sources.get_mut(&site(source)) else {
-            return Some(Duration::ZERO);
-        };
+    /// How long an attempt waits whose turn it is now and that came at `arrived`; `None`: it is
+    /// refused, because it came too long ago.
+    pub(super) fn wait(
+        &mut self,
+        source: IpAddr,
+        arrived: Instant,
+        now: Instant,
+    ) -> Option<Duration> {
+        let Some(failures) = self.sources.get(&source) else { return Some(Duration::ZERO) };
         if now.duration_since(failures.last) >= Self::FORGIVEN {
-            self.sources.remove(&site(source));
+            self.sources.remove(&source);
             return Some(Duration::ZERO);
         }
-        let wait = failures.next.saturating_duration_since(now);
-        if wait > Self::LONGEST {
-            return None;
-        }
-        failures.next = now + wait + distance(failures.count);
-        Some(wait)
+        let waits = failures.count > Self::FREE;
+        let has_waited = now.duration_since(arrived) > Self::LONGEST;
+        (!(waits && has_waited)).then(|| failures.next.saturating_duration_since(now))
+    }
+
+    /// Whether a source has failed and is not forgiven.
+    pub(super) fn has_failed(&self, source: IpAddr) -> bool {
+        self.sources.contains_key(&source)
     }
 
     pub(super) fn failed(&mut self, source: IpAddr, now: Instant) {
-        let site = site(source);
-        if self.sources.len() >= Self::SOURCES && !self.sources.contains_key(&site) {
+        if self.sources.len() >= Self::SOURCES && !self.sources.contains_key(&source) {
             let oldest = self.sources.iter().min_by_key(|(_, failures)| failures.last);
-            if let Some(oldest) = oldest.map(|(source, _)| *source) {
+            if let Some(oldest) = oldest.map(|(oldest, _)| *oldest) {
                 self.sources.remove(&oldest);
             }
         }
         let new = || Failures { count: 0, last: now, next: now };
-        let failures = self.sources.entry(site).or_insert_with(new);
+        let failures = self.sources.entry(source).or_insert_with(new);
         failures.count = failures.count.saturating_add(1);
         failures.last = now;
-        failures.next = failures.next.max(now + distance(failures.count));
-    }
-
-    pub(super) fn succeeded(&mut self, source: IpAddr) {
-        self.sources.remove(&site(source));
+        failures.next = now + distance(failures.count);
     }
 }
 
@@ -79,8 +79,8 @@ fn distance(failures: u32) -> Duration {
     }
 }
 
-/// Whoever has an IPv6 address has the whole /64 around it.
-fn site(source: IpAddr) -> IpAddr {
+/// The source that an address counts for: whoever has an IPv6 address has the /64 around it.
+pub(super) fn site(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => {
             let [a, b, c, d, ..] = address.segments();
@@ -101,21 +101,23 @@ mod tests {
     #[test]
     fn waits_grow_for_the_source_that_fails_and_for_no_other() {
         let (mut throttle, now) = (Throttle::default(), Instant::now());
+        let ms = |ms| Some(Duration::from_millis(ms));
         for _ in 0..3 {
-            assert_eq!(throttle.wait(HERE, now), Some(Duration::ZERO));
-            throttle.failed(HERE, now);
+            assert_eq!(throttle.wait(site(HERE), now, now), ms(0));
+            throttle.failed(site(HERE), now);
         }
-        assert_eq!(throttle.wait(HERE, now), Some(Duration::ZERO));
-        throttle.failed(HERE, now);
-        assert_eq!(throttle.wait(NEXT_DOOR, now), Some(Duration::from_millis(250)));
-        assert_eq!(throttle.wait(ELSEWHERE, now), Some(Duration::ZERO));
-        (0..8).for_each(|_| throttle.failed(HERE, now));
-        // Many at once do not share one wait, and the queue has an end.
-        let waits: Vec<_> = (0..5).map(|_| throttle.wait(HERE, now)).collect();
-        assert_eq!(waits.iter().flatten().count(), 1, "{waits:?}");
-        assert_eq!(throttle.wait(HERE, now + Throttle::FORGIVEN), Some(Duration::ZERO));
-        throttle.failed(HERE, now);
-        throttle.succeeded(NEXT_DOOR);
+        assert_eq!(throttle.wait(site(HERE), now, now), ms(0));
+        assert!(throttle.has_failed(site(HERE)) && !throttle.has_failed(site(ELSEWHERE)));
+        for wait in [250, 500, 1000, 2000, 4000, 8000, 10_000, 10_000] {
+            throttle.failed(site(HERE), now);
+            assert_eq!(throttle.wait(site(NEXT_DOOR), now, now), ms(wait));
+        }
+        assert_eq!(throttle.wait(site(ELSEWHERE), now, now), ms(0));
+        let later = now + Throttle::LONGEST + Duration::from_millis(1);
+        assert_eq!(throttle.wait(site(HERE), now, later), None, "it came too long ago");
+        assert_eq!(throttle.wait(site(HERE), later, later), ms(0));
+        let forgiven = now + Throttle::FORGIVEN;
+        assert_eq!(throttle.wait(site(HERE), now, forgiven), ms(0));
         assert!(throttle.sources.is_empty());
     }
 

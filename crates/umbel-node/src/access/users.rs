@@ -184,6 +184,16 @@ impl Users {
         self.by_name.get(name)
     }
 
+    /// What a secret of this kind is checked against that is to be the user's: as many hashes
+    /// whoever it is, and if it is nobody. Those that stand in for missing ones fit no secret.
+    pub(super) fn hashes(&self, kind: super::Kind, name: &str) -> Vec<Check> {
+        let most = self.by_name.values().map(|user| user.hashes(kind).len()).max();
+        let own = self.get(name).map_or(&[][..], |user| user.hashes(kind));
+        let own = own.iter().map(|hash| Check { hash: hash.clone(), is_decoy: false });
+        let decoy = || Check { hash: decoy(), is_decoy: true };
+        own.chain(std::iter::repeat_with(decoy)).take(most.unwrap_or(0).max(1)).collect()
+    }
+
     /// All of them, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &User)> {
         self.by_name.iter().map(|(name, user)| (name.as_str(), user))
@@ -268,13 +278,22 @@ fn read_hash(text: &str) -> Result<PasswordHash, String> {
     }
 }
 
-/// Whether a secret is what one of the hashes was made from. Takes a while, on purpose.
-pub(super) fn verify(secret: &[u8], hashes: &[PasswordHash]) -> bool {
-    hashes.iter().any(|hash| Argon2::default().verify_password(secret, hash).is_ok())
+/// A hash that a secret is checked against.
+#[derive(Debug)]
+pub(super) struct Check {
+    hash: PasswordHash,
+    /// Whether it only takes the time of one.
+    is_decoy: bool,
+}
+
+/// Whether a secret is what one of the hashes was made from. All are computed, on purpose.
+pub(super) fn verify(secret: &[u8], hashes: &[Check]) -> bool {
+    let fits = |check: &Check| Argon2::default().verify_password(secret, &check.hash).is_ok();
+    hashes.iter().filter(|check| fits(check) && !check.is_decoy).count() > 0
 }
 
 /// A hash of nothing that anybody knows: checking against it takes as long as against any.
-pub(super) fn decoy() -> PasswordHash {
+fn decoy() -> PasswordHash {
     let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
                 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
     PasswordHash::new(text).expect("a sound hash")
@@ -295,11 +314,12 @@ mod tests {
         assert!(!text.contains("correct horse") && !text.contains(&token[8..]), "{text}");
         assert_eq!(Users::parse(&text).unwrap(), users);
         assert!(!format!("{users:?}").contains("argon2"));
-        assert!(verify(b"correct horse", users.get("alice").unwrap().hashes(Kind::Password)));
-        assert!(!verify(b"correct hors", users.get("alice").unwrap().hashes(Kind::Password)));
-        assert!(!verify(b"x", &[decoy()]));
+        assert!(verify(b"correct horse", &users.hashes(Kind::Password, "alice")));
+        assert!(!verify(b"correct hors", &users.hashes(Kind::Password, "alice")));
+        assert!(!verify(b"x", &users.hashes(Kind::Password, "nobody")));
         let secret = token.strip_prefix("agent_1.").unwrap();
-        assert!(verify(secret.as_bytes(), users.get("agent_1").unwrap().hashes(Kind::Token)));
+        assert!(verify(secret.as_bytes(), &users.hashes(Kind::Token, "agent_1")));
+        assert!(!verify(secret.as_bytes(), &users.hashes(Kind::Token, "alice")));
     }
 
     #[test]

@@ -308,9 +308,13 @@ impl Journal {
         self.put(layout::set(name), &json);
     }
 
-    /// Forgets a set: first that it is there, then its keys.
-    pub(crate) fn delete_set(&self, name: &str, number: SetNumber) {
+    /// Forgets that there is such a set; its keys are to follow.
+    pub(crate) fn delete_set(&self, name: &str) {
         self.delete(layout::set(name));
+    }
+
+    /// Forgets the keys of a set that is no more.
+    pub(crate) fn delete_keys(&self, number: SetNumber) {
         self.delete(layout::floor(number));
         for prefix in [layout::keys(number), layout::lifetimes(number)] {
             let mut names: Vec<Box<[u8]>> = Vec::new();

@@ -151,7 +151,8 @@ impl Cluster {
 
     /// The driver looks now: whoever changes something later wakes it again.
     pub(crate) fn clear_wake(&self) {
-        self.woken.store(false, Ordering::Release);
+        // Sees what was changed before the driver was woken, which a plain store need not.
+        self.woken.swap(false, Ordering::AcqRel);
     }
 
     /// Another host lives under this host's name.

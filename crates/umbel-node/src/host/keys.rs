@@ -39,17 +39,14 @@ impl Host {
     ) -> Result<Ticket, HostError> {
         check_keys(keys)?;
         let sets = &self.inner.sets;
-        let name = self.own_name(set)?;
-        let mut state = sets.change()?;
-        let name = match name {
-            Some(name) if state.own.contains_key(&name) => name,
-            _ => sets.create_default(&mut state, set)?,
-        };
-        let now = self.inner.now();
-        state.protocol.add_many(now, &name, keys, &mut |is_new| answers.push(is_new));
-        sets.set_lifetimes(&mut state, &name, keys, lifetime);
-        self.inner.wake_if_urgent(&state, &name);
-        sets.checked_ticket()
+        loop {
+            let own = sets.own_or_default(set)?;
+            // Deleted a moment ago: it is made anew.
+            let Some(mut change) = sets.change(&own)? else { continue };
+            change.add(keys, lifetime, &mut |is_new| answers.push(is_new));
+            self.inner.wake_if_urgent(&change);
+            return sets.checked_ticket();
+        }
     }
 
     /// Removes keys from an own set; for each key, whether it was held is appended.
@@ -65,16 +62,15 @@ impl Host {
         check_keys(keys)?;
         let sets = &self.inner.sets;
         let known = sets.find(set)?;
-        let mut state = sets.change()?;
-        let now = self.inner.now();
-        let mut on_result = |was_held| answers.push(was_held);
-        if !state.protocol.remove_many(now, &known.name, keys, &mut on_result) {
+        let change = known.own.as_ref().map(|own| sets.change(own)).transpose()?.flatten();
+        let Some(mut change) = change else {
             // Others have the set; of this host's keys there are none.
+            sets.check_open()?;
             answers.extend(keys.iter().map(|_| false));
             return Ok(Ticket::NONE);
-        }
-        sets.set_lifetimes(&mut state, &known.name, keys, Lifetime::Forever);
-        self.inner.wake_if_urgent(&state, &known.name);
+        };
+        change.remove(keys, &mut |was_held| answers.push(was_held));
+        self.inner.wake_if_urgent(&change);
         sets.checked_ticket()
     }
 
@@ -84,7 +80,7 @@ impl Host {
     /// If nobody has the set.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
         let known = self.inner.sets.find(set)?;
-        let own = known.own.as_ref();
+        let own = known.catalogue();
         answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
         Ok(())
     }
@@ -109,7 +105,7 @@ impl Host {
             let mut keys = keys.iter();
             replicas.who(hashes, found, |hosts| {
                 let key = keys.next().copied().unwrap_or_default();
-                let own = known.own.as_ref().is_some_and(|own| own.contains(key));
+                let own = known.catalogue().is_some_and(|own| own.contains(key));
                 let own = own.then(|| self.name().as_str());
                 show(own, hosts, each);
             });
@@ -124,16 +120,8 @@ impl Host {
     /// If nobody has the set.
     pub fn keys(&self, set: &str, cursor: &[u8], count: usize) -> Result<KeyPage, HostError> {
         let known = self.inner.sets.find(set)?;
-        let page = known.own.as_ref().map(|own| own.page(cursor, count));
+        let page = known.catalogue().map(|own| own.page(cursor, count));
         Ok(page.unwrap_or_default())
-    }
-
-    /// The set's name, if it is in the directory already: saves making one.
-    fn own_name(&self, set: &str) -> Result<Option<Name>, HostError> {
-        match self.inner.sets.known(set) {
-            Some(known) => Ok(Some(known.name.clone())),
-            None => Name::new(set).map(|_| None).ok_or(HostError::SetName),
-        }
     }
 }
 

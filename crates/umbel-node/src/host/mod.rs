@@ -55,6 +55,7 @@ pub use plan::{Change, Reserve};
 pub use ports::Addresses;
 pub(crate) use ports::Ports;
 pub use sets::Lifetime;
+use sets::SetChange;
 pub(crate) use sets::{Sets, State};
 
 /// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
@@ -179,8 +180,8 @@ impl Inner {
     }
 
     /// Makes the driver look at the sets, unless it will soon anyway.
-    fn wake_if_urgent(&self, state: &State, set: &Name) {
-        if state.is_urgent(self.now(), set) {
+    fn wake_if_urgent(&self, change: &SetChange<'_>) {
+        if change.is_urgent() {
             self.cluster.wake();
         }
     }

@@ -123,7 +123,8 @@ impl Host {
 
 fn parse_one(text: &str) -> Result<prefix::Name, HostError> {
     text.parse().map_err(|reason: ParseError| {
-        let text = text.chars().take(80).flat_map(char::escape_debug).collect();
+        let excerpt: String = text.chars().take(80).collect();
+        let text = umbel::text::for_terminal(&excerpt).into_owned();
         HostError::PrefixName { text, reason }
     })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use umbel::replica::{Name, Policy, SetPlan};
 
-use super::sets::State;
+use super::sets::{OwnSet, SetChange, Terms};
 use super::{Host, Lifetime};
 use crate::catalogue::Ticket;
 use crate::confirm::Confirm;
@@ -102,22 +102,28 @@ impl Host {
     pub fn make_or_change(&self, set: &str, change: &Change) -> Result<(bool, Ticket), HostError> {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         self.check_confirm(change)?;
-        let mut state = self.inner.sets.change()?;
-        let made = state.protocol.plan(&name).is_none();
-        self.check_shape(&state, change)?;
-        if made {
-            let live = self.inner.live.current();
-            let defaults = &live.set;
-            let lifetime = change.lifetime(defaults.lifetime);
-            let confirm = change.confirm.as_ref().unwrap_or(&defaults.confirm);
-            let plan = change.apply(self.inner.sets.default_plan());
-            self.check_size(&plan)?;
-            self.inner.sets.create(&mut state, &name, plan, lifetime, confirm)?;
-        } else {
-            self.change_own(&mut state, &name, change)?;
+        self.check_shape(change)?;
+        let sets = &self.inner.sets;
+        loop {
+            let (own, made) = match sets.own(set) {
+                Some(own) => (own, false),
+                None => {
+                    let live = self.inner.live.current();
+                    let confirm = change.confirm.as_ref().unwrap_or(&live.set.confirm).clone();
+                    let terms = Terms { lifetime: change.lifetime(live.set.lifetime), confirm };
+                    let plan = change.apply(sets.default_plan());
+                    self.check_size(&plan)?;
+                    sets.own_or_create(&name, plan, terms)?
+                }
+            };
+            // Deleted a moment ago: it is made anew.
+            let Some(mut changing) = sets.change(&own)? else { continue };
+            if !made {
+                self.change_own(&mut changing, own.terms(), change)?;
+            }
+            self.inner.wake_if_urgent(&changing);
+            return Ok((made, sets.ticket()));
         }
-        self.inner.wake_if_urgent(&state, &name);
-        Ok((made, self.inner.sets.ticket()))
     }
 
     /// Changes some of what an own set is planned for. Its filter is built again only if its
@@ -128,9 +134,11 @@ impl Host {
     /// failed; nothing changes then.
     pub fn change(&self, set: &str, change: &Change) -> Result<Ticket, HostError> {
         self.check_confirm(change)?;
-        let (name, mut state) = self.inner.sets.change_own(set)?;
-        self.change_own(&mut state, &name, change)?;
-        self.inner.wake_if_urgent(&state, &name);
+        self.check_shape(change)?;
+        let own = self.inner.sets.find_own(set)?;
+        let mut changing = self.changing(set, &own)?;
+        self.change_own(&mut changing, own.terms(), change)?;
+        self.inner.wake_if_urgent(&changing);
         Ok(self.inner.sets.ticket())
     }
 
@@ -157,35 +165,37 @@ impl Host {
         }
     }
 
-    fn change_own(&self, state: &mut State, name: &Name, change: &Change) -> Result<(), HostError> {
-        self.check_shape(state, change)?;
-        let Some(before) = state.protocol.plan(name) else {
-            return Err(HostError::NotOwn(name.as_str().to_owned()));
-        };
+    /// An own set, to change it.
+    fn changing<'a>(&'a self, set: &str, own: &'a OwnSet) -> Result<SetChange<'a>, HostError> {
+        self.inner.sets.change(own)?.ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
+    }
+
+    fn change_own(
+        &self,
+        changing: &mut SetChange<'_>,
+        mut terms: Terms,
+        change: &Change,
+    ) -> Result<(), HostError> {
+        let Some(before) = changing.plan() else { return Ok(()) };
         let plan = change.apply(before);
-        let now = self.inner.now();
         if plan == (SetPlan { policy: plan.policy, ..before }) {
-            state.protocol.set_policy(now, name, plan.policy);
+            changing.set_policy(plan.policy);
         } else {
             self.check_size(&plan)?;
-            state.protocol.replan(now, name, plan)?;
+            changing.replan(plan)?;
         }
-        if let Some(own) = state.own.get_mut(name) {
-            own.lifetime = change.lifetime(own.lifetime);
-            if let Some(confirm) = &change.confirm {
-                own.confirm.clone_from(confirm);
-            }
+        terms.lifetime = change.lifetime(terms.lifetime);
+        if let Some(confirm) = &change.confirm {
+            terms.confirm.clone_from(confirm);
         }
-        if change.confirm.is_some() {
-            self.inner.sets.refresh_directory(state);
-        }
-        self.inner.sets.record(state, name);
+        changing.set_terms(terms);
+        changing.record();
         Ok(())
     }
 
     /// In an overlay nobody chooses a set's shape alone.
-    fn check_shape(&self, state: &State, change: &Change) -> Result<(), HostError> {
-        if state.protocol.overlay().is_some() && change.is_of_shape() {
+    fn check_shape(&self, change: &Change) -> Result<(), HostError> {
+        if self.inner.settings.overlay.is_some() && change.is_of_shape() {
             return Err(HostError::InOverlay(
                 "every set has the shape that all hosts agreed on: see the overlay's settings",
             ));
@@ -198,9 +208,10 @@ impl Host {
     /// # Errors
     /// If this host has no such set of its own.
     pub fn publish(&self, set: &str) -> Result<(), HostError> {
-        let (name, mut state) = self.inner.sets.change_own(set)?;
-        state.protocol.publish(self.inner.now(), &name);
-        self.inner.wake_if_urgent(&state, &name);
+        let own = self.inner.sets.find_own(set)?;
+        let mut changing = self.changing(set, &own)?;
+        changing.publish();
+        self.inner.wake_if_urgent(&changing);
         Ok(())
     }
 
@@ -210,12 +221,11 @@ impl Host {
     /// If the catalogue has failed.
     pub fn delete(&self, set: &str) -> Result<(bool, Ticket), HostError> {
         let sets = &self.inner.sets;
-        let Ok((name, mut state)) = sets.change_own(set) else {
-            drop(sets.change()?);
-            return Ok((false, Ticket::NONE));
-        };
-        sets.delete(&mut state, &name);
-        self.inner.wake_if_urgent(&state, &name);
+        sets.check_open()?;
+        let Ok(own) = sets.find_own(set) else { return Ok((false, Ticket::NONE)) };
+        let Some(changing) = sets.change(&own)? else { return Ok((false, Ticket::NONE)) };
+        changing.delete();
+        self.inner.cluster.wake();
         Ok((true, sets.ticket()))
     }
 

@@ -54,7 +54,8 @@ impl Host {
         limits: impl Fn(Search) -> Search,
     ) -> Result<Vec<Located>, HostError> {
         let under_way: Vec<_> = {
-            let mut state = self.inner.sets.change()?;
+            let mut state = self.inner.sets.lock();
+            self.inner.sets.check_open()?;
             let now = self.inner.now();
             let search = |key: &&[u8]| state.search(now, set, key, &limits);
             keys.iter().map(search).collect::<Result<_, _>>()?
@@ -84,7 +85,7 @@ impl Host {
                 ),
             )?;
         for (key, homes) in keys.iter().zip(&homes) {
-            let own = known.own.as_ref().is_some_and(|own| own.contains(key));
+            let own = known.catalogue().is_some_and(|own| own.contains(key));
             show(own.then(|| self.name().as_str()), homes, each);
         }
         Ok(())

@@ -32,19 +32,22 @@ impl Host {
     /// If nobody has it.
     pub fn set_info(&self, set: &str) -> Result<SetInfo, HostError> {
         let known = self.inner.sets.find(set)?;
-        Ok(self.describe(&self.inner.sets.lock(), &known.name))
+        // Before the lock of the state: see the lock order in `sets`.
+        let own = known.own.as_ref().map(|own| (own.terms(), own.expiring()));
+        let mut info = self.describe(&self.inner.sets.lock(), &known.name);
+        if let Some((terms, expiring)) = own.filter(|_| info.own) {
+            info.lifetime = terms.lifetime.map(seconds);
+            info.confirm = Some(terms.confirm.to_string());
+            info.expiring = expiring;
+        }
+        Ok(info)
     }
 
     fn describe(&self, state: &State, name: &Name) -> SetInfo {
         let now = self.inner.now();
         let mut info = SetInfo { set: name.as_str().to_owned(), ..SetInfo::default() };
         if let Some(home) = state.protocol.home(name) {
-            describe_own(&mut info, home);
-        }
-        if let Some(own) = state.own.get(name) {
-            info.lifetime = own.lifetime.map(seconds);
-            info.expiring = own.lifetimes.len() as u64;
-            info.confirm = Some(own.confirm.to_string());
+            describe_own(&mut info, &home);
         }
         info.items_everywhere = info.items;
         let Some(engine) = state.protocol.mesh() else { return in_overlay(info, state, name) };

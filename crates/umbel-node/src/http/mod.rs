@@ -17,6 +17,7 @@
 //! A connection is anything that can be read and written; with a certificate, TLS. Every group
 //! but the open one passes through `guard`, which asks `access` whose the bearer token is.
 
+mod authority;
 mod body;
 mod bulk;
 mod clients;

@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::guard::{Gate, guard};
 use super::{
-    App, Limits, bulk, events, fetch, health, hosts, keys, locate, metrics, missing, openapi,
-    origin, problem, sets, who,
+    App, Limits, authority, bulk, events, fetch, health, hosts, keys, locate, metrics, missing,
+    openapi, origin, problem, sets, who,
 };
 use crate::access::Permission;
 
@@ -89,7 +89,12 @@ pub(super) fn described() -> (Router<App>, String) {
 }
 
 /// All routes of a host, with what every request passes through.
-pub(super) fn router(app: App, limits: &Limits, stopped: watch::Receiver<bool>) -> Router {
+pub(super) fn router(
+    app: App,
+    names: authority::Names,
+    limits: &Limits,
+    stopped: watch::Receiver<bool>,
+) -> Router {
     let (routes, description) = described();
     let metrics = std::sync::Arc::clone(&app.metrics);
     let gate = Gate(std::sync::Arc::clone(app.host.access()));
@@ -101,6 +106,7 @@ pub(super) fn router(app: App, limits: &Limits, stopped: watch::Receiver<bool>) 
         .layer(Extension(stopped))
         .layer(Extension(gate))
         .layer(middleware::from_fn(origin::check))
+        .layer(middleware::from_fn_with_state(names, authority::check))
         .layer(middleware::map_response(problem::from_framework))
         .layer(middleware::from_fn_with_state(metrics, metrics::count))
         .with_state(app)

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::authority::Names;
 use super::clients::Clients;
 use super::connection::Connections;
 use super::metrics::Metrics;
@@ -65,11 +66,23 @@ impl Server {
         self.local
     }
 
+    /// Names under which this port may be addressed.
+    fn names(&self) -> Names {
+        let host = &self.app.host;
+        let has_users = !host.access().is_open();
+        #[cfg(feature = "tls")]
+        let has_tls = self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        let has_tls = false;
+        Names::of(&host.inner.settings, self.local, has_users, has_tls)
+    }
+
     /// Serves clients until `stop` is there; then no more are accepted, requests that are under
     /// way are finished and all connections closed within [`Limits::stop_grace`].
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
         let (tell, stopped) = watch::channel(false);
-        let router = routes::router(self.app.clone(), &self.limits, stopped.clone());
+        let names = self.names();
+        let router = routes::router(self.app.clone(), names, &self.limits, stopped.clone());
         let entrance = Entrance {
             connections: Connections { router, limits: self.limits, stopped },
             clients: self.clients,

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use super::Limits;
 use super::buffer::Budget;
@@ -25,6 +26,7 @@ pub(super) struct Clients {
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
     accepted: AtomicU64,
     refused: AtomicU64,
+    evicted: AtomicU64,
     commands: AtomicU64,
 }
 
@@ -39,19 +41,27 @@ impl Clients {
             open: Mutex::default(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            evicted: AtomicU64::new(0),
             commands: AtomicU64::new(0),
         })
     }
 
-    /// Takes a connection in, or not, if there are too many.
+    /// Takes a connection in. If it is full, the stranger that has been here longest leaves; if
+    /// there is none, nobody is taken in.
     pub(super) fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Admission> {
         let mut open = self.open.lock();
         if open.len() >= self.limits.connections {
-            self.refused.fetch_add(1, Ordering::Relaxed);
-            return None;
+            let stranger = open.values().find(|client| client.is_stranger()).cloned();
+            let Some(stranger) = stranger else {
+                self.refused.fetch_add(1, Ordering::Relaxed);
+                return None;
+            };
+            open.remove(&stranger.id);
+            self.evicted.fetch_add(1, Ordering::Relaxed);
+            stranger.leave.notify_one();
         }
         let id = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
-        let client = Arc::new(Client { id, peer, since: Instant::now(), told: Mutex::default() });
+        let client = Arc::new(Client::new(id, peer));
         open.insert(id, Arc::clone(&client));
         Some(Admission { clients: Arc::clone(self), client })
     }
@@ -65,10 +75,10 @@ impl Clients {
         self.commands.fetch_add(commands, Ordering::Relaxed);
     }
 
-    /// Connections accepted, connections refused, commands, since the start.
-    pub(super) fn totals(&self) -> (u64, u64, u64) {
+    /// Connections accepted, refused, and closed to make room; commands; since the start.
+    pub(super) fn totals(&self) -> [u64; 4] {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (of(&self.accepted), of(&self.refused), of(&self.commands))
+        [of(&self.accepted), of(&self.refused), of(&self.evicted), of(&self.commands)]
     }
 }
 
@@ -92,6 +102,9 @@ pub(super) struct Client {
     pub(super) peer: SocketAddr,
     pub(super) since: Instant,
     pub(super) told: Mutex<Told>,
+    is_known: AtomicBool,
+    /// Notified when it has to make room.
+    pub(super) leave: Notify,
 }
 
 /// What a client told of itself, and what it did last.
@@ -108,6 +121,21 @@ pub(super) struct Told {
 }
 
 impl Client {
+    fn new(id: u64, peer: SocketAddr) -> Self {
+        let (since, told, is_known) = (Instant::now(), Mutex::default(), AtomicBool::new(false));
+        Self { id, peer, since, told, is_known, leave: Notify::new() }
+    }
+
+    /// Whether it has neither logged in nor, where there are no users, sent a command.
+    pub(super) fn is_stranger(&self) -> bool {
+        !self.is_known.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether it has.
+    pub(super) fn set_known(&self, is_known: bool) {
+        self.is_known.store(is_known, Ordering::Relaxed);
+    }
+
     /// A line of `CLIENT LIST`, in the form that Redis clients parse.
     pub(super) fn line(&self, local: SocketAddr) -> String {
         let told = self.told.lock();
@@ -134,16 +162,37 @@ mod tests {
     use super::*;
 
     #[test]
+    fn strangers_make_room_and_those_who_are_known_do_not() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let clients = Clients::new(Limits { connections: 2, ..Limits::default() }, address);
+        let ids = || clients.list().iter().map(|client| client.id).collect::<Vec<_>>();
+        let known = clients.admit(address).unwrap();
+        known.client.set_known(true);
+        let stranger = clients.admit(address).unwrap();
+        let third = clients.admit(address).unwrap();
+        assert_eq!(ids(), [1, 3]);
+        drop(stranger);
+        assert_eq!(ids(), [1, 3], "it had left already");
+        third.client.set_known(true);
+        assert!(clients.admit(address).is_none());
+        third.client.set_known(false);
+        assert!(clients.admit(address).is_some(), "its user was removed");
+        assert_eq!(clients.totals(), [4, 1, 2, 0]);
+    }
+
+    #[test]
     fn no_more_are_admitted_than_there_are_places() {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
         let clients = Clients::new(Limits { connections: 2, ..Limits::default() }, address);
         let first = clients.admit(address).unwrap();
-        let _second = clients.admit(address).unwrap();
+        let second = clients.admit(address).unwrap();
+        first.client.set_known(true);
+        second.client.set_known(true);
         assert!(clients.admit(address).is_none());
         drop(first);
         let third = clients.admit(address).unwrap();
         assert_eq!(third.client.id, 3);
         assert_eq!(clients.list().iter().map(|client| client.id).collect::<Vec<_>>(), [2, 3]);
-        assert_eq!(clients.totals(), (3, 1, 0));
+        assert_eq!(clients.totals(), [3, 1, 0, 0]);
     }
 }

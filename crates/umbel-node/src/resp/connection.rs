@@ -3,11 +3,12 @@
 //! Always true: nothing more is read before the replies to what was read are taken by the
 //! client's side, so that a client that does not read stops being served instead of filling
 //! memory; the replies that wait are below `Limits::reply_bytes` and one command's reply (of
-//! `WHO`, one part of it); whoever neither sends nor reads for `Limits::idle` is let go.
+//! `WHO`, one part of it); whoever neither sends nor reads for `Limits::idle` is let go, and
+//! whoever is a stranger for longer than `Limits::login_time`.
 
 use std::io;
-
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
@@ -18,7 +19,7 @@ use super::clients::Admission;
 use super::commands;
 use super::context::Context;
 use super::reply::Replies;
-use super::request::{Arguments, Parser, Request, Step};
+use super::request::{Arguments, Parser, Request, RequestLimits, Step};
 use super::run::{Run, Spare};
 use super::slow::Waiting;
 use crate::access::Identity;
@@ -35,6 +36,8 @@ pub(super) struct Connection<S> {
     buffer: ReadBuffer,
     spare: Spare,
     identity: Identity,
+    /// When a stranger is closed; `None`: it is none.
+    deadline: Option<Instant>,
 }
 
 /// Whether a connection goes on after a burst.
@@ -51,34 +54,60 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let replies = Replies::default();
         let identity = host.access().stranger();
         let spare = Spare::default();
-        Self { socket, host, admission, replies, parser, buffer, spare, identity }
+        let deadline = Some(Instant::now() + admission.clients.limits.login_time);
+        Self { socket, host, admission, replies, parser, buffer, spare, identity, deadline }
     }
 
     /// Serves until the client leaves, breaks the protocol, or the server stops.
     pub(super) async fn serve(mut self, mut stop: watch::Receiver<bool>) -> io::Result<()> {
         let mut stops = stop.clone();
         let mut stopped = std::pin::pin!(stops.wait_for(|stopped| *stopped));
-        let idle = self.admission.clients.limits.idle;
+        let client = Arc::clone(&self.admission.client);
         while !*stop.borrow_and_update() {
+            let patience = self.patience();
             let room = match self.buffer.room() {
                 Ok(room) => room,
                 Err(over) => return self.say_goodbye(&over.to_string()).await,
             };
             let read = tokio::select! {
                 biased;
-                read = within(idle, self.socket.read_buf(room)) => read?,
+                read = within(patience, self.socket.read_buf(room)) => read?,
+                () = client.leave.notified() => break,
                 _ = &mut stopped => break,
             };
             if read == 0 || self.burst().await? == Then::Close {
                 break;
             }
+            self.note_acquaintance();
         }
         self.socket.shutdown().await
     }
 
+    /// How long the next bytes may take.
+    fn patience(&self) -> Option<Duration> {
+        let idle = self.admission.clients.limits.idle;
+        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        left.into_iter().chain(idle).min()
+    }
+
+    /// Notes whether the client is a stranger by now.
+    fn note_acquaintance(&mut self) {
+        let client = &self.admission.client;
+        let is_known = if self.host.access().is_open() {
+            client.told.lock().last.is_some()
+        } else {
+            self.identity.user().is_some()
+        };
+        if client.is_stranger() == is_known {
+            client.set_known(is_known);
+            let login_time = self.admission.clients.limits.login_time;
+            self.deadline = (!is_known).then(|| Instant::now() + login_time);
+        }
+    }
+
     /// Executes every whole request of the buffer and sends the replies.
     async fn burst(&mut self) -> io::Result<Then> {
-        let Self { socket, host, admission, replies, parser, buffer, spare, identity } = self;
+        let Self { socket, host, admission, replies, parser, buffer, spare, identity, .. } = self;
         let mut run = Run::new(std::mem::take(spare));
         let limits = admission.clients.limits;
         let mut sender = Sender {
@@ -101,7 +130,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             quit: false,
         });
         let mut consumed = 0;
+        let has_users = !host.access().is_open();
         let broken = loop {
+            if has_users {
+                parser.set_limits(if burst.context.identity.user().is_some() {
+                    limits.request
+                } else {
+                    RequestLimits::BEFORE_LOGIN
+                });
+            }
             match parser.next(&buffer.unread()[consumed..]) {
                 Ok(Step::More(_)) => break None,
                 Err(error) => break Some(error),

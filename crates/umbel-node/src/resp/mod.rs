@@ -14,6 +14,10 @@
 //! Always true: replies come in the order of requests; a write is told only when it has
 //! settled; an error closes the connection only if the protocol itself is broken; what a
 //! connection holds is bounded, whatever its client sends and however slowly it reads.
+//!
+//! Strangers, who have not logged in (or, without users, not sent a command), keep nobody out:
+//! they have a deadline, may send small requests only, take nothing of the memory for large ones,
+//! and are closed first when the port is full.
 
 use std::time::Duration;
 
@@ -38,8 +42,12 @@ use request::RequestLimits;
 /// How much clients may ask for, and how long they are waited for at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time; one more is told so and closed. Default: 10,000.
+    /// Connections at a time. If one more comes, the stranger that has been connected longest is
+    /// closed; if there is none, the new one is told so and closed. Default: 10,000.
     pub connections: usize,
+    /// How long a connection may be a stranger's: until it logs in or, where there are no users,
+    /// sends its first command. Default: 30 s.
+    pub login_time: Duration,
     /// What one request may weigh.
     pub request: RequestLimits,
     /// Bytes of read buffers of all connections together, beyond the 64 KiB that each may
@@ -59,6 +67,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             connections: 10_000,
+            login_time: Duration::from_secs(30),
             request: RequestLimits::default(),
             large_requests_bytes: 1 << 30,
             idle: None,

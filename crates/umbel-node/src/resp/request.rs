@@ -34,6 +34,13 @@ impl Default for RequestLimits {
     }
 }
 
+impl RequestLimits {
+    /// What a client may send that has not logged in where there are users: enough for `AUTH` and
+    /// `HELLO` with all their options.
+    pub const BEFORE_LOGIN: Self =
+        Self { arguments: 16, argument_bytes: 4 << 10, request_bytes: 16 << 10 };
+}
+
 /// Why a connection cannot go on: where the next request begins is no longer known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -166,9 +173,16 @@ impl Parser {
     /// A parser at the beginning of a connection.
     #[must_use]
     pub fn new(limits: RequestLimits) -> Self {
+        let mut parser =
+            Self { limits, spans: Vec::new(), scanned: 0, awaited: None, line: Vec::new() };
+        parser.set_limits(limits);
+        parser
+    }
+
+    /// Changes the limits for requests that are not read yet.
+    pub fn set_limits(&mut self, limits: RequestLimits) {
         let request_bytes = limits.request_bytes.min(u32::MAX as usize);
-        let limits = RequestLimits { request_bytes, ..limits };
-        Self { limits, spans: Vec::new(), scanned: 0, awaited: None, line: Vec::new() }
+        self.limits = RequestLimits { request_bytes, ..limits };
     }
 
     /// Reads the request at the beginning of `bytes`.

@@ -83,9 +83,6 @@ struct Entrance {
 }
 
 impl Entrance {
-    /// How long a client may take to agree on a secret.
-    #[cfg(feature = "tls")]
-    const HANDSHAKE: Duration = Duration::from_secs(10);
     const FULL: &[u8] = b"-ERR max number of clients reached\r\n";
 }
 
@@ -106,13 +103,17 @@ impl Port for Entrance {
         let _ = socket.set_nodelay(true);
         let (host, stopped) = (self.host.clone(), self.stopped.clone());
         #[cfg(feature = "tls")]
-        let tls = self.tls.clone();
+        let (tls, handshake) = (self.tls.clone(), self.clients.limits.login_time);
         connections.spawn(async move {
             let served = async {
                 #[cfg(feature = "tls")]
                 if let Some(tls) = tls {
-                    let shaken = tokio::time::timeout(Self::HANDSHAKE, tls.accept(socket)).await;
-                    let socket = shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+                    let client = std::sync::Arc::clone(&admission.client);
+                    let shaken = tokio::time::timeout(handshake, tls.accept(socket));
+                    let socket = tokio::select! {
+                        shaken = shaken => shaken.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??,
+                        () = client.leave.notified() => return Ok(()),
+                    };
                     return Connection::new(socket, host, admission).serve(stopped).await;
                 }
                 Connection::new(socket, host, admission).serve(stopped).await

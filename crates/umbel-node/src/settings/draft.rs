@@ -98,6 +98,7 @@ impl Draft {
             peers_dns: self.optional("peers_dns", value::peer)?,
             hosts: self.all("hosts", value::name)?,
             peer_tls: self.peer_tls()?,
+            http_hosts: self.all("http_hosts", value::http_host)?,
             users: self.optional("users", value::path)?,
             tls: self.tls()?,
             overlay: self.overlay()?,
@@ -267,6 +268,7 @@ impl Draft {
             reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
             confirm: self.one("timing.confirm", value::seconds)?,
+            login: self.one("timing.login", value::seconds)?,
             http_header: self.one("timing.http_header", value::seconds)?,
             http_idle: self.one("timing.http_idle", value::seconds)?,
         })

@@ -69,7 +69,7 @@ impl Key {
     pub fn flag(&self) -> String {
         match self.kind {
             // Given one at a time.
-            Kind::Many => self.name.trim_end_matches('s').to_owned(),
+            Kind::Many => self.name.trim_end_matches('s').replace(['.', '_'], "-"),
             _ => self.name.replace(['.', '_'], "-"),
         }
     }
@@ -106,6 +106,8 @@ pub static KEYS: &[Key] = &[
         "Where Redis clients and umbel's own commands connect; port 0: the system chooses; 'off': no such port"),
     key!("http", "ADDR", Some("127.0.0.1:7441"), "", One, value::address_or_off,
         "Where HTTP is served; port 0: the system chooses; 'off': no such port"),
+    key!("http_hosts", "NAME", None, "umbel.example.org", Many, value::http_host,
+        "Names under which HTTP clients may address this host, beyond localhost and the names of this configuration; checked on loopback and without users"),
     key!("listen", "ADDR", Some("tcp/127.0.0.1:7447"), "", One, value::listen,
         "Where other hosts connect: a concrete address; 'tcp/' may be left out; port 0: the system chooses"),
     key!("peers", "ADDR", None, "tcp/cache-2:7447", Many, value::peer,
@@ -208,6 +210,8 @@ pub static KEYS: &[Key] = &[
         "How long a stop may take"),
     key!("timing.confirm", "SECONDS", Some("1"), "", One, value::seconds,
         "How long this host's cache may take to confirm keys; other hosts wait for 2 seconds"),
+    key!("timing.login", "SECONDS", Some("30"), "", One, value::seconds,
+        "How long a client of the RESP port may take to log in, or to send its first command where there are no users"),
     key!("timing.http_header", "SECONDS", Some("10"), "", One, value::seconds,
         "From the first byte of an HTTP request to the end of its headers"),
     key!("timing.http_idle", "SECONDS", Some("75"), "", One, value::seconds,

@@ -80,6 +80,8 @@ pub struct Settings {
     pub hosts: Vec<Name>,
     /// Certificates between hosts; `None`: plain TCP.
     pub peer_tls: Option<PeerFiles>,
+    /// Names under which the HTTP port may be addressed, beyond those that the host knows.
+    pub http_hosts: Vec<String>,
     /// Who may do what; `None`: everybody everything.
     pub users: Option<PathBuf>,
     /// The certificate of the ports for clients; `None`: plain TCP.
@@ -165,7 +167,7 @@ impl Endpoint {
     #[must_use]
     pub fn host_name(&self) -> Option<Name> {
         let told = self.name.as_deref();
-        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        let bare = self.host();
         let from_address = || match bare.parse::<IpAddr>() {
             Err(_) if bare != "localhost" => bare.split('.').next(),
             _ => None,
@@ -173,10 +175,16 @@ impl Endpoint {
         told.or_else(from_address).and_then(Name::new)
     }
 
+    /// The host name, or the address, without brackets.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        self.host.trim_start_matches('[').trim_end_matches(']')
+    }
+
     /// Whether it is certainly on this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
-        let bare = self.host.trim_start_matches('[').trim_end_matches(']');
+        let bare = self.host();
         bare == "localhost" || bare.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
     }
 }
@@ -303,6 +311,8 @@ pub struct Timing {
     pub stop: Duration,
     /// How long this host's cache may take to confirm keys.
     pub confirm: Duration,
+    /// How long a client of the RESP port may take to log in, or without users to send a command.
+    pub login: Duration,
     /// From the first byte of an HTTP request to the end of its headers.
     pub http_header: Duration,
     /// How long an HTTP connection may be without a byte in either direction.

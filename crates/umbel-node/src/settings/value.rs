@@ -137,6 +137,12 @@ fn is_host_name(host: &str) -> bool {
     host.len() <= 253 && host.split('.').all(label)
 }
 
+/// A name under which the HTTP port may be addressed.
+pub(super) fn http_host(text: &str) -> Result<String, String> {
+    let range = "a host name without a port is needed, such as umbel.example.org";
+    if is_host_name(text) { Ok(text.to_ascii_lowercase()) } else { Err(range.to_owned()) }
+}
+
 fn without_protocol(text: &str) -> Result<&str, String> {
     match text.split_once('/') {
         None => Ok(text),

@@ -67,7 +67,7 @@ impl Port {
         let mut socket = self.connect();
         let length = body.len();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {kind}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {kind}\r\n\
              content-length: {length}\r\n\r\n"
         );
         let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(body));

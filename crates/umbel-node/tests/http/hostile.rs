@@ -11,7 +11,7 @@ use super::client::{Answer, Port, eventually, rest};
 /// A client that is in the middle of something for as long as it lives.
 fn listening(port: &Port) -> TcpStream {
     let mut socket = port.connect();
-    socket.write_all(b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n").expect("in a test");
+    socket.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").expect("in a test");
     let mut first = [0; 12];
     std::io::Read::read_exact(&mut socket, &mut first).expect("in a test");
     assert_eq!(&first, b"HTTP/1.1 200");
@@ -50,8 +50,8 @@ fn somebody_who_says_nothing_is_let_go() {
     let port = Port::with(limits);
     // After an answer, and in the middle of a body.
     for request in [
-        "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
-        "POST /v1/sets/s/keys HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\na\nb\n",
+        "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "POST /v1/sets/s/keys HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\na\nb\n",
     ] {
         let mut socket = port.connect();
         socket.write_all(request.as_bytes()).unwrap();
@@ -67,7 +67,7 @@ fn a_body_that_trickles_is_not_waited_for_and_a_long_one_is() {
     let begin = |set: &str, length: usize| {
         let mut socket = port.connect();
         let head = format!(
-            "POST /v1/sets/{set}/keys HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}"
+            "POST /v1/sets/{set}/keys HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {length}"
         );
         socket.write_all(format!("{head}\r\n\r\n").as_bytes()).expect("in a test");
         socket
@@ -101,7 +101,8 @@ fn one_client_too_many_is_told_so() {
     drop(busy);
     eventually("there is room again", || {
         let mut socket = port.connect();
-        let _ = socket.write_all(b"GET /healthz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+        let _ = socket
+            .write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
         Answer::read(&mut socket).status == 200
     });
 }
@@ -138,6 +139,27 @@ fn a_web_page_of_elsewhere_changes_nothing() {
     ask(&format!("{post}origin: https://evil.example\r\n")).is_problem(403, "origin");
     port.get("/v1/sets/s").is_problem(404, "no_such_set");
     assert_eq!(ask(&format!("{post}origin: http://localhost:7441\r\n")).status, 200);
+}
+
+#[test]
+fn a_page_that_lets_its_name_resolve_to_this_machine_learns_nothing() {
+    let port = Port::open();
+    let get = |target: &str, host: &str| {
+        let mut socket = port.connect();
+        let head = format!("GET {target} HTTP/1.1\r\n{host}connection: close\r\n\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        Answer::read(&mut socket)
+    };
+    for host in ["evil.example", "evil.example:7441", "127.0.0.1.evil.example", ""] {
+        get("/v1/sets", &format!("host: {host}\r\n")).is_problem(421, "host");
+    }
+    get("http://evil.example/v1/sets", "host: localhost\r\n").is_problem(421, "host");
+    get("/v1/sets", "host: localhost\r\nhost: evil.example\r\n").is_problem(421, "host");
+    for host in
+        ["", "host: LOCALHOST:7441\r\n", "host: [::1]\r\n", "host: 10.0.0.1\r\n", "host: here\r\n"]
+    {
+        assert_eq!(get("/v1/sets", host).status, 200, "{host}");
+    }
 }
 
 #[test]

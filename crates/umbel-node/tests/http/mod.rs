@@ -119,7 +119,7 @@ fn a_bulk_load_of_any_length_is_streamed() {
     let limits = Limits { question_bytes: 8192, ..Limits::default() };
     let port = Port::with(limits);
     let mut socket = port.connect();
-    let head = "POST /v1/sets/s/keys HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\
+    let head = "POST /v1/sets/s/keys HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
                 transfer-encoding: chunked\r\n\r\n";
     socket.write_all(head.as_bytes()).unwrap();
     // Pieces that end in the middle of lines, and too many errors to tell all.
@@ -142,7 +142,8 @@ fn a_bulk_load_of_any_length_is_streamed() {
 fn a_load_that_breaks_off_keeps_what_came_before() {
     let port = Port::open();
     let mut socket = port.connect();
-    let head = "POST /v1/sets/s/keys HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\na\nb\nc";
+    let head =
+        "POST /v1/sets/s/keys HTTP/1.1\r\nhost: localhost\r\ncontent-length: 100\r\n\r\na\nb\nc";
     socket.write_all(head.as_bytes()).unwrap();
     eventually("the whole lines are there", || {
         let set = port.get("/v1/sets/s");
@@ -317,7 +318,7 @@ fn what_happens_is_told_as_it_happens() {
     let network = LocalNetwork::new();
     let fern = Port::of("fern", &network, Limits::default(), &[("set.capacity", "100")]);
     let mut events = fern.connect();
-    events.write_all(b"GET /v1/events HTTP/1.1\r\nhost: x\r\n\r\n").unwrap();
+    events.write_all(b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let (mut heard, mut piece) = (String::new(), [0; 4096]);
     let mut until = |what: &str| {
         while !heard.contains(what) {
@@ -378,7 +379,7 @@ fn metrics_are_what_monitors_read() {
 fn a_request_that_is_under_way_is_finished_at_the_end() {
     let port = Port::open();
     let mut socket = port.connect();
-    let head = "POST /v1/sets/s/keys HTTP/1.1\r\nhost: x\r\ncontent-length: 4\r\n\r\na\n";
+    let head = "POST /v1/sets/s/keys HTTP/1.1\r\nhost: localhost\r\ncontent-length: 4\r\n\r\na\n";
     socket.write_all(head.as_bytes()).unwrap();
     eventually("its beginning is there", || port.get("/v1/sets/s").status == 200);
     let ending = std::thread::spawn(move || port.stop());

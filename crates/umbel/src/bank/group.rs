@@ -24,7 +24,6 @@ use super::rows::{Line, Rows};
 use super::stretch::stretched;
 use super::{BankError, ColumnId};
 use crate::bits::BitVector;
-use crate::design::replica::row_width;
 use crate::key_hash::{KeyHash, Positions};
 use crate::params::Shape;
 use crate::prefetch::prefetch;
@@ -55,9 +54,9 @@ pub(super) struct Group<R> {
 }
 
 impl<R: Rows> Group<R> {
-    /// A group with room for `columns`, at least 8, none of which is there yet.
-    pub(super) fn new(shape: Shape, columns: usize) -> Result<Self, BankError> {
-        let width = row_width(columns);
+    /// A group of rows of a width that [`row_width`](crate::design::replica::row_width) knows, for so many columns, none of which is
+    /// there yet.
+    pub(super) fn new(shape: Shape, columns: usize, width: usize) -> Result<Self, BankError> {
         let bytes = rows_bytes(&shape, width);
         let lines = usize::try_from(bytes / size_of::<Line>() as u64).ok();
         let rows = lines.and_then(R::zeroed).ok_or(BankError::NoMemory { bytes })?;

@@ -2,12 +2,14 @@
 //!
 //! Columns of nested shapes (`design::ladder`) may stand in the same rows: a column of a lower rung is
 //! stretched, `2^d` rows for each of its bits. The rungs in use are sorted and divided into runs
-//! of neighbours; a run has the rows of its highest rung, or none if it has fewer than 8 columns,
-//! whose bits are then asked one by one.
+//! of neighbours; a run has the rows of its highest rung, or none, and its columns are then asked
+//! one by one. A bank of fewer than 8 columns has no rows at all; in a larger one a run of fewer
+//! may have some, where long columns leave room for the rows of short ones.
 //!
 //! Of all divisions whose rows take at most [`MAX_ROWS`] times the columns' bits and stretch
 //! nothing by more than `2^8`, [`Layout::best`] is the one with the fewest accesses per lookup of
-//! an absent key. One run per rung always keeps the bound, so that there is always an answer.
+//! an absent key. One run per rung, with rows from 8 columns on, always keeps the bound, so that
+//! there is always an answer.
 
 use crate::design::replica::row_width;
 
@@ -15,11 +17,17 @@ use crate::design::replica::row_width;
 pub(super) const MAX_ROWS: u64 = 2;
 /// A column is stretched by at most two to this power.
 pub(super) const MAX_STRETCH: u32 = 8;
-/// A layout is changed for the sake of speed only if it saves a quarter of the accesses.
+/// A layout that saves a quarter of the accesses is worth any rows that have to be built for it.
 const WORTHWHILE: f64 = 0.75;
+/// One that saves this much is worth rows for which columns enough have come and gone.
+const AFFORDABLE: f64 = 0.97;
+/// Columns from which on a bank has rows, and the narrowest row.
+const LEAST: usize = 8;
 
 /// Accesses of a column that is asked alone: most say no at the first or second bit.
 const ALONE: f64 = 1.7;
+/// What another group costs a lookup beyond its rows, in accesses.
+const GROUP: f64 = 0.5;
 
 /// Rows of a key that are read before no column is left, on average: each row leaves some 40 %
 /// of the columns.
@@ -30,7 +38,7 @@ pub(super) fn rows_read(columns: usize, hashes: u32) -> f64 {
 
 /// Cache lines that a lookup in a group of so many columns reads.
 fn accesses(columns: usize, width: usize, hashes: u32) -> f64 {
-    rows_read(columns, hashes) * width.div_ceil(512) as f64
+    GROUP + rows_read(columns, hashes) * width.div_ceil(512) as f64
 }
 
 /// So many columns of `2^exponent` bits.
@@ -47,20 +55,23 @@ pub(super) struct Run {
     pub(super) lowest: u32,
     pub(super) highest: u32,
     pub(super) columns: usize,
+    /// Columns that a row has room for; 0 without rows.
+    pub(super) width: usize,
 }
 
 impl Run {
-    /// Columns that a row has room for; 0 without rows.
-    pub(super) fn width(&self) -> usize {
-        row_width(self.columns)
+    /// Widths that the rows of a run may have, in a bank of so many columns.
+    fn widths(columns: usize, in_all: usize) -> impl Iterator<Item = usize> {
+        let narrow = (columns < LEAST && in_all >= LEAST && columns > 1).then_some(LEAST);
+        [row_width(columns)].into_iter().chain(narrow)
     }
 
     fn rows_bits(&self) -> u64 {
-        (self.width() as u64) << self.highest
+        (self.width as u64) << self.highest
     }
 
     fn accesses(&self, hashes: u32) -> f64 {
-        match self.width() {
+        match self.width {
             0 => ALONE * self.columns as f64,
             width => accesses(self.columns, width, hashes),
         }
@@ -101,22 +112,19 @@ impl Layout {
     /// has both fewer accesses and shorter rows.
     pub(super) fn best(rungs: &[Rungful], hashes: u32) -> Self {
         let bits: u64 = rungs.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
+        let in_all = rungs.iter().map(|rung| rung.columns).sum();
         let mut best: Vec<Vec<Self>> = vec![vec![Self::default()]];
         for end in 0..rungs.len() {
             let mut found: Vec<Self> = Vec::new();
             for start in (0..=end).rev() {
                 let (lowest, highest) = (rungs[start].exponent, rungs[end].exponent);
                 let columns = rungs[start..=end].iter().map(|rung| rung.columns).sum();
-                let run = Run { lowest, highest, columns };
-                if run.width() > 0 && highest - lowest > MAX_STRETCH {
-                    break;
-                }
-                for before in &best[start] {
-                    let accesses = before.cost.accesses + run.accesses(hashes);
-                    let rows_bits = before.cost.rows_bits + run.rows_bits();
-                    if rows_bits <= MAX_ROWS * bits {
-                        let runs = before.runs.iter().chain([&run]).cloned().collect();
-                        found.push(Self { runs, cost: Cost { accesses, rows_bits } });
+                for width in Run::widths(columns, in_all) {
+                    let run = Run { lowest, highest, columns, width };
+                    if width == 0 || highest - lowest <= MAX_STRETCH {
+                        found.extend(best[start].iter().filter_map(|layout| {
+                            Some(layout.and(&run, hashes)).filter(|all| all.is_within(bits))
+                        }));
                     }
                 }
             }
@@ -126,9 +134,27 @@ impl Layout {
         all.min_by(|a, b| a.cost.accesses.total_cmp(&b.cost.accesses)).unwrap_or_default()
     }
 
-    /// Whether to change to this layout from one of this cost, for columns of so many bits.
+    /// This layout of lower rungs, and one more run.
+    fn and(&self, run: &Run, hashes: u32) -> Self {
+        let accesses = self.cost.accesses + run.accesses(hashes);
+        let rows_bits = self.cost.rows_bits + run.rows_bits();
+        let runs = self.runs.iter().chain([run]).cloned().collect();
+        Self { runs, cost: Cost { accesses, rows_bits } }
+    }
+
+    const fn is_within(&self, bits: u64) -> bool {
+        self.cost.rows_bits <= MAX_ROWS * bits
+    }
+
+    /// Whether to change to this layout from one of this cost, for columns of so many bits,
+    /// whatever rows have to be built.
     pub(super) fn is_worthwhile(&self, now: Cost, bits: u64) -> bool {
         now.rows_bits > MAX_ROWS * bits || self.cost.accesses < WORTHWHILE * now.accesses
+    }
+
+    /// Whether to change to it if that takes little.
+    pub(super) fn is_better(&self, now: Cost) -> bool {
+        self.cost.accesses < AFFORDABLE * now.accesses
     }
 }
 
@@ -163,17 +189,17 @@ mod tests {
         {
             let layout = Layout::best(&rungs(&[(20, columns)]), 12);
             assert_eq!(layout.runs.len(), 1);
-            assert_eq!(layout.runs[0].width(), width, "{columns} columns");
+            assert_eq!(layout.runs[0].width, width, "{columns} columns");
         }
     }
 
     #[test]
     fn neighbouring_rungs_share_rows_where_memory_permits() {
         let layout = Layout::best(&rungs(&[(18, 4), (19, 4), (20, 8)]), 12);
-        assert_eq!(layout.runs, [Run { lowest: 18, highest: 20, columns: 16 }]);
+        assert_eq!(layout.runs, [Run { lowest: 18, highest: 20, columns: 16, width: 16 }]);
         // A single long column would stretch the others too far.
         let layout = Layout::best(&rungs(&[(12, 20), (24, 1)]), 12);
-        assert_eq!(layout.runs.iter().map(Run::width).collect::<Vec<_>>(), [32, 0]);
+        assert_eq!(layout.runs.iter().map(|run| run.width).collect::<Vec<_>>(), [32, 0]);
     }
 
     proptest! {
@@ -188,6 +214,7 @@ mod tests {
                 counts.iter().map(|(exponent, columns)| (*exponent, *columns)).collect();
             let rungs = self::rungs(&rungs);
             let bits: u64 = rungs.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
+            let in_all = rungs.iter().map(|rung| rung.columns).sum();
             let mut least = f64::INFINITY;
             for cuts in 0u32..1 << (rungs.len() - 1) {
                 let mut runs: Vec<Run> = Vec::new();
@@ -197,14 +224,21 @@ mod tests {
                         Some(run) if cuts >> (index - 1) & 1 == 0 => {
                             (run.highest, run.columns) = (exponent, run.columns + columns);
                         }
-                        _ => runs.push(Run { lowest: exponent, highest: exponent, columns }),
+                        _ => runs.push(Run { lowest: exponent, highest: exponent, columns, width: 0 }),
                     }
                 }
-                let far = |run: &Run| run.width() > 0 && run.highest - run.lowest > MAX_STRETCH;
-                if runs.iter().map(Run::rows_bits).sum::<u64>() <= MAX_ROWS * bits
-                    && !runs.iter().any(far)
-                {
-                    least = least.min(runs.iter().map(|run| run.accesses(12)).sum());
+                // Each with and without narrow rows, where there is a choice.
+                for narrow in 0u32..1 << runs.len() {
+                    for (index, run) in runs.iter_mut().enumerate() {
+                        let widths: Vec<_> = Run::widths(run.columns, in_all).collect();
+                        run.width = widths[(narrow >> index & 1) as usize % widths.len()];
+                    }
+                    let far = |run: &Run| run.width > 0 && run.highest - run.lowest > MAX_STRETCH;
+                    if runs.iter().map(Run::rows_bits).sum::<u64>() <= MAX_ROWS * bits
+                        && !runs.iter().any(far)
+                    {
+                        least = least.min(runs.iter().map(|run| run.accesses(12)).sum());
+                    }
                 }
             }
             let layout = Layout::best(&rungs, 12);

@@ -141,6 +141,8 @@ pub struct Bank<R: Rows = HeapRows> {
     /// Columns that are asked alone.
     loose: Vec<ColumnId>,
     slots: Slots,
+    /// Bits of rows that may be built for the sake of a better layout.
+    credit: u64,
 }
 
 impl<R: Rows> Bank<R> {
@@ -154,6 +156,7 @@ impl<R: Rows> Bank<R> {
             groups: Vec::new(),
             loose: Vec::new(),
             slots: Slots::default(),
+            credit: 0,
         }
     }
 
@@ -386,6 +389,7 @@ impl<R: Rows> Bank<R> {
 
     /// Puts a column among those that are asked alone; the list of slots must be made anew.
     fn place(&mut self, shape: Shape, bits: BitVector) -> ColumnId {
+        self.credit = self.credit.saturating_add(settle::CREDIT.saturating_mul(shape.bits()));
         let column = Some(Column { shape, bits, place: Place::Loose });
         let id = match self.gaps.pop() {
             Some(id) => {

@@ -2,22 +2,25 @@
 //!
 //! New columns are asked alone. One for which a group has a free slot is written there and goes
 //! live when all its rows are written. The layout is changed if rows take more than their bound,
-//! or if another layout saves a quarter of the accesses: the new groups are built beside the
-//! old ones, from the master copies, and take their place in one step.
+//! if another layout saves a quarter of the accesses, or if one that saves less takes no more rows
+//! to build than [`CREDIT`] times the bits of the columns that came since: the new groups are
+//! built beside the old ones, from the master copies, and take their place in one step.
 //!
 //! Always true: between two parts the bank answers as ever. Between the first part of a [`Work`]
 //! and its last, nothing else may change the bank.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::group::Group;
 use super::layout::{Cost, Layout, MAX_STRETCH, Rungful};
-use super::{Bank, Column, ColumnId, Place, Rows};
+use super::{Bank, BankError, Column, ColumnId, Place, Rows};
 use crate::design::ladder::Rung;
 use crate::params::{DigestBits, Shape};
 
 /// Blocks of 64 rows that are written in one part.
 const PART: usize = 512;
+/// Bits of rows that are built for a better layout, for each bit of a column that came.
+pub(super) const CREDIT: u64 = 4;
 
 /// Shapes whose columns may share rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,6 +57,8 @@ pub(crate) struct Build<R> {
     replaced: Vec<usize>,
     /// The group and the block to be written next.
     next: (usize, usize),
+    /// Bits of the rows.
+    bits: u64,
 }
 
 impl<R: Rows> Work<R> {
@@ -84,6 +89,7 @@ impl<R: Rows> Work<R> {
             Self::Build(build) => {
                 // What was replaced is freed with the work, not while the bank is locked.
                 build.groups = bank.swap(std::mem::take(&mut build.groups), &build.replaced);
+                bank.credit = bank.credit.saturating_sub(build.bits);
                 false
             }
             Self::Move { column, group, slot, next } => {
@@ -168,33 +174,34 @@ impl<R: Rows> Bank<R> {
             .map(|(exponent, (_, columns))| Rungful { exponent: *exponent, columns: *columns });
         let counted: Vec<Rungful> = counted.collect();
         let bits = counted.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
-        let best = Layout::best(&counted, family.hashes);
-        if !best.is_worthwhile(self.cost(family), bits) {
+        let (best, now) = (Layout::best(&counted, family.hashes), self.cost(family));
+        let is_worthwhile = best.is_worthwhile(now, bits);
+        if !is_worthwhile && !best.is_better(now) {
             return None;
         }
-        let (mut groups, mut replaced) = (Vec::new(), self.groups_of(family));
-        for run in best.runs.iter().filter(|run| run.width() > 0) {
+        let (mut runs, mut replaced) = (Vec::new(), self.groups_of(family));
+        for run in best.runs.iter().filter(|run| run.width > 0) {
             let columns = self.columns_of(family, run.lowest..=run.highest);
             let shape = rungs[&run.highest].0;
             let same = |group: &Group<R>| {
                 group.shape() == &shape
-                    && group.width() == run.width()
+                    && group.width() == run.width
                     && group.slots().iter().flatten().all(|id| columns.contains(id))
             };
             // Columns that are not in it move there one by one.
-            if let Some(kept) = replaced.iter().position(|index| same(&self.groups[*index])) {
-                replaced.remove(kept);
-                continue;
+            match replaced.iter().position(|index| same(&self.groups[*index])) {
+                Some(kept) => _ = replaced.remove(kept),
+                None => runs.push((shape, run.width, columns)),
             }
-            let mut group = Group::new(shape, columns.len()).ok()?;
-            for (slot, id) in columns.iter().enumerate() {
-                group.reserve(slot, *id);
-                group.go_live(slot);
-            }
-            groups.push(group);
         }
-        let changes = !groups.is_empty() || !replaced.is_empty();
-        changes.then_some(Work::Build(Build { groups, replaced, next: (0, 0) }))
+        let bits = runs.iter().map(|(shape, width, _)| shape.bits() * *width as u64).sum();
+        let changes = !runs.is_empty() || !replaced.is_empty();
+        if !changes || (!is_worthwhile && bits > self.credit) {
+            return None;
+        }
+        let groups = runs.into_iter().map(|(shape, width, columns)| live(shape, width, &columns));
+        let groups = groups.collect::<Result<_, _>>().ok()?;
+        Some(Work::Build(Build { groups, replaced, next: (0, 0), bits }))
     }
 
     fn groups_of(&self, family: Family) -> Vec<usize> {
@@ -207,7 +214,7 @@ impl<R: Rows> Bank<R> {
         &self,
         family: Family,
         rungs: std::ops::RangeInclusive<u32>,
-    ) -> std::collections::BTreeSet<ColumnId> {
+    ) -> BTreeSet<ColumnId> {
         let columns = (0..).map(ColumnId).zip(&self.columns);
         let here = columns.filter_map(|(id, column)| {
             let shape = &column.as_ref()?.shape;
@@ -266,4 +273,18 @@ impl<R: Rows> Bank<R> {
         self.relist();
         old.into_iter().map(|(_, group)| group).collect()
     }
+}
+
+/// A group in which these columns answer as soon as its rows are written.
+fn live<R: Rows>(
+    shape: Shape,
+    width: usize,
+    columns: &BTreeSet<ColumnId>,
+) -> Result<Group<R>, BankError> {
+    let mut group = Group::new(shape, columns.len(), width)?;
+    for (slot, id) in columns.iter().enumerate() {
+        group.reserve(slot, *id);
+        group.go_live(slot);
+    }
+    Ok(group)
 }

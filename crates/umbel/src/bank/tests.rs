@@ -354,7 +354,7 @@ fn banks_of_unequal_homes_have_few_groups_and_little_memory() {
                 let bits: u64 = ids.iter().map(|id| bank.bits(*id).unwrap().len()).sum();
                 let over = bank.memory_bytes() as f64 / (bits as f64 / 8.0);
                 assert!(over <= 3.001, "{homes} homes, step {step}: {over}");
-                assert!(bank.groups() <= 5, "{homes} homes, step {step}: {} groups", bank.groups());
+                assert!(bank.groups() <= 4, "{homes} homes, step {step}: {} groups", bank.groups());
             }
         }
         bank.validate();

@@ -118,8 +118,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// Bytes that the filters of own sets and their published copies take.
     #[must_use]
-    pub const fn own_bytes(&self) -> u64 {
-        self.own_bytes
+    pub fn own_bytes(&self) -> u64 {
+        self.own_memory.used()
     }
 
     /// Whether a replica of so many bits may be held here: charged before it is decoded.

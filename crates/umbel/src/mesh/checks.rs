@@ -17,7 +17,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// The checksum, life and epoch of what this host last published of an own set.
     #[must_use]
     pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
-        let own = self.sets.get(set)?.own.as_ref()?;
+        let own = self.local_set(set)?.lock();
         Some((self.config.incarnation, own.epoch, own.home.kept().checksum()))
     }
 
@@ -37,6 +37,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let receivers = self.sets.values().flat_map(|set| set.receivers.values());
         assert_eq!(self.charged, receivers.map(charge_of).sum::<u64>(), "replicas are charged");
         let own = self.sets.values().filter_map(|set| set.own.as_ref());
-        assert_eq!(self.own_bytes, own.map(|own| own.bytes).sum::<u64>(), "own sets are counted");
+        let own = own.map(|local| local.lock().bytes()).sum::<u64>();
+        assert_eq!(self.own_memory.used(), own, "own sets are counted");
     }
 }

@@ -5,6 +5,16 @@ use std::time::Duration;
 use crate::key_hash::KeyHasher;
 use crate::replica::{Incarnation, Intervals, Name};
 
+/// When the work is done that follows from a change of an own set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Work {
+    /// By the change itself: for one thread, which need not call anything else.
+    AtOnce,
+    /// When the engine is told that time has passed: changes stay short, and can be made by other
+    /// threads.
+    Deferred,
+}
+
 /// What a host is told once, when it starts.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -34,6 +44,8 @@ pub struct Config {
     pub max_sets_per_peer: usize,
     /// Most other hosts that are heard of.
     pub max_peers: usize,
+    /// When own sets that were changed are published.
+    pub work: Work,
     /// Seed of what looks random: which members are sampled, jitter of retries.
     pub seed: u64,
 }
@@ -59,6 +71,7 @@ impl Config {
             own_bytes: 1 << 36,
             max_sets_per_peer: 1 << 16,
             max_peers: 1 << 14,
+            work: Work::AtOnce,
             seed: 0,
         }
     }

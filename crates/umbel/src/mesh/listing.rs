@@ -30,13 +30,14 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let set = set.clone();
         self.sampled_at = sequence;
         let mut random = self.random;
-        let members = self.sets.get(&set)?.own.as_ref().map(|own| {
+        let members = self.local_set(&set).map(|local| {
             let pick = |below| super::sending::next_random(&mut random) % below;
+            let home = local.home();
             Members {
                 set: set.clone(),
-                items: own.home.catalogue().len(),
-                digest_bits: own.home.kept().scheme().shape().digest_bits(),
-                samples: own.home.sample(SAMPLES, pick),
+                items: home.catalogue().len(),
+                digest_bits: home.kept().scheme().shape().digest_bits(),
+                samples: home.sample(SAMPLES, pick),
             }
         });
         self.random = random;

@@ -5,12 +5,16 @@
 //! (messages in another's name are refused and counted); queues are bounded, and what does
 //! not fit is dropped and counted, which is loss like any other and repaired like it.
 //!
+//! Own sets have a lock each ([`LocalSet`]) and can be changed without the engine; `local` says who
+//! holds what, and in which order locks are taken.
+//!
 //! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
 
 mod budget;
 mod checks;
 mod config;
 mod listing;
+mod local;
 mod peer_sets;
 mod peers;
 mod planning;
@@ -20,26 +24,27 @@ mod sending;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
-pub use config::Config;
+pub use config::{Config, Work};
+pub use local::LocalSet;
+use local::OwnMemory;
 use peers::Peer;
 pub use peers::PeerInfo;
 use published::PublishedSets;
 
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
-use crate::design::ladder::{ExpectedHosts, Rung, RungChoice, Standing};
+use crate::design::ladder::{ExpectedHosts, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
-use crate::protocol::{Destination, Event, Protocol, Transmit};
+use crate::protocol::{Destination, Event, HomeRef, Protocol, Transmit};
 use crate::replica::message::{Changes, Leave, Message, Page, Update};
 use crate::replica::receiver::Receiver;
-use crate::replica::served::Served;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
     memory_of,
@@ -67,7 +72,7 @@ pub struct ReplicaInfo {
 /// One set: what this host owns of it, and replicas of what others own.
 #[derive(Debug)]
 struct Set<C, R: Rows> {
-    own: Option<Own<C>>,
+    own: Option<Arc<LocalSet<C>>>,
     replicas: Arc<Replicas<R>>,
     receivers: BTreeMap<Name, Receiver>,
 }
@@ -77,21 +82,6 @@ impl<C, R: Rows> Set<C, R> {
     fn exists(&self) -> bool {
         self.own.is_some() || !self.receivers.is_empty()
     }
-}
-
-#[derive(Debug)]
-struct Own<C> {
-    home: Home<C>,
-    epoch: Epoch,
-    /// What others can fetch of it.
-    served: Served,
-    /// Hosts that the set is planned for, unless its plan says.
-    hosts: ExpectedHosts,
-    /// Bytes that it took when last looked at.
-    bytes: u64,
-    /// The rung and whether the target is broken, as they were told of.
-    rung: Option<Rung>,
-    is_broken: bool,
 }
 
 /// Messages and events that wait to be polled; more are dropped and counted.
@@ -109,6 +99,8 @@ pub struct Engine<C, R: Rows = HeapRows> {
     published: PublishedSets,
     /// The publication whose set was sampled last.
     sampled_at: u64,
+    /// Own sets of which something is served that is to be let go of.
+    serving: BTreeSet<Name>,
     /// Hosts that said that they leave: which life of theirs, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
     next_announce: Duration,
@@ -122,14 +114,13 @@ pub struct Engine<C, R: Rows = HeapRows> {
     refusals: Refusals,
     /// Bytes that all replicas are charged.
     charged: u64,
-    /// Bytes that own sets take.
-    own_bytes: u64,
+    own_memory: Arc<OwnMemory>,
 }
 
 impl<C: Catalogue> Engine<C> {
     /// A host that owns nothing yet and has heard of nobody.
     #[must_use]
-    pub const fn new(config: Config) -> Self {
+    pub fn new(config: Config) -> Self {
         Self::with_rows(config)
     }
 }
@@ -137,15 +128,17 @@ impl<C: Catalogue> Engine<C> {
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// As [`Engine::new`], with rows of the caller's kind.
     #[must_use]
-    pub const fn with_rows(config: Config) -> Self {
+    pub fn with_rows(config: Config) -> Self {
         let random = config.seed;
         let published = PublishedSets::new(config.incarnation);
+        let own_memory = Arc::new(OwnMemory::new(config.own_bytes));
         Self {
             config,
             sets: BTreeMap::new(),
             peers: BTreeMap::new(),
             published,
             sampled_at: 0,
+            serving: BTreeSet::new(),
             left: BTreeMap::new(),
             next_announce: Duration::ZERO,
             last_announce: None,
@@ -156,7 +149,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             counters: Counters::ZERO,
             refusals: Refusals::new(),
             charged: 0,
-            own_bytes: 0,
+            own_memory,
         }
     }
 
@@ -212,8 +205,17 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         &self.config
     }
 
-    fn own_mut(&mut self, set: &Name) -> Option<&mut Own<C>> {
-        self.sets.get_mut(set)?.own.as_mut()
+    /// An own set, to be changed from other threads while this one goes on.
+    #[must_use]
+    pub fn local_set(&self, set: &Name) -> Option<&Arc<LocalSet<C>>> {
+        self.sets.get(set)?.own.as_ref()
+    }
+
+    /// Publishes an own set that was changed, unless that is left to `handle_timeout`.
+    fn after_change(&mut self, now: Duration, set: &Name) {
+        if self.config.work == Work::AtOnce {
+            self.publish_if_due(now, set);
+        }
     }
 
     fn set_mut(&mut self, name: &Name) -> &mut Set<C, R> {
@@ -237,39 +239,44 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         catalogue: C,
         before: Option<Standing>,
     ) -> Result<(), ParamError> {
-        let free = self.config.own_bytes.saturating_sub(self.own_bytes);
+        let free = self.own_memory.limit_for(0);
         let rung = plan.rung_for(0)?;
         // Keys that are there already must be found, whatever that takes.
         if catalogue.is_empty() && memory_of(rung) > free {
             return Err(ParamError::Memory(rung.bits()));
         }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
+        let (memory, work) = (Arc::clone(&self.own_memory), self.config.work);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
         let epoch = self.published.first_epoch();
         let here = self.set_mut(set);
-        let rung = home.rung().map(RungChoice::rung);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let served = Served::default();
-        here.own = Some(Own { home, epoch, served, hosts, bytes: 0, rung, is_broken: false });
+        let local = LocalSet::new(home, epoch, hosts, memory, work);
+        if let Some(old) = here.own.replace(Arc::new(local)) {
+            old.close();
+        }
         self.publish_if_due(now, set);
         Ok(())
     }
 
     fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError> {
-        self.limit_own(set);
-        let Some(own) = self.own_mut(set) else { return Ok(false) };
-        own.home.replan(now, plan)?;
-        self.publish_if_due(now, set);
-        Ok(true)
+        let Some(local) = self.local_set(set) else { return Ok(false) };
+        let replanned = local.replan(now, plan)?;
+        self.after_change(now, set);
+        Ok(replanned)
     }
 
     fn delete(&mut self, set: &Name) -> bool {
         let Some(here) = self.sets.get_mut(set) else { return false };
-        let Some(own) = here.own.take() else { return false };
-        self.release_own(&own);
-        if own.served.has_published() {
-            self.send_withdrawal(set, own.epoch.next(), *own.home.kept().scheme());
+        let Some(local) = here.own.take() else { return false };
+        let epoch = local.close();
+        let (has_published, scheme) = {
+            let state = local.lock();
+            (state.served.has_published(), *state.home.kept().scheme())
+        };
+        if has_published {
+            self.send_withdrawal(set, epoch.next(), scheme);
         }
         self.drop_if_unused(set);
         true
@@ -282,11 +289,9 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         keys: &[&[u8]],
         on_result: &mut dyn FnMut(bool),
     ) -> bool {
-        self.limit_own(set);
-        let Some(own) = self.own_mut(set) else { return false };
-        own.home.add_many(now, keys, on_result);
-        self.publish_if_due(now, set);
-        true
+        let owns = self.local_set(set).is_some_and(|local| local.add_many(now, keys, on_result));
+        self.after_change(now, set);
+        owns
     }
 
     fn remove_many(
@@ -296,28 +301,25 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         keys: &[&[u8]],
         on_result: &mut dyn FnMut(bool),
     ) -> bool {
-        let Some(own) = self.own_mut(set) else { return false };
-        keys.iter().for_each(|key| on_result(own.home.remove(now, key)));
-        self.publish_if_due(now, set);
-        true
+        let owns = self.local_set(set).is_some_and(|local| local.remove_many(now, keys, on_result));
+        self.after_change(now, set);
+        owns
     }
 
     fn publish(&mut self, now: Duration, set: &Name) -> bool {
-        let Some(own) = self.own_mut(set) else { return false };
-        let publication = own.home.publish(now);
-        self.send_update(now, set, &publication);
-        true
+        let owns = self.local_set(set).is_some_and(|local| local.request_publish(now));
+        self.after_change(now, set);
+        owns
     }
 
     fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool {
-        let Some(own) = self.own_mut(set) else { return false };
-        own.home.set_policy(policy);
-        self.publish_if_due(now, set);
-        true
+        let owns = self.local_set(set).is_some_and(|local| local.set_policy(now, policy));
+        self.after_change(now, set);
+        owns
     }
 
-    fn home(&self, set: &Name) -> Option<&Home<C>> {
-        Some(&self.sets.get(set)?.own.as_ref()?.home)
+    fn home(&self, set: &Name) -> Option<HomeRef<'_, C>> {
+        self.local_set(set).map(|local| -> HomeRef<'_, C> { Box::new(local.home()) })
     }
 
     fn plan(&self, set: &Name) -> Option<SetPlan> {
@@ -325,8 +327,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn epoch(&self, set: &Name) -> Epoch {
-        let own = self.sets.get(set).and_then(|set| set.own.as_ref());
-        own.map_or(Epoch(0), |own| own.epoch)
+        self.local_set(set).map_or(Epoch(0), |local| local.epoch())
     }
 
     // ---- what is known
@@ -465,8 +466,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn is_urgent(&self, set: &Name, then: Duration) -> bool {
-        let own = self.sets.get(set).and_then(|set| set.own.as_ref());
-        let timeout = own.and_then(|own| own.home.next_timeout());
+        let timeout = self.local_set(set).and_then(|local| local.next_timeout());
         !self.transmits.is_empty()
             || !self.events.is_empty()
             || timeout.is_some_and(|timeout| timeout < then)
@@ -477,7 +477,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn poll_timeout(&self) -> Duration {
-        let own = self.sets.values().filter_map(|set| set.own.as_ref()?.home.next_timeout());
+        let own = self.sets.values().filter_map(|set| set.own.as_ref()?.next_timeout());
         let peers = self.peers.values().map(|peer| self.expiry(peer));
         own.chain(self.request_timeouts()).chain(peers).fold(self.next_announce, Duration::min)
     }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use siphasher::sip::SipHasher13;
 
+use super::Engine;
 use super::budget::Reason;
-use super::{Engine, Own};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::ExpectedHosts;
@@ -21,8 +21,10 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// Counts the homes of every own set that follows their number.
     pub(super) fn count_homes(&mut self, now: Duration) {
-        for (name, set) in &mut self.sets {
-            let Some(own) = &mut set.own else { continue };
+        for (name, set) in &self.sets {
+            let Some(local) = &set.own else { continue };
+            let mut own = local.lock();
+            let own = &mut *own;
             if own.home.plan().expected_hosts.is_some() {
                 own.hosts = ExpectedHosts::new();
                 continue;
@@ -35,22 +37,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Gives an own set the memory that the others leave.
-    pub(super) fn limit_own(&mut self, set: &Name) {
-        let (most, used) = (self.config.own_bytes, self.own_bytes);
-        if let Some(own) = self.own_mut(set) {
-            own.home.limit_memory(most.saturating_sub(used.saturating_sub(own.bytes)));
-        }
-    }
-
-    /// Notes what an own set takes after a change, and whether it may not grow.
-    pub(super) fn note_own(&mut self, set: &Name) {
-        let Some(own) = self.own_mut(set) else { return };
-        let served = own.served.memory_bytes(own.home.kept());
-        let (before, now) = (own.bytes, own.home.memory_bytes() + served);
-        own.bytes = now;
-        let is_confined = own.home.is_confined();
-        self.own_bytes = self.own_bytes.saturating_sub(before) + now;
+    /// Lists an own set that may not grow, and lists it no more when it may.
+    pub(super) fn list_confined(&mut self, set: &Name, is_confined: bool) {
         let host = self.config.name.clone();
         match (is_confined, self.refusals.contains_key(&(host.clone(), Some(set.clone())))) {
             (true, false) => {
@@ -60,11 +48,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             (false, true) => _ = self.refusals.remove(&(host, Some(set.clone()))),
             _ => {}
         }
-    }
-
-    /// An own set is no more.
-    pub(super) fn release_own(&mut self, own: &Own<C>) {
-        self.own_bytes = self.own_bytes.saturating_sub(own.bytes);
     }
 }
 

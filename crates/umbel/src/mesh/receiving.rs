@@ -68,30 +68,28 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             self.counters.old_lives += 1;
             return;
         }
-        let (most, used) = (self.config.own_bytes, self.own_bytes);
-        let Some(own) = self.own_mut(&request.set).filter(|own| own.served.has_published()) else {
-            return;
-        };
-        let newest = Published { epoch: own.epoch, image: own.home.kept() };
-        let may_pin = used.saturating_add(newest.image.memory_bytes()) <= most;
-        let reply = own.served.reply(now, request, newest, may_pin);
-        self.note_own(&request.set);
-        let bytes = reply.encode();
+        let Some(local) = self.local_set(&request.set) else { return };
+        let found = local.with_state(|state| {
+            let newest = Published { epoch: state.epoch, image: state.home.kept() };
+            let may_pin = self.own_memory.limit_for(0) >= newest.image.memory_bytes();
+            state.served.find(now, request.wanted, newest, may_pin)
+        });
+        let Some(found) = found else { return };
+        self.serving.insert(request.set.clone());
+        let bytes = found.into_message(request).encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
         self.transmit(Destination::Reply(from.clone()), bytes);
     }
 
     /// Lets go of what nobody fetches any more.
     pub(super) fn expire_served(&mut self, now: Duration) {
-        let patience = self.config.page_patience;
-        let mut expired = Vec::new();
-        for (name, set) in &mut self.sets {
-            if let Some(own) = set.own.as_mut().filter(|own| !own.served.is_empty()) {
-                own.served.expire(now, patience, own.home.kept());
-                expired.push(name.clone());
-            }
-        }
-        expired.iter().for_each(|set| self.note_own(set));
+        let (patience, sets) = (self.config.page_patience, &self.sets);
+        self.serving.retain(|set| {
+            let local = sets.get(set).and_then(|set| set.own.as_ref());
+            local.is_some_and(|local| {
+                local.with_state(|state| state.served.expire(now, patience, state.home.kept()))
+            })
+        });
     }
 
     /// Lets a replica take a message, and keeps what is counted of it in step.

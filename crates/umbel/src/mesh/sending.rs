@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use super::local::LocalState;
 use super::{Engine, QUEUE};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::design::ladder::RungChoice;
 use crate::protocol::{Destination, Event, Transmit};
 use crate::replica::image::Image;
 use crate::replica::message::{ListedSet, Message, Request, Update, Wanted};
@@ -16,60 +16,71 @@ use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
-        self.limit_own(set);
-        let Some(own) = self.own_mut(set) else { return };
-        let publication = own.home.poll(now);
-        let was_broken = std::mem::replace(&mut own.is_broken, own.home.is_broken());
-        let breaks = own.is_broken && !was_broken;
-        let rung = own.home.rung().map(RungChoice::rung);
-        let moves = rung != std::mem::replace(&mut own.rung, rung);
-        if let Some(publication) = publication {
-            self.send_update(now, set, &publication);
+        let Some(local) = self.local_set(set).cloned() else { return };
+        let (update, (now_is, was)) = local.with_state(|state| {
+            local.limit(state);
+            let publication = match state.take_publish_request() {
+                true => Some(state.home.publish(now)),
+                false => state.home.poll(now),
+            };
+            let update =
+                publication.map(|publication| self.update_of(now, set, state, &publication));
+            (update, state.report())
+        });
+        if let Some(update) = update {
+            self.send_update(update);
         }
-        if breaks {
+        if now_is.is_broken && !was.is_broken {
             self.event(Event::Broken(set.clone()));
         }
-        if moves {
+        if now_is.rung != was.rung {
             self.counters.rebuilds += 1;
             self.event(Event::Reshaped(set.clone()));
         }
-        self.note_own(set);
+        self.list_confined(set, now_is.is_confined);
     }
 
-    pub(super) fn send_update(&mut self, now: Duration, set: &Name, publication: &Publication) {
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        let Some(own) = self.own_mut(set) else { return };
-        let base = (!publication.from_nothing).then_some(own.epoch);
-        own.epoch = own.epoch.next();
-        let newest = Published { epoch: own.epoch, image: own.home.kept() };
-        own.served.published(now, newest, publication);
-        let listed = ListedSet {
+    /// The next update of an own set, which counts from now on; its number is given to it when it
+    /// is sent.
+    fn update_of(
+        &self,
+        now: Duration,
+        set: &Name,
+        state: &mut LocalState<C>,
+        publication: &Publication,
+    ) -> Update {
+        let base = (!publication.from_nothing).then_some(state.epoch);
+        state.epoch = state.epoch.next();
+        let newest = Published { epoch: state.epoch, image: state.home.kept() };
+        state.served.published(now, newest, publication);
+        Update {
+            home: self.config.name.clone(),
             set: set.clone(),
-            scheme: *own.home.kept().scheme(),
-            epoch: own.epoch,
-            checksum: own.home.kept().checksum(),
-            items: own.home.catalogue().len(),
-        };
-        let ListedSet { scheme, epoch, checksum, items, .. } = listed;
-        let update = Update {
-            home,
-            set: set.clone(),
-            incarnation,
-            sequence: self.published.publish(listed),
-            epoch,
+            incarnation: self.config.incarnation,
+            sequence: 0,
+            epoch: state.epoch,
             base,
-            scheme,
-            checksum,
-            items,
+            scheme: *state.home.kept().scheme(),
+            checksum: state.home.kept().checksum(),
+            items: state.home.catalogue().len(),
             changes: publication.is_short.then(|| publication.changes.to_vec()),
-        };
+        }
+    }
+
+    fn send_update(&mut self, mut update: Update) {
+        let (set, epoch) = (update.set.clone(), update.epoch);
+        let Update { scheme, checksum, items, .. } = update;
+        let listed = ListedSet { set: set.clone(), scheme, epoch, checksum, items };
+        update.sequence = self.published.publish(listed);
+        self.serving.insert(set.clone());
         let message = Message::Update(update).encode();
         let bytes = message.len() as u64;
         self.counters.updates_sent += 1;
         self.counters.update_bytes_sent += bytes;
         self.transmit(Destination::All, message);
-        self.event(Event::Published { set: set.clone(), epoch, bytes });
+        self.event(Event::Published { set, epoch, bytes });
     }
 
     /// Tells everybody that a set was deleted: an image without components.

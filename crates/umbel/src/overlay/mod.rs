@@ -28,8 +28,8 @@ use std::time::Duration;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::Standing;
 use crate::params::ParamError;
-use crate::protocol::{Destination, Event, Protocol, Transmit};
-use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
+use crate::protocol::{Destination, Event, HomeRef, Protocol, Transmit};
+use crate::replica::{Counters, Epoch, Incarnation, Name, Policy, SetPlan};
 use crate::route::message::Message;
 use crate::route::{self, QueryId, Router, Search};
 use links::Links;
@@ -331,8 +331,8 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         self.change_own(set, |router| router.set_policy(now, policy))
     }
 
-    fn home(&self, set: &Name) -> Option<&Home<C>> {
-        self.sets.get(set)?.router.home()
+    fn home(&self, set: &Name) -> Option<HomeRef<'_, C>> {
+        self.sets.get(set)?.router.home().map(|home| -> HomeRef<'_, C> { Box::new(home) })
     }
 
     fn plan(&self, set: &Name) -> Option<SetPlan> {

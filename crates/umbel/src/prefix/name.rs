@@ -154,7 +154,7 @@ impl FromStr for Name {
         if text.len() > Self::BYTES {
             return Err(ParseError::TooLong);
         }
-        if text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        if text.contains(|c: char| c.is_whitespace() || crate::text::is_unsafe(c)) {
             return Err(ParseError::Blank);
         }
         if components.is_empty() {

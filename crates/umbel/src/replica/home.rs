@@ -369,6 +369,11 @@ impl<C: Catalogue> Home<C> {
         Some(self.publisher.publish(now, &self.filter, extent))
     }
 
+    /// Notes whether an update may be due, for who polls later: short, whatever the policy.
+    pub(crate) fn note_due(&mut self, now: Duration) {
+        self.publisher.note_due(now, &self.filter);
+    }
+
     /// An update that carries everything, because somebody asked for it.
     pub(crate) fn publish(&mut self, now: Duration) -> Publication {
         self.shrink(now);

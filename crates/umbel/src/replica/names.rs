@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// The name of a host or of a set: 1 to 255 bytes of printable text without spaces. Copies
-/// share it.
+use crate::text::is_unsafe;
+
+/// The name of a host or of a set: 1 to 255 bytes of printable text without spaces and without
+/// marks that change the direction of writing. Copies share it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name(Arc<str>);
 
@@ -12,12 +14,12 @@ impl Name {
     /// Bytes a name may have.
     pub const LONGEST: usize = 255;
 
-    /// A name, or `None` if the text is empty, too long, or holds spaces or control
-    /// characters.
+    /// A name, or `None` if the text is empty, too long, or holds spaces or characters that
+    /// [`is_unsafe`] names.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fits = (1..=Self::LONGEST).contains(&text.len());
-        let printable = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+        let printable = !text.chars().any(|c| c.is_whitespace() || is_unsafe(c));
         (fits && printable).then(|| Self(text.into()))
     }
 

@@ -10,12 +10,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Epoch;
 use super::image::Image;
 use super::message::{Changes, Message, Page, Request, Wanted};
 use super::paged::{self, ONLY, PAGE_BITS};
 use super::pins::{Pins, Published};
 use super::publisher::Publication;
-use super::update_log::{Record, UpdateLog};
+use super::update_log::{Part, Record, UpdateLog};
+use crate::scheme::Scheme;
 
 /// What a home serves of one set.
 #[derive(Debug, Default)]
@@ -50,15 +52,19 @@ impl Served {
         self.has_published
     }
 
-    /// The reply to a request. `may_pin`: whether there is memory for a pinned image.
-    pub(crate) fn reply(
+    /// What was asked for; `None` if nothing was published yet. `may_pin`: whether there is memory
+    /// for a pinned image.
+    pub(crate) fn find(
         &mut self,
         now: Duration,
-        request: &Request,
+        wanted: Wanted,
         newest: Published<'_>,
         may_pin: bool,
-    ) -> Message {
-        let ((epoch, image), page) = match request.wanted {
+    ) -> Option<Found> {
+        if !self.has_published {
+            return None;
+        }
+        let ((epoch, image), page) = match wanted {
             Wanted::Page { epoch, page } => {
                 match epoch.and_then(|epoch| self.pins.pinned(now, epoch)) {
                     Some(pinned) => (pinned, page),
@@ -70,27 +76,19 @@ impl Served {
             }
             Wanted::Changes { since, until, offset } => {
                 if let Some(part) = self.log.part(since, until, offset) {
-                    let Request { home, set, .. } = request.clone();
-                    let (incarnation, scheme) = (request.incarnation, *newest.image.scheme());
-                    let changes = Changes { home, set, incarnation, since, scheme, part };
-                    return Message::Changes(changes);
+                    return Some(Found::Changes { since, scheme: *newest.image.scheme(), part });
                 }
                 (self.pins.begin(now, Some(since), newest, may_pin), 0)
             }
         };
-        let published = Published { epoch, image: &image };
-        Message::Page(page_of(published, request, page))
+        Some(Found::Page { epoch, image, page })
     }
 
-    /// Lets go of what nobody needs any more.
-    pub(crate) fn expire(&mut self, now: Duration, patience: Duration, newest: &Image) {
+    /// Lets go of what nobody needs any more; returns whether there is more to let go of later.
+    pub(crate) fn expire(&mut self, now: Duration, patience: Duration, newest: &Image) -> bool {
         self.pins.expire(now, patience);
         self.log.trim(now, newest.memory_bytes());
-    }
-
-    /// Whether there is anything to expire.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.log.memory_bytes() == 0 && self.pins.is_empty()
+        !self.pins.is_empty() || self.log.is_fresh(now)
     }
 
     /// Bytes that updates and pinned images take, beside the newest image.
@@ -99,25 +97,47 @@ impl Served {
     }
 }
 
-/// The page that was asked for, or the first one if there is no such page.
-fn page_of(published: Published<'_>, request: &Request, page: u64) -> Page {
-    let Published { epoch, image } = published;
+/// What was asked for. Coding a page takes a while, so that it is left to whoever holds no lock.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Changes {
+        since: Epoch,
+        scheme: Scheme,
+        part: Part,
+    },
+    /// A page of this image, or its first one if there is no such page.
+    Page {
+        epoch: Epoch,
+        image: Image,
+        page: u64,
+    },
+}
+
+impl Found {
+    /// The reply.
+    pub(crate) fn into_message(self, request: &Request) -> Message {
+        let (home, set) = (request.home.clone(), request.set.clone());
+        let incarnation = request.incarnation;
+        match self {
+            Self::Changes { since, scheme, part } => {
+                Message::Changes(Changes { home, set, incarnation, since, scheme, part })
+            }
+            Self::Page { epoch, image, page } => {
+                let (scheme, checksum) = (*image.scheme(), image.checksum());
+                let (page, bytes) = coded_page(&image, page);
+                let page = Page { home, set, incarnation, epoch, scheme, checksum, page, bytes };
+                Message::Page(page)
+            }
+        }
+    }
+}
+
+fn coded_page(image: &Image, page: u64) -> (Option<u64>, Vec<u8>) {
     let shape = image.scheme().shape();
     let page = if page < paged::pages(shape) { page } else { 0 };
     let mut bytes = Vec::new();
-    let component = image.component(ONLY);
-    if let Some(component) = component {
-        let len = paged::page_len(shape, page);
-        paged::encode_page(&mut bytes, &component.bits.slice(page * PAGE_BITS, len));
-    }
-    Page {
-        home: request.home.clone(),
-        set: request.set.clone(),
-        incarnation: request.incarnation,
-        epoch,
-        scheme: *image.scheme(),
-        checksum: image.checksum(),
-        page: component.map(|_| page),
-        bytes,
-    }
+    let Some(component) = image.component(ONLY) else { return (None, bytes) };
+    let len = paged::page_len(shape, page);
+    paged::encode_page(&mut bytes, &component.bits.slice(page * PAGE_BITS, len));
+    (Some(page), bytes)
 }

@@ -85,7 +85,12 @@ impl UpdateLog {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
+    /// Whether an update is so fresh that the log may still be longer than a quarter of the image.
+    pub(crate) fn is_fresh(&self, now: Duration) -> bool {
+        self.records.back().is_some_and(|(at, _)| now < *at + FRESH)
+    }
+
+    fn clear(&mut self) {
         self.records.clear();
         self.bytes = 0;
     }

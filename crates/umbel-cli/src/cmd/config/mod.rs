@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
+use umbel::text::for_terminal;
 use umbel_node::Settings;
 use umbel_node::settings::{Draft, Layer, template};
 
@@ -159,12 +160,13 @@ impl Show {
             print(&format!("{}\n", serde_json::to_string_pretty(&rows)?))?;
             return Ok(ExitCode::SUCCESS);
         }
-        let value = |row: &Row| row.value.clone().unwrap_or_else(|| "-".to_owned());
+        let value = |row: &Row| for_terminal(row.value.as_deref().unwrap_or("-")).into_owned();
         let width = |text: &dyn Fn(&Row) -> usize| rows.iter().map(text).max().unwrap_or(0);
         let keys = width(&|row| row.key.len());
         let values = width(&|row| value(row).chars().count());
-        let line =
-            |row: &Row| format!("{:<keys$}  {:<values$}  {}\n", row.key, value(row), row.from);
+        let line = |row: &Row| {
+            format!("{:<keys$}  {:<values$}  {}\n", row.key, value(row), for_terminal(&row.from))
+        };
         print(&rows.iter().map(line).collect::<String>())?;
         Ok(ExitCode::SUCCESS)
     }

@@ -17,5 +17,6 @@ pub(in crate::cmd) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
 /// Says something that is no answer and no error, on standard error.
 pub(in crate::cmd) fn warn(text: impl fmt::Display) {
     // Nobody is left to be told if this fails.
-    let _ = writeln!(io::stderr(), "umbel: warning: {text}");
+    let text = text.to_string();
+    let _ = writeln!(io::stderr(), "umbel: warning: {}", umbel::text::for_terminal(&text));
 }

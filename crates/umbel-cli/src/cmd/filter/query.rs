@@ -10,7 +10,7 @@ use super::file::read_filter;
 use super::keys::KeyArgs;
 use super::seed::SecretArgs;
 use super::{Options, print};
-use crate::output::JsonKey;
+use crate::output::{JsonKey, json_line, part};
 use crate::progress::Progress;
 
 /// Print the keys that a filter claims
@@ -98,7 +98,7 @@ impl Printer {
         for key in keys {
             match self.form {
                 Form::Lines => {
-                    self.out.write_all(key)?;
+                    self.out.write_all(&part(key))?;
                     self.out.write_all(b"\n")?;
                 }
                 Form::Json => self.print_json(key)?,
@@ -111,7 +111,7 @@ impl Printer {
 
     fn print_json(&mut self, key: &[u8]) -> io::Result<()> {
         self.out.write_all(if self.count == 0 { b"{\"keys\":[" } else { b"," })?;
-        Ok(serde_json::to_writer(&mut self.out, &JsonKey::of(key))?)
+        self.out.write_all(json_line(&JsonKey::of(key))?.as_bytes())
     }
 
     fn finish(&mut self, asked: u64) -> io::Result<()> {

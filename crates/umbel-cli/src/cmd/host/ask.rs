@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::keys::Keys;
 use super::{Options, set_name};
 use crate::client::{Asked, Batch, flags, stream, texts, wrong_answer};
-use crate::output::{JsonKey, checked, ended_by_reader};
+use crate::output::{JsonKey, checked, ended_by_reader, json_line, part};
 use crate::progress::Progress;
 
 /// Print the keys that the host itself holds: exact
@@ -185,7 +185,7 @@ impl Printer {
         self.found += 1;
         match self.json {
             true => self.element(&JsonKey::of(key)),
-            false => self.line(&[key]),
+            false => self.line(&[&part(key)]),
         }
     }
 
@@ -195,7 +195,7 @@ impl Printer {
             let hosts = hosts.iter().map(|host| JsonKey::of(host)).collect();
             return self.element(&Held { key: JsonKey::of(key), hosts, paths: None });
         }
-        self.line(&[key, b"\t", &hosts.join(&b' ')])
+        self.line(&[&part(key), b"\t", &part(&hosts.join(&b' '))])
     }
 
     /// A name with what was found for it: a prefix and its hosts.
@@ -208,8 +208,11 @@ impl Printer {
             return self.element(&Matched { name: JsonKey::of(name), prefix, hosts });
         }
         match found {
-            Some((prefix, hosts)) => self.line(&[name, b"\t", prefix, b"\t", &hosts.join(&b' ')]),
-            None => self.line(&[name, b"\t-"]),
+            Some((prefix, hosts)) => {
+                let hosts = hosts.join(&b' ');
+                self.line(&[&part(name), b"\t", &part(prefix), b"\t", &part(&hosts)])
+            }
+            None => self.line(&[&part(name), b"\t-"]),
         }
     }
 
@@ -225,7 +228,7 @@ impl Printer {
             return self.element(&Held { key: JsonKey::of(key), hosts, paths });
         }
         let ways: Vec<Vec<u8>> = paths.iter().map(|path| path.join(&b" > "[..])).collect();
-        self.line(&[key, b"\t", &ways.join(&b", "[..])])
+        self.line(&[&part(key), b"\t", &part(&ways.join(&b", "[..]))])
     }
 
     fn line(&mut self, parts: &[&[u8]]) -> io::Result<()> {
@@ -239,7 +242,7 @@ impl Printer {
             _ => self.out.write_all(b",")?,
         }
         self.printed += 1;
-        Ok(serde_json::to_writer(&mut self.out, element)?)
+        self.out.write_all(json_line(element)?.as_bytes())
     }
 
     /// Lets a waiting reader have what there is.

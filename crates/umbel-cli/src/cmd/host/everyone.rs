@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use anyhow::ensure;
 use redis::Value;
 use serde::Serialize;
+use umbel::text::for_terminal;
 
 use super::Options;
 use crate::client::{Address, Fields, wrong_answer};
@@ -65,10 +66,8 @@ fn tell_one(options: &Options, host: &Fields<'_>, words: &[&[u8]]) -> Told {
 }
 
 fn line(told: &Told) -> String {
-    let host = told.host.as_deref().unwrap_or("?");
-    let at = told.at.as_deref().unwrap_or("?");
-    match &told.error {
-        None => format!("{host} at {at}: done\n"),
-        Some(error) => format!("{host} at {at}: {error}\n"),
-    }
+    let host = for_terminal(told.host.as_deref().unwrap_or("?"));
+    let at = for_terminal(told.at.as_deref().unwrap_or("?"));
+    let outcome = for_terminal(told.error.as_deref().unwrap_or("done"));
+    format!("{host} at {at}: {outcome}\n")
 }

@@ -90,8 +90,9 @@ impl<'a> Listed<'a> {
 /// Refuses a name before anybody is asked.
 fn check_name(name: &[u8]) -> anyhow::Result<()> {
     let text = str::from_utf8(name).ok().context("a name must be UTF-8")?;
-    let shown: String = text.chars().take(80).flat_map(char::escape_debug).collect();
-    text.parse::<umbel::prefix::Name>().map(drop).with_context(|| format!("'{shown}'"))
+    let excerpt: String = text.chars().take(80).collect();
+    let shown = || format!("'{}'", umbel::text::for_terminal(&excerpt));
+    text.parse::<umbel::prefix::Name>().map(drop).with_context(shown)
 }
 
 /// Finds lines that are no keys, if the source can be read twice.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use redis::Value;
+use umbel::text::{bytes_for_terminal, for_terminal};
 
 use super::{Options, set_name};
 use crate::client::{Fields, json, text, texts, wrong_answer};
@@ -50,7 +51,7 @@ impl Sets {
         if self.options.json {
             return print_json(&answer);
         }
-        let lines = sets.iter().map(|set| format!("{}\n", String::from_utf8_lossy(set)));
+        let lines = sets.iter().map(|set| format!("{}\n", bytes_for_terminal(set)));
         print(&lines.collect::<String>())?;
         Ok(ExitCode::SUCCESS)
     }
@@ -78,9 +79,9 @@ impl Info {
             return print_json(&map(&fields));
         }
         let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
-        let lines = fields.iter().map(|(name, value)| {
-            format!("  {:<width$}  {}\n", name.replace('_', " "), shown(value))
-        });
+        let lines = fields
+            .iter()
+            .map(|(name, value)| format!("  {:<width$}  {}\n", heading(name), shown(value)));
         print(&lines.collect::<String>())?;
         Ok(ExitCode::SUCCESS)
     }
@@ -98,6 +99,11 @@ fn print_json(answer: &Value) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The name of a field, for people.
+fn heading(name: &str) -> String {
+    for_terminal(&name.replace('_', " ")).into_owned()
+}
+
 /// A value for people.
 pub(super) fn shown(value: &Value) -> String {
     match value {
@@ -113,7 +119,7 @@ pub(super) fn shown(value: &Value) -> String {
             let pair = |(key, value): &(Value, Value)| format!("{}={}", shown(key), shown(value));
             pairs.iter().map(pair).collect::<Vec<_>>().join(" ")
         }
-        other => String::from_utf8_lossy(text(other).unwrap_or_default()).into_owned(),
+        other => bytes_for_terminal(text(other).unwrap_or_default()),
     }
 }
 
@@ -122,7 +128,7 @@ fn table(hosts: &[Fields<'_>]) -> String {
     let Some(first) = hosts.first() else { return String::new() };
     let names = first.iter().map(|(name, _)| name).filter(|name| *name != NOT_ACCEPTED);
     let names: Vec<&str> = names.collect();
-    let mut rows = vec![names.iter().map(|name| name.replace('_', " ")).collect::<Vec<_>>()];
+    let mut rows = vec![names.iter().map(|name| heading(name)).collect::<Vec<_>>()];
     for host in hosts {
         let cell = |name: &&str| host.get(name).map_or_else(|| "-".to_owned(), shown);
         rows.push(names.iter().map(cell).collect());

@@ -10,7 +10,7 @@
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
-use std::io::{self, BufReader, BufWriter, Read as _, Seek as _, Write as _};
+use std::io::{BufReader, BufWriter, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ impl Sync {
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
             match self.pass(listing) {
                 Ok(synced) => self.report(&synced)?,
-                Err(error) => _ = writeln!(io::stderr(), "umbel: {error:#}"),
+                Err(error) => crate::complain(&format!("{error:#}")),
             }
         }
     }

@@ -74,7 +74,7 @@ impl PolicyCommand {
         let policy = policy.ok_or_else(|| wrong_answer(client.address(), &answer))?;
         print(&match self.options.json {
             true => format!("{}\n", serde_json::json!({ "set": self.set, "policy": policy })),
-            false => format!("{policy}\n"),
+            false => format!("{}\n", umbel::text::for_terminal(policy)),
         })?;
         Ok(ExitCode::SUCCESS)
     }

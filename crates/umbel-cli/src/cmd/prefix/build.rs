@@ -167,5 +167,5 @@ fn labelled<P: Prefix>(lines: &Lines<P>) -> anyhow::Result<Labelled<P>> {
 
 /// A text as errors show it: short, and on one line.
 pub(super) fn shown(text: &str) -> String {
-    text.chars().take(80).flat_map(char::escape_debug).collect()
+    umbel::text::for_terminal(&text.chars().take(80).collect::<String>()).into_owned()
 }

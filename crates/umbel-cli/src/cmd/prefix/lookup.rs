@@ -14,6 +14,7 @@ use umbel::prefix::{AnyTable, Labelled, Prefix};
 use super::build::shown;
 use super::{Options, lines, read};
 use crate::cmd::filter::print;
+use crate::output::{json_line, part};
 use crate::progress::Progress;
 
 /// Print the longest prefix of each address, and its value
@@ -115,11 +116,14 @@ where
             let written = if self.json {
                 let prefix = prefix.map(|prefix| prefix.to_string());
                 let answer = Answer { address: address.to_string(), prefix, value };
-                let line = serde_json::to_string(&answer).context("an answer as JSON")?;
+                let line = json_line(&answer).context("an answer as JSON")?;
                 writeln!(self.out, "{line}")
             } else {
                 match prefix.zip(value) {
-                    Some((prefix, value)) => writeln!(self.out, "{address}\t{prefix}\t{value}"),
+                    Some((prefix, value)) => {
+                        let value = String::from_utf8_lossy(&part(value.as_bytes())).into_owned();
+                        writeln!(self.out, "{address}\t{prefix}\t{value}")
+                    }
                     None => writeln!(self.out, "{address}\t-"),
                 }
             };

@@ -18,7 +18,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use umbel_store::{Batch, Options, Scan, Store};
 
-use crate::output::{JsonKey, print};
+use crate::output::{JsonKey, json_line, part, print};
 
 /// Keep a durable catalogue of keys and small values in a folder
 #[derive(Args)]
@@ -183,7 +183,7 @@ fn get(dir: &std::path::Path, key: OsString, json: bool) -> anyhow::Result<ExitC
         if json {
             return write_json(out, &key, &value);
         }
-        out.write_all(&value)?;
+        out.write_all(&part(&value))?;
         out.write_all(b"\n")
     })?;
     Ok(ExitCode::SUCCESS)
@@ -228,9 +228,9 @@ fn print_records(scan: Scan, json: bool) -> anyhow::Result<()> {
             match record {
                 Ok((key, value)) if json => write_json(out, &key, &value)?,
                 Ok((key, value)) => {
-                    out.write_all(&key)?;
+                    out.write_all(&part(&key))?;
                     out.write_all(b"\t")?;
-                    out.write_all(&value)?;
+                    out.write_all(&part(&value))?;
                     out.write_all(b"\n")?;
                 }
                 Err(error) => damaged = Err(error),
@@ -244,7 +244,7 @@ fn print_records(scan: Scan, json: bool) -> anyhow::Result<()> {
 /// A record as a line of JSON.
 fn write_json(out: &mut impl io::Write, key: &[u8], value: &[u8]) -> io::Result<()> {
     let record = json!({ "key": JsonKey::of(key), "value": JsonKey::of(value) });
-    writeln!(out, "{record}")
+    writeln!(out, "{}", json_line(&record)?)
 }
 
 /// Writes to standard output as bytes; a reader that has seen enough is no error.

@@ -8,25 +8,26 @@ use umbel::catalogue::{Catalogue as _, MemoryCatalogue};
 use umbel::design::ladder::{RungChoice, Standing};
 use umbel::replica::{Name, SetPlan};
 
+use super::own::Terms;
 use super::{OwnSet, Sets, State};
 use crate::catalogue::{
     FolderCatalogue, HostCatalogue, Journal, OwnCatalogue, SetNumber, SetRecord,
 };
-use crate::confirm::Confirm;
 use crate::error::HostError;
-use crate::lifetimes::Lifetimes;
 
 impl Sets {
-    /// Makes an own set with the host's defaults.
-    pub(in crate::host) fn create_default(
-        &self,
-        state: &mut State,
-        set: &str,
-    ) -> Result<Name, HostError> {
+    /// An own set, which is made with the host's defaults if it is not there.
+    ///
+    /// # Errors
+    /// If it cannot be made; nothing changes then.
+    pub(in crate::host) fn own_or_default(&self, set: &str) -> Result<Arc<OwnSet>, HostError> {
+        if let Some(own) = self.own(set) {
+            return Ok(own);
+        }
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let live = self.live.current();
-        self.create(state, &name, self.default_plan(), live.set.lifetime, &live.set.confirm)?;
-        Ok(name)
+        let terms = Terms { lifetime: live.set.lifetime, confirm: live.set.confirm.clone() };
+        self.own_or_create(&name, self.default_plan(), terms).map(|(own, _)| own)
     }
 
     /// What a set is planned for unless told otherwise.
@@ -41,18 +42,21 @@ impl Sets {
         }
     }
 
-    /// Makes an own set.
+    /// An own set, which is made if it is not there; whether it was made.
     ///
     /// # Errors
     /// If there are too many already, or the plan is out of range; nothing changes then.
-    pub(in crate::host) fn create(
+    pub(in crate::host) fn own_or_create(
         &self,
-        state: &mut State,
         name: &Name,
         plan: SetPlan,
-        lifetime: Option<Duration>,
-        confirm: &Confirm,
-    ) -> Result<(), HostError> {
+        terms: Terms,
+    ) -> Result<(Arc<OwnSet>, bool), HostError> {
+        let mut state = self.lock();
+        self.check_open()?;
+        if let Some(own) = state.own.get(name) {
+            return Ok((Arc::clone(own), false));
+        }
         let most = self.live.current().limits.sets;
         if state.own.len() >= most {
             return Err(HostError::TooManySets(most));
@@ -67,13 +71,13 @@ impl Sets {
                 HostCatalogue::Memory(Arc::new(RwLock::new(keys)))
             }
         };
-        self.adopt(state, name, plan, lifetime, catalogue, None)?;
-        if let Some(own) = state.own.get_mut(name).filter(|own| own.confirm != *confirm) {
-            own.confirm.clone_from(confirm);
-            self.refresh_directory(state);
-        }
-        self.record(state, name);
-        Ok(())
+        let own = self.adopt(&mut state, name, number, plan, terms, catalogue, None)?;
+        let standing = state.protocol.home(name).and_then(|home| {
+            let rung = home.rung();
+            rung.map(RungChoice::standing)
+        });
+        self.write_record(&own, &plan, standing);
+        Ok((own, true))
     }
 
     /// A set whose keys the embedder's own catalogue holds.
@@ -81,8 +85,11 @@ impl Sets {
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let mut state = self.lock();
         let catalogue = HostCatalogue::Own(Arc::new(RwLock::new(keys)));
-        let (plan, lifetime) = (self.default_plan(), self.live.current().set.lifetime);
-        self.adopt(&mut state, &name, plan, lifetime, catalogue, None)
+        let live = self.live.current();
+        let terms = Terms { lifetime: live.set.lifetime, confirm: live.set.confirm.clone() };
+        let number = SetNumber(state.next_number);
+        self.adopt(&mut state, &name, number, self.default_plan(), terms, catalogue, None)?;
+        Ok(())
     }
 
     /// The sets that the folder holds, with the keys in them.
@@ -114,64 +121,42 @@ impl Sets {
         journal.check()?;
         let catalogue = HostCatalogue::Folder(catalogue);
         tracing::info!(set, keys = catalogue.len(), "building the filter");
-        let mut state = self.lock();
-        let lifetime = record.lifetime_ms.map(Duration::from_millis);
-        self.adopt(&mut state, &name, plan, lifetime, catalogue, record.standing())?;
-        if let Some(own) = state.own.get_mut(&name) {
-            own.number = record.number;
+        let terms = Terms {
+            lifetime: record.lifetime_ms.map(Duration::from_millis),
             // Of a record that is older than this: as the host's settings say.
-            if let Some(confirm) = &record.confirm {
-                own.confirm = confirm.parse().map_err(|_| damaged("confirmation"))?;
-            }
-            for (key, at) in journal.lifetimes(record.number) {
-                own.lifetimes.set(&key, Some(at));
-            }
+            confirm: match &record.confirm {
+                Some(confirm) => confirm.parse().map_err(|_| damaged("confirmation"))?,
+                None => self.live.current().set.confirm.clone(),
+            },
+        };
+        let mut state = self.lock();
+        let before = record.standing();
+        let own = self.adopt(&mut state, &name, record.number, plan, terms, catalogue, before)?;
+        drop(state);
+        if let Some(mut change) = self.change(&own)? {
+            change.restore_lifetimes(journal.lifetimes(record.number));
         }
-        state.next_number = state.next_number.max(record.number.0 + 1);
-        self.refresh_directory(&state);
         Ok(())
     }
 
     /// An own set whose keys are in a catalogue that is there already.
+    #[expect(clippy::too_many_arguments, reason = "each is another fact of a set")]
     fn adopt(
         &self,
         state: &mut State,
         name: &Name,
+        number: SetNumber,
         plan: SetPlan,
-        lifetime: Option<Duration>,
+        terms: Terms,
         catalogue: HostCatalogue,
         before: Option<Standing>,
-    ) -> Result<(), HostError> {
-        state.protocol.restore(self.clock.now(), name, plan, catalogue, before)?;
-        let number = SetNumber(state.next_number);
-        state.next_number += 1;
-        let confirm = self.live.current().set.confirm.clone();
-        let own = OwnSet { number, lifetime, confirm, lifetimes: Lifetimes::default() };
-        state.own.insert(name.clone(), own);
+    ) -> Result<Arc<OwnSet>, HostError> {
+        state.protocol.restore(self.clock.now(), name, plan, catalogue.clone(), before)?;
+        state.next_number = state.next_number.max(number.0 + 1);
+        let local = state.protocol.mesh().and_then(|engine| engine.local_set(name)).cloned();
+        let own = Arc::new(OwnSet::new(name.clone(), number, catalogue, local, terms));
+        state.own.insert(name.clone(), Arc::clone(&own));
         self.refresh_directory(state);
-        Ok(())
-    }
-
-    /// Writes down what a set is planned for, and where it stands.
-    pub(crate) fn record(&self, state: &State, name: &Name) {
-        let (Some(journal), Some(own), Some(plan)) =
-            (&self.journal, state.own.get(name), state.protocol.plan(name))
-        else {
-            return;
-        };
-        let standing = state.protocol.home(name).and_then(|home| home.rung());
-        let standing = standing.map(RungChoice::standing);
-        let record = SetRecord {
-            number: own.number,
-            false_positive: plan.false_positive,
-            capacity: plan.capacity,
-            expected_hosts: plan.expected_hosts,
-            rung: standing.map(|standing| standing.rung.exponent()),
-            planned_hosts: standing.map(|standing| standing.hosts),
-            policy: plan.policy.to_string(),
-            lifetime_ms: own.lifetime.map(|time| time.as_millis() as u64),
-            confirm: Some(own.confirm.to_string()),
-        };
-        journal.put_set(name.as_str(), &record);
+        Ok(own)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use umbel::protocol::Event;
 use umbel::replica::{Name, Replicas};
 
-use super::{Sets, State};
+use super::{OwnSet, Sets, State};
 use crate::catalogue::HostCatalogue;
 use crate::confirm::Confirm;
 use crate::error::HostError;
@@ -19,11 +19,18 @@ pub(in crate::host) struct Known {
     pub(in crate::host) name: Name,
     /// What other hosts published; none in an overlay, where routers know.
     pub(in crate::host) replicas: Option<Arc<Replicas<HugeRows>>>,
-    /// The own keys, if this host has the set too.
-    pub(in crate::host) own: Option<HostCatalogue>,
+    /// The own set, if this host has it too.
+    pub(in crate::host) own: Option<Arc<OwnSet>>,
     pub(in crate::host) confirmed: Arc<Confirmed>,
     /// Whose word counts when this host confirms one of its own keys.
     pub(in crate::host) confirm: Confirm,
+}
+
+impl Known {
+    /// The own keys, if this host has the set too.
+    pub(in crate::host) fn catalogue(&self) -> Option<&HostCatalogue> {
+        self.own.as_ref().map(|own| &own.catalogue)
+    }
 }
 
 /// Lookups whose candidates were asked.
@@ -87,13 +94,14 @@ impl Sets {
         let mut new = HashMap::new();
         for name in state.protocol.sets() {
             let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
-            let own = state.protocol.home(name).map(|home| home.catalogue().clone());
+            let own = state.own.get(name).cloned();
             let before = old.get(name.as_str());
             let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
             let (name, replicas) = (name.clone(), replicas.cloned());
-            let own_set = state.own.get(&name);
-            let confirm = own_set
-                .map_or_else(|| self.live.current().set.confirm.clone(), |own| own.confirm.clone());
+            let confirm = match &own {
+                Some(own) => own.terms().confirm,
+                None => self.live.current().set.confirm.clone(),
+            };
             let known = Known { name, replicas, own, confirmed, confirm };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }
@@ -104,6 +112,11 @@ impl Sets {
     /// A set that somebody is known to have. Waits for no change of any set.
     pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
         self.directory.read().get(set).cloned()
+    }
+
+    /// An own set of this host. Waits for no change of any set.
+    pub(in crate::host) fn own(&self, set: &str) -> Option<Arc<OwnSet>> {
+        self.directory.read().get(set)?.own.clone()
     }
 
     /// As [`Self::known`].
@@ -132,7 +145,7 @@ impl Sets {
     pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
         use umbel::catalogue::Catalogue as _;
         let known = self.known(set);
-        let own = known.as_ref().and_then(|known| known.own.as_ref());
+        let own = known.as_ref().and_then(|known| known.catalogue());
         keys.iter().map(|key| own.is_some_and(|own| own.contains(key)).into()).collect()
     }
 }

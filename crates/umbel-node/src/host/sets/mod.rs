@@ -2,25 +2,34 @@
 //! and where both are found.
 //!
 //! ```text
-//! add, remove   any thread ─► State (protocol, lifetimes) ─► Journal ─► disk
-//! who           any thread ─► directory ─► Replicas (shared bank)      no lock of the state
+//! add, remove   any thread ─► directory ─► OwnSet ─► LocalSet ─► Journal ─► disk
+//! who           any thread ─► directory ─► Replicas (shared bank)
+//! messages      driver     ─► State (protocol: peers, receivers, queues; which sets there are)
 //! ```
 //!
-//! Lock order: the state, then the directory. Whoever holds the directory's lock takes no other.
+//! In a mesh neither a question nor a change of keys takes the lock of the state. In an overlay
+//! both do: its routers are small, and have no locks of their own.
 //!
-//! Always true: a question from memory never waits for the state's lock, which the driver may
-//! hold while it decodes an update, but in an overlay, whose routers are small; a change goes to
-//! the protocol and to the journal in the order it was made; after [`Sets::close`] nothing
-//! changes.
+//! Lock order, outermost first; whoever holds one of these takes only later ones:
+//! 1. an [`OwnSet`], while it is changed ([`own::Change`]): one at a time;
+//! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
+//!    made or deleted;
+//! 3. a `LocalSet` of the protocol: one at a time;
+//! 4. catalogues, the journal, the directory, the terms of a set: nothing is taken after these.
+//!
+//! Always true: changes of one set reach its filter and the journal in the order they were made;
+//! after [`Sets::close`] nothing changes.
 //!
 //! Not here: sending (the driver polls the protocol), waking the driver, settings' files.
 
 mod create;
 mod directory;
 mod expiry;
+mod own;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard, RwLock};
@@ -30,15 +39,15 @@ use umbel::protocol::{Destination, Event, Transmit};
 use umbel::replica::Name;
 use umbel::route::{Located, QueryId, Search};
 
-use super::clock::{Clock, wall_clock_ms};
+use super::clock::Clock;
 use super::live::LiveSettings;
-use crate::catalogue::{Journal, SetNumber, Ticket};
-use crate::confirm::Confirm;
+use crate::catalogue::{Journal, Ticket};
 use crate::error::HostError;
-use crate::lifetimes::Lifetimes;
 use crate::protocol::HostProtocol;
 pub(super) use directory::Known;
 pub use expiry::Lifetime;
+pub(crate) use own::OwnSet;
+pub(super) use own::{Change as SetChange, Terms};
 
 /// A host's sets.
 #[derive(Debug)]
@@ -51,29 +60,20 @@ pub(crate) struct Sets {
     state: Mutex<State>,
     directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
     journal: Option<Arc<Journal>>,
+    /// Until when the driver sleeps, in nanoseconds since the host started.
+    sleeping_until: AtomicU64,
+    /// Whether no change is accepted any more.
+    is_closed: AtomicBool,
 }
 
-/// What the driver and changes share.
+/// What the driver has, and which own sets there are.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) protocol: HostProtocol,
-    pub(crate) own: BTreeMap<Name, OwnSet>,
+    pub(crate) own: BTreeMap<Name, Arc<OwnSet>>,
     next_number: u32,
     /// Queries of an overlay that are under way, and who waits for them.
     queries: HashMap<(Name, QueryId), oneshot::Sender<Located>>,
-    /// Until when the driver sleeps.
-    pub(crate) sleeping_until: Duration,
-    /// Whether no change is accepted any more.
-    is_closed: bool,
-}
-
-/// What a host knows of a set of its own, beyond the protocol.
-#[derive(Debug)]
-pub(crate) struct OwnSet {
-    number: SetNumber,
-    pub(super) lifetime: Option<Duration>,
-    pub(super) confirm: Confirm,
-    pub(super) lifetimes: Lifetimes,
 }
 
 impl Sets {
@@ -85,14 +85,8 @@ impl Sets {
         seed: u64,
         journal: Option<Arc<Journal>>,
     ) -> Self {
-        let state = State {
-            protocol,
-            own: BTreeMap::new(),
-            next_number: 1,
-            queries: HashMap::new(),
-            sleeping_until: Duration::ZERO,
-            is_closed: false,
-        };
+        let state =
+            State { protocol, own: BTreeMap::new(), next_number: 1, queries: HashMap::new() };
         Self {
             clock,
             hasher: live.current().hasher(),
@@ -101,6 +95,8 @@ impl Sets {
             state: Mutex::new(state),
             directory: RwLock::default(),
             journal,
+            sleeping_until: AtomicU64::new(0),
+            is_closed: AtomicBool::new(false),
         }
     }
 
@@ -109,46 +105,48 @@ impl Sets {
         self.state.lock()
     }
 
-    /// The state, to change an own set.
+    /// Until when the driver sleeps; [`Duration::MAX`] while it decides that.
+    pub(crate) fn sleeping_until(&self) -> Duration {
+        match self.sleeping_until.load(Ordering::SeqCst) {
+            u64::MAX => Duration::MAX,
+            nanos => Duration::from_nanos(nanos),
+        }
+    }
+
+    /// Notes until when the driver sleeps. It says `MAX` before it looks when sets want to be
+    /// polled: a change that it does not see then wakes it.
+    pub(crate) fn set_sleeping_until(&self, until: Duration) {
+        let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
+        self.sleeping_until.store(nanos, Ordering::SeqCst);
+    }
+
+    /// Whether changes are accepted.
     ///
     /// # Errors
     /// If the host stops or the catalogue has failed.
-    pub(super) fn change(&self) -> Result<MutexGuard<'_, State>, HostError> {
-        let state = self.state.lock();
-        if state.is_closed {
+    pub(super) fn check_open(&self) -> Result<(), HostError> {
+        if self.is_closed.load(Ordering::SeqCst) {
             return Err(HostError::Stopping);
         }
-        self.check_journal()?;
-        Ok(state)
+        self.check_journal()
     }
 
-    /// As [`Self::change`], of a set that this host has.
+    /// An own set of this host.
     ///
     /// # Errors
-    /// As there, and if this host has no such set of its own.
-    pub(super) fn change_own(&self, set: &str) -> Result<(Name, MutexGuard<'_, State>), HostError> {
-        let known = self.find(set)?;
-        let state = self.change()?;
-        if !state.own.contains_key(&known.name) {
-            return Err(HostError::NotOwn(set.to_owned()));
-        }
-        Ok((known.name.clone(), state))
-    }
-
-    /// Deletes an own set with all its keys.
-    pub(super) fn delete(&self, state: &mut State, set: &Name) {
-        state.protocol.delete(set);
-        if let (Some(own), Some(journal)) = (state.own.remove(set), &self.journal) {
-            journal.delete_set(set.as_str(), own.number);
-        }
-        self.refresh_directory(state);
+    /// If nobody has such a set, or only others.
+    pub(super) fn find_own(&self, set: &str) -> Result<Arc<OwnSet>, HostError> {
+        let own = self.find(set)?.own.clone();
+        own.ok_or_else(|| HostError::NotOwn(set.to_owned()))
     }
 
     /// Accepts no change from now on; returns what is to be sent to all others, so that they
     /// name this host no longer. Queries that are under way are given up.
     pub(super) fn close(&self) -> Vec<Vec<u8>> {
-        let mut state = self.state.lock();
-        state.is_closed = true;
+        self.is_closed.store(true, Ordering::SeqCst);
+        let own: Vec<Arc<OwnSet>> = self.lock().own.values().cloned().collect();
+        own.iter().for_each(|own| own.wait_for_change());
+        let mut state = self.lock();
         state.queries.clear();
         state.protocol.leave();
         let transmits = std::iter::from_fn(|| state.protocol.poll_transmit());
@@ -201,15 +199,6 @@ impl Sets {
 }
 
 impl State {
-    /// Whether the driver, which sleeps, should be woken for a set.
-    pub(super) fn is_urgent(&self, now: Duration, set: &Name) -> bool {
-        let expiry = self.own.get(set).and_then(|own| own.lifetimes.next());
-        let expires_first = expiry.is_some_and(|at| {
-            now + Duration::from_millis(at.saturating_sub(wall_clock_ms())) < self.sleeping_until
-        });
-        expires_first || self.protocol.is_urgent(set, self.sleeping_until)
-    }
-
     /// Sends out a query in an overlay; what becomes of it arrives in the receiver. The driver
     /// is to be woken.
     ///

@@ -61,10 +61,11 @@ fn clients(context: &Context<'_>, text: &mut String) {
 }
 
 fn stats(context: &Context<'_>, text: &mut String) {
-    let (accepted, refused, commands) = context.clients.totals();
+    let [accepted, refused, evicted, commands] = context.clients.totals();
     line(text, "total_connections_received", accepted);
     line(text, "total_commands_processed", commands + context.commands);
     line(text, "rejected_connections", refused);
+    line(text, "evicted_clients", evicted);
 }
 
 fn umbel(context: &Context<'_>, text: &mut String) {

@@ -124,8 +124,8 @@ fn a_busy_home_cannot_starve_a_joiner() {
     cluster.create(0, plan("miss:0", 2_000_000));
     cluster.load(0, 0..1_000_000);
     cluster.deliver(|_, _, _| false);
-    let filter = cluster.engines[0].home(&name("set")).unwrap().filter();
-    let pages = paged::pages(filter.scheme().shape());
+    let scheme = *cluster.engines[0].home(&name("set")).unwrap().filter().scheme();
+    let pages = paged::pages(scheme.shape());
     assert!(pages >= 16, "{pages} pages");
     cluster.now += Duration::from_secs(10);
     cluster.engines.iter_mut().for_each(|engine| engine.handle_timeout(cluster.now));

@@ -131,16 +131,16 @@ fn more_homes_make_full_rungs_climb_at_different_times() {
     for second in 0..70 {
         cluster.wait(1);
         for (host, climbed) in climbed.iter_mut().enumerate() {
-            let choice = cluster.engines[host].home(&name("set")).unwrap().rung().unwrap();
-            if choice.rung().exponent() == 13 {
+            let home = cluster.engines[host].home(&name("set")).unwrap();
+            if home.rung().unwrap().rung().exponent() == 13 {
                 climbed.get_or_insert(second);
             }
         }
     }
     let [Some(first), Some(second)] = climbed else { panic!("{climbed:?}") };
     assert!(first != second, "both climbed after {first} s");
-    let choice = cluster.engines[0].home(&name("set")).unwrap().rung().unwrap();
-    assert_eq!(choice.hosts(), 16, "six homes are more than three quarters of eight");
+    let hosts = cluster.engines[0].home(&name("set")).unwrap().rung().unwrap().hosts();
+    assert_eq!(hosts, 16, "six homes are more than three quarters of eight");
     cluster.agree(0, 1);
     cluster.agree(1, 0);
 }

@@ -10,6 +10,15 @@ use super::gap::total_bits;
 use super::{Extent, Publisher, WORTHWHILE};
 use crate::filter::{ComponentId, CountingFilter, DynamicFilter};
 
+/// How exactly the policy is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Count {
+    /// By a pass over all bits, where a bound says that it may be needed.
+    Exact,
+    /// By the bound alone.
+    Bound,
+}
+
 impl Publisher {
     /// Whether an update is due, and how much it is to carry.
     pub(crate) fn due(&mut self, now: Duration, filter: &DynamicFilter) -> Option<Extent> {
@@ -17,13 +26,20 @@ impl Publisher {
         if now >= dirty_since + self.longest() {
             return Some(Extent::Everything);
         }
-        let extent = self.broken(now, filter);
+        let extent = self.broken(now, filter, Count::Exact);
         if extent.is_none() {
             self.broken_since = None;
             return None;
         }
         self.broken_since.get_or_insert(now);
         if now < self.earliest() { None } else { extent }
+    }
+
+    /// Notes when [`Self::due`] should be asked, from bounds: it may then say that nothing is due.
+    pub(crate) fn note_due(&mut self, now: Duration, filter: &DynamicFilter) {
+        if self.dirty_since.is_some() && self.broken(now, filter, Count::Bound).is_some() {
+            self.broken_since.get_or_insert(now);
+        }
     }
 
     /// Whether the target was broken when last asked.
@@ -65,7 +81,7 @@ impl Publisher {
     }
 
     /// Whether the policy's target is broken, and what would mend it.
-    fn broken(&mut self, now: Duration, filter: &DynamicFilter) -> Option<Extent> {
+    fn broken(&mut self, now: Duration, filter: &DynamicFilter, count: Count) -> Option<Extent> {
         let items = filter.items().max(1) as f64;
         let (misses, ghosts) = (self.tally.misses() as f64, self.tally.ghosts() as f64);
         match self.policy.rule {
@@ -84,13 +100,13 @@ impl Publisher {
                     overall > target && fresh < WORTHWHILE * overall
                 };
                 let due = is_due(self.disagreement_bound(filter))
-                    && is_due(self.recount(filter).disagreement);
+                    && (count == Count::Bound || is_due(self.recount(filter).disagreement));
                 due.then_some(Extent::Everything)
             }
             Rule::Dirty { share } => {
                 let most = share * total_bits(filter);
                 let due = self.tally.flips.total() as f64 > most
-                    && self.recount(filter).flips.total() as f64 > most;
+                    && (count == Count::Bound || self.recount(filter).flips.total() as f64 > most);
                 due.then_some(Extent::Everything)
             }
             Rule::Interval { every } => {

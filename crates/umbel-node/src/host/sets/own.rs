@@ -1,0 +1,297 @@
+//! An own set of a host: its keys and when they expire, what was agreed on for it, and the lock
+//! that changes of it take.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use umbel::design::ladder::{RungChoice, Standing};
+use umbel::mesh::LocalSet;
+use umbel::replica::{Name, Policy, SetPlan};
+
+use super::Sets;
+use super::expiry::Lifetime;
+use crate::catalogue::{HostCatalogue, SetNumber, SetRecord};
+use crate::confirm::Confirm;
+use crate::error::HostError;
+use crate::host::clock::wall_clock_ms;
+use crate::lifetimes::Lifetimes;
+
+/// An own set of a host.
+#[derive(Debug)]
+pub(crate) struct OwnSet {
+    pub(in crate::host) name: Name,
+    pub(super) number: SetNumber,
+    /// The exact keys, to be read by anybody.
+    pub(in crate::host) catalogue: HostCatalogue,
+    /// Catalogue, filter and publisher; none in an overlay, whose routers are behind the lock of
+    /// the state.
+    local: Option<Arc<LocalSet<HostCatalogue>>>,
+    terms: Mutex<Terms>,
+    changes: Mutex<Changes>,
+}
+
+/// How an own set's keys are held and confirmed.
+#[derive(Debug, Clone)]
+pub(in crate::host) struct Terms {
+    /// How long keys live unless told otherwise.
+    pub(in crate::host) lifetime: Option<Duration>,
+    /// Whose word counts when one of its keys is confirmed.
+    pub(in crate::host) confirm: Confirm,
+}
+
+/// What whoever changes an own set has to itself.
+#[derive(Debug, Default)]
+struct Changes {
+    lifetimes: Lifetimes,
+    is_deleted: bool,
+}
+
+impl OwnSet {
+    pub(super) fn new(
+        name: Name,
+        number: SetNumber,
+        catalogue: HostCatalogue,
+        local: Option<Arc<LocalSet<HostCatalogue>>>,
+        terms: Terms,
+    ) -> Self {
+        let (terms, changes) = (Mutex::new(terms), Mutex::default());
+        Self { name, number, catalogue, local, terms, changes }
+    }
+
+    /// How its keys are held and confirmed.
+    pub(in crate::host) fn terms(&self) -> Terms {
+        self.terms.lock().clone()
+    }
+
+    /// Keys that will expire.
+    pub(in crate::host) fn expiring(&self) -> u64 {
+        self.changes.lock().lifetimes.len() as u64
+    }
+
+    /// When the next key expires, in milliseconds since 1970.
+    pub(super) fn next_expiry(&self) -> Option<u64> {
+        self.changes.lock().lifetimes.next()
+    }
+
+    /// Waits until a change that is under way is done.
+    pub(super) fn wait_for_change(&self) {
+        drop(self.changes.lock());
+    }
+}
+
+/// An own set that is being changed: others wait until it is dropped.
+#[derive(Debug)]
+pub(in crate::host) struct Change<'a> {
+    sets: &'a Sets,
+    own: &'a OwnSet,
+    changes: MutexGuard<'a, Changes>,
+}
+
+impl Sets {
+    /// An own set, to change it; `None` if it was deleted a moment ago.
+    ///
+    /// # Errors
+    /// If the host stops or the catalogue has failed.
+    pub(in crate::host) fn change<'a>(
+        &'a self,
+        own: &'a OwnSet,
+    ) -> Result<Option<Change<'a>>, HostError> {
+        let changes = own.changes.lock();
+        self.check_open()?;
+        Ok((!changes.is_deleted).then_some(Change { sets: self, own, changes }))
+    }
+}
+
+impl Change<'_> {
+    /// Adds keys; `on_result` is called for each with whether it is new.
+    pub(in crate::host) fn add(
+        &mut self,
+        keys: &[&[u8]],
+        lifetime: Lifetime,
+        on_result: &mut dyn FnMut(bool),
+    ) {
+        let now = self.sets.clock.now();
+        match &self.own.local {
+            Some(local) => local.add_many(now, keys, on_result),
+            None => self.sets.lock().protocol.add_many(now, &self.own.name, keys, on_result),
+        };
+        self.set_lifetimes(keys, lifetime);
+    }
+
+    /// Removes keys; `on_result` is called for each with whether it was held.
+    pub(in crate::host) fn remove(&mut self, keys: &[&[u8]], on_result: &mut dyn FnMut(bool)) {
+        self.remove_keys(keys, on_result);
+        self.set_lifetimes(keys, Lifetime::Forever);
+    }
+
+    fn remove_keys(&self, keys: &[&[u8]], on_result: &mut dyn FnMut(bool)) {
+        let now = self.sets.clock.now();
+        match &self.own.local {
+            Some(local) => local.remove_many(now, keys, on_result),
+            None => self.sets.lock().protocol.remove_many(now, &self.own.name, keys, on_result),
+        };
+    }
+
+    /// Lets keys live so long from now.
+    fn set_lifetimes(&mut self, keys: &[&[u8]], lifetime: Lifetime) {
+        let lifetime = match lifetime {
+            Lifetime::Default => self.own.terms.lock().lifetime,
+            Lifetime::For(time) => Some(time),
+            Lifetime::Forever => None,
+        };
+        let at = lifetime.map(|time| {
+            let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+            wall_clock_ms().saturating_add(time)
+        });
+        if at.is_none() && self.changes.lifetimes.len() == 0 {
+            return;
+        }
+        for key in keys {
+            if self.changes.lifetimes.set(key, at)
+                && let Some(journal) = &self.sets.journal
+            {
+                journal.set_lifetime(self.own.number, key, at);
+            }
+        }
+    }
+
+    /// Notes lifetimes that the journal remembers.
+    pub(super) fn restore_lifetimes(&mut self, lifetimes: Vec<(Box<[u8]>, u64)>) {
+        for (key, at) in lifetimes {
+            self.changes.lifetimes.set(&key, Some(at));
+        }
+    }
+
+    /// Removes keys whose time has come, at most `most`.
+    pub(super) fn expire(&mut self, wall_clock_ms: u64, most: usize) {
+        let keys = self.changes.lifetimes.expired(wall_clock_ms, most);
+        if keys.is_empty() {
+            return;
+        }
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        self.remove_keys(&keys, &mut |_| ());
+        if let Some(journal) = &self.sets.journal {
+            keys.iter().for_each(|key| journal.set_lifetime(self.own.number, key, None));
+        }
+    }
+
+    /// What the set is planned for.
+    pub(in crate::host) fn plan(&self) -> Option<SetPlan> {
+        match &self.own.local {
+            Some(local) => Some(*local.home().plan()),
+            None => self.sets.lock().protocol.plan(&self.own.name),
+        }
+    }
+
+    /// Another plan.
+    ///
+    /// # Errors
+    /// If its numbers are outside their ranges, or there is no memory; nothing changes then.
+    pub(in crate::host) fn replan(&mut self, plan: SetPlan) -> Result<(), HostError> {
+        let now = self.sets.clock.now();
+        match &self.own.local {
+            Some(local) => local.replan(now, plan)?,
+            None => self.sets.lock().protocol.replan(now, &self.own.name, plan)?,
+        };
+        Ok(())
+    }
+
+    /// Another policy.
+    pub(in crate::host) fn set_policy(&mut self, policy: Policy) {
+        let now = self.sets.clock.now();
+        match &self.own.local {
+            Some(local) => local.set_policy(now, policy),
+            None => self.sets.lock().protocol.set_policy(now, &self.own.name, policy),
+        };
+    }
+
+    /// Lets everything be published, removals included.
+    pub(in crate::host) fn publish(&mut self) {
+        let now = self.sets.clock.now();
+        match &self.own.local {
+            Some(local) => local.request_publish(now),
+            None => self.sets.lock().protocol.publish(now, &self.own.name),
+        };
+    }
+
+    /// Changes how its keys are held and confirmed.
+    pub(in crate::host) fn set_terms(&mut self, terms: Terms) {
+        let refreshes = terms.confirm != self.own.terms.lock().confirm;
+        *self.own.terms.lock() = terms;
+        if refreshes {
+            self.sets.refresh_directory(&self.sets.lock());
+        }
+    }
+
+    /// Deletes the set with all its keys.
+    pub(in crate::host) fn delete(self) {
+        let Self { sets, own, mut changes } = self;
+        changes.is_deleted = true;
+        let mut state = sets.lock();
+        state.protocol.delete(&own.name);
+        state.own.remove(&own.name);
+        if let Some(journal) = &sets.journal {
+            journal.delete_set(own.name.as_str());
+        }
+        sets.refresh_directory(&state);
+        drop((state, changes));
+        // A pass over its keys: nobody waits for it.
+        if let Some(journal) = &sets.journal {
+            journal.delete_keys(own.number);
+        }
+    }
+
+    /// Writes down what the set is planned for, and where it stands.
+    pub(in crate::host) fn record(&self) {
+        if let Some(plan) = self.plan() {
+            let standing = match &self.own.local {
+                Some(local) => local.home().rung().map(RungChoice::standing),
+                None => None,
+            };
+            self.sets.write_record(self.own, &plan, standing);
+        }
+    }
+
+    /// Whether the driver, which sleeps, should be woken.
+    pub(in crate::host) fn is_urgent(&self) -> bool {
+        let (until, now) = (self.sets.sleeping_until(), self.sets.clock.now());
+        let expires_first = self.changes.lifetimes.next().is_some_and(|at| {
+            now + Duration::from_millis(at.saturating_sub(wall_clock_ms())) < until
+        });
+        expires_first
+            || match &self.own.local {
+                Some(local) => local.next_timeout().is_some_and(|timeout| timeout < until),
+                None => self.sets.lock().protocol.is_urgent(&self.own.name, until),
+            }
+    }
+}
+
+impl Sets {
+    /// Writes down what an own set is planned for, and where it stands.
+    pub(crate) fn record(&self, set: &Name) {
+        if let Some(own) = self.own(set.as_str())
+            && let Ok(Some(change)) = self.change(&own)
+        {
+            change.record();
+        }
+    }
+
+    /// As [`Self::record`], of what is known already.
+    pub(super) fn write_record(&self, own: &OwnSet, plan: &SetPlan, standing: Option<Standing>) {
+        let Some(journal) = &self.journal else { return };
+        let terms = own.terms();
+        let record = SetRecord {
+            number: own.number,
+            false_positive: plan.false_positive,
+            capacity: plan.capacity,
+            expected_hosts: plan.expected_hosts,
+            rung: standing.map(|standing| standing.rung.exponent()),
+            planned_hosts: standing.map(|standing| standing.hosts),
+            policy: plan.policy.to_string(),
+            lifetime_ms: terms.lifetime.map(|time| time.as_millis() as u64),
+            confirm: Some(terms.confirm.to_string()),
+        };
+        journal.put_set(own.name.as_str(), &record);
+    }
+}

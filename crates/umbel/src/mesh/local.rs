@@ -1,0 +1,281 @@
+//! One of a host's own sets, behind a lock of its own.
+//!
+//! ```text
+//! add, remove, replan   any thread  ─► LocalSet: home, epoch, what is served, expected hosts
+//! publish, announce     the engine  ─► LocalSet, one at a time
+//! ```
+//!
+//! Who holds what: the [`LocalSet`] has everything that a change of its keys touches. The engine
+//! has the list of sets, the peers, the receivers, the randomness, the counters and the queues of
+//! messages and events; only who drives it uses those. Memory of own sets is counted in atomics
+//! that all of them share ([`OwnMemory`]).
+//!
+//! Lock order: whoever holds the lock of a set takes no lock of another set and none of the
+//! engine's. The engine locks one set at a time.
+//!
+//! An engine whose [`Work`] is deferred leaves publishing to `handle_timeout`: a change only notes
+//! when the set should be polled ([`LocalSet::next_timeout`]), which can be read without the lock.
+//!
+//! Always true: after [`LocalSet::close`] nothing changes any more; the bytes that are noted for
+//! the sets add up to those of [`OwnMemory`].
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::config::Work;
+use crate::catalogue::Catalogue;
+use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
+use crate::params::ParamError;
+use crate::replica::served::Served;
+use crate::replica::{Epoch, Home, Policy, SetPlan};
+
+/// Memory of the filters of all own sets.
+#[derive(Debug)]
+pub(super) struct OwnMemory {
+    max_bytes: u64,
+    used: AtomicU64,
+}
+
+impl OwnMemory {
+    pub(super) const fn new(max_bytes: u64) -> Self {
+        Self { max_bytes, used: AtomicU64::new(0) }
+    }
+
+    /// Bytes that own sets take.
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that a set may take which takes `bytes` now.
+    pub(super) fn limit_for(&self, bytes: u64) -> u64 {
+        self.max_bytes.saturating_sub(self.used().saturating_sub(bytes))
+    }
+
+    fn change(&self, before: u64, now: u64) {
+        if now >= before {
+            self.used.fetch_add(now - before, Ordering::Relaxed);
+        } else {
+            self.used.fetch_sub(before - now, Ordering::Relaxed);
+        }
+    }
+}
+
+/// An own set of a host. Any thread may change it, without the engine.
+#[derive(Debug)]
+pub struct LocalSet<C> {
+    state: Mutex<LocalState<C>>,
+    /// When the set is to be polled, in nanoseconds; `u64::MAX`: never.
+    next_timeout: AtomicU64,
+    memory: Arc<OwnMemory>,
+    work: Work,
+}
+
+/// What the lock of an own set guards.
+#[derive(Debug)]
+pub(super) struct LocalState<C> {
+    pub(super) home: Home<C>,
+    pub(super) epoch: Epoch,
+    /// What others can fetch of it.
+    pub(super) served: Served,
+    /// Hosts that the set is planned for, unless its plan names a number.
+    pub(super) hosts: ExpectedHosts,
+    /// Bytes that it took after the last change.
+    bytes: u64,
+    /// As the engine last reported them.
+    reported: Reported,
+    /// Whether somebody wants everything published.
+    is_publish_requested: bool,
+    is_closed: bool,
+}
+
+/// What is reported of an own set when it changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Reported {
+    pub(super) rung: Option<Rung>,
+    pub(super) is_broken: bool,
+    pub(super) is_confined: bool,
+}
+
+impl Reported {
+    fn of<C: Catalogue>(home: &Home<C>) -> Self {
+        Self {
+            rung: home.rung().map(RungChoice::rung),
+            is_broken: home.is_broken(),
+            is_confined: home.is_confined(),
+        }
+    }
+}
+
+impl<C: Catalogue> LocalSet<C> {
+    pub(super) fn new(
+        home: Home<C>,
+        epoch: Epoch,
+        hosts: ExpectedHosts,
+        memory: Arc<OwnMemory>,
+        work: Work,
+    ) -> Self {
+        let reported = Reported { is_broken: false, is_confined: false, ..Reported::of(&home) };
+        let state = LocalState {
+            home,
+            epoch,
+            served: Served::default(),
+            hosts,
+            bytes: 0,
+            reported,
+            is_publish_requested: false,
+            is_closed: false,
+        };
+        // To be polled at once: what the catalogue holds was not published yet.
+        Self { state: Mutex::new(state), next_timeout: AtomicU64::new(0), memory, work }
+    }
+
+    /// Adds keys, so that they make one update at most. `on_result` is called for each with
+    /// whether it is new. Returns whether the host still owns the set; if not, nothing happens.
+    pub fn add_many(&self, now: Duration, keys: &[&[u8]], on_result: &mut dyn FnMut(bool)) -> bool {
+        self.change(now, |state| state.home.add_many(now, keys, on_result)).is_some()
+    }
+
+    /// Removes keys. `on_result` is called for each with whether it was held. Returns whether the
+    /// host still owns the set; if not, nothing happens.
+    pub fn remove_many(
+        &self,
+        now: Duration,
+        keys: &[&[u8]],
+        on_result: &mut dyn FnMut(bool),
+    ) -> bool {
+        let remove = |state: &mut LocalState<C>| {
+            keys.iter().for_each(|key| on_result(state.home.remove(now, key)));
+        };
+        self.change(now, remove).is_some()
+    }
+
+    /// Another plan. Returns whether the host still owns the set.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
+    /// then.
+    pub fn replan(&self, now: Duration, plan: SetPlan) -> Result<bool, ParamError> {
+        let replanned = self.change(now, |state| state.home.replan(now, plan));
+        replanned.transpose().map(|replanned| replanned.is_some())
+    }
+
+    /// Another policy. Returns whether the host still owns the set.
+    pub fn set_policy(&self, now: Duration, policy: Policy) -> bool {
+        self.change(now, |state| state.home.set_policy(policy)).is_some()
+    }
+
+    /// Everything is to be published when the set is polled next, removals included. Returns
+    /// whether the host still owns the set.
+    pub fn request_publish(&self, now: Duration) -> bool {
+        self.change(now, |state| state.is_publish_requested = true).is_some()
+    }
+
+    /// The set, to look at. Changes of it wait meanwhile.
+    #[must_use]
+    pub fn home(&self) -> impl Deref<Target = Home<C>> + use<'_, C> {
+        HomeGuard(self.lock())
+    }
+
+    /// The last update; 0 if there was none.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.lock().epoch
+    }
+
+    /// When the engine should poll the set, if nothing changes before. Takes no lock.
+    #[must_use]
+    pub fn next_timeout(&self) -> Option<Duration> {
+        match self.next_timeout.load(Ordering::SeqCst) {
+            u64::MAX => None,
+            nanos => Some(Duration::from_nanos(nanos)),
+        }
+    }
+
+    // ---- the engine's side
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, LocalState<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets nothing change from now on; returns the last epoch.
+    pub(super) fn close(&self) -> Epoch {
+        let mut state = self.lock();
+        state.is_closed = true;
+        let bytes = std::mem::take(&mut state.bytes);
+        self.memory.change(bytes, 0);
+        self.next_timeout.store(u64::MAX, Ordering::SeqCst);
+        state.epoch
+    }
+
+    /// Lets the engine do something with the set, and notes what follows from it.
+    pub(super) fn with_state<T>(&self, with: impl FnOnce(&mut LocalState<C>) -> T) -> T {
+        let mut state = self.lock();
+        let done = with(&mut state);
+        self.note(&mut state);
+        done
+    }
+
+    /// Changes the set within its memory; `None` if it is closed.
+    fn change<T>(&self, now: Duration, change: impl FnOnce(&mut LocalState<C>) -> T) -> Option<T> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return None;
+        }
+        self.limit(&mut state);
+        let done = change(&mut state);
+        if self.work == Work::Deferred {
+            state.home.note_due(now);
+        }
+        self.note(&mut state);
+        Some(done)
+    }
+
+    /// Gives the set the memory that the others leave.
+    pub(super) fn limit(&self, state: &mut LocalState<C>) {
+        state.home.limit_memory(self.memory.limit_for(state.bytes));
+    }
+
+    /// Notes what the set takes, and when it is to be polled.
+    fn note(&self, state: &mut LocalState<C>) {
+        let bytes = state.home.memory_bytes() + state.served.memory_bytes(state.home.kept());
+        self.memory.change(std::mem::replace(&mut state.bytes, bytes), bytes);
+        let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
+        let timeout = match state.home.next_timeout() {
+            _ if has_news && self.work == Work::Deferred => 0,
+            Some(timeout) => u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            None => u64::MAX,
+        };
+        self.next_timeout.store(timeout, Ordering::SeqCst);
+    }
+}
+
+impl<C: Catalogue> LocalState<C> {
+    /// Whether somebody wanted everything published since this was last asked.
+    pub(super) const fn take_publish_request(&mut self) -> bool {
+        std::mem::replace(&mut self.is_publish_requested, false)
+    }
+
+    /// What is reported of the set from now on, and what was until now.
+    pub(super) fn report(&mut self) -> (Reported, Reported) {
+        let now = Reported::of(&self.home);
+        (now, std::mem::replace(&mut self.reported, now))
+    }
+
+    /// Bytes that it took after the last change.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// A home whose set is locked.
+struct HomeGuard<'a, C>(MutexGuard<'a, LocalState<C>>);
+
+impl<C> Deref for HomeGuard<'_, C> {
+    type Target = Home<C>;
+
+    fn deref(&self) -> &Home<C> {
+        &self.0.home
+    }
+}
