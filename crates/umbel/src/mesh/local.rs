@@ -62,6 +62,42 @@ impl OwnMemory {
     }
 }
 
+/// When the first of all own sets is to be polled: known without a pass over them.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    /// In nanoseconds; not later than the earliest timeout of any set, and perhaps earlier.
+    nanos: AtomicU64,
+}
+
+impl Alarm {
+    pub(super) const fn new() -> Self {
+        Self { nanos: AtomicU64::new(u64::MAX) }
+    }
+
+    /// When to look at the sets at the latest.
+    pub(super) fn at(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::SeqCst))
+    }
+
+    /// Forgets all timeouts. Whoever does so then looks at every set, and sets the alarm by what
+    /// it finds; a set that changes meanwhile does so as well.
+    pub(super) fn reset(&self) {
+        self.nanos.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    pub(super) fn set(&self, at: Duration) {
+        self.set_nanos(nanos(at));
+    }
+
+    fn set_nanos(&self, at: u64) {
+        self.nanos.fetch_min(at, Ordering::SeqCst);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// An own set of a host. Any thread may change it, without the engine.
 #[derive(Debug)]
 pub struct LocalSet<C> {
@@ -69,6 +105,7 @@ pub struct LocalSet<C> {
     /// When the set is to be polled, in nanoseconds; `u64::MAX`: never.
     next_timeout: AtomicU64,
     memory: Arc<OwnMemory>,
+    alarm: Arc<Alarm>,
     work: Work,
 }
 
@@ -113,7 +150,7 @@ impl<C: Catalogue> LocalSet<C> {
         home: Home<C>,
         epoch: Epoch,
         hosts: ExpectedHosts,
-        memory: Arc<OwnMemory>,
+        (memory, alarm): (Arc<OwnMemory>, Arc<Alarm>),
         work: Work,
     ) -> Self {
         let reported = Reported { is_broken: false, is_confined: false, ..Reported::of(&home) };
@@ -128,7 +165,8 @@ impl<C: Catalogue> LocalSet<C> {
             is_closed: false,
         };
         // To be polled at once: what the catalogue holds was not published yet.
-        Self { state: Mutex::new(state), next_timeout: AtomicU64::new(0), memory, work }
+        alarm.set(Duration::ZERO);
+        Self { state: Mutex::new(state), next_timeout: AtomicU64::new(0), memory, alarm, work }
     }
 
     /// Adds keys, so that they make one update at most. `on_result` is called for each with
@@ -244,10 +282,11 @@ impl<C: Catalogue> LocalSet<C> {
         let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
         let timeout = match state.home.next_timeout() {
             _ if has_news && self.work == Work::Deferred => 0,
-            Some(timeout) => u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            Some(timeout) => nanos(timeout),
             None => u64::MAX,
         };
         self.next_timeout.store(timeout, Ordering::SeqCst);
+        self.alarm.set_nanos(timeout);
     }
 }
 

@@ -32,7 +32,7 @@ use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
 pub use config::{Config, Work};
 pub use local::LocalSet;
-use local::OwnMemory;
+use local::{Alarm, OwnMemory};
 use peers::Peer;
 pub use peers::PeerInfo;
 use published::PublishedSets;
@@ -109,12 +109,15 @@ pub struct Engine<C, R: Rows = HeapRows> {
     awake: Duration,
     random: u64,
     transmits: VecDeque<Transmit>,
+    /// Pages and changes, which are long, leave after everything that is due.
+    replies: VecDeque<Transmit>,
     events: VecDeque<Event>,
     counters: Counters,
     refusals: Refusals,
     /// Bytes that all replicas are charged.
     charged: u64,
     own_memory: Arc<OwnMemory>,
+    alarm: Arc<Alarm>,
 }
 
 impl<C: Catalogue> Engine<C> {
@@ -145,11 +148,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             awake: Duration::ZERO,
             random,
             transmits: VecDeque::new(),
+            replies: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::ZERO,
             refusals: Refusals::new(),
             charged: 0,
             own_memory,
+            alarm: Arc::new(Alarm::new()),
         }
     }
 
@@ -246,13 +251,14 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return Err(ParamError::Memory(rung.bits()));
         }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
-        let (memory, work) = (Arc::clone(&self.own_memory), self.config.work);
+        let (shared, work) =
+            ((Arc::clone(&self.own_memory), Arc::clone(&self.alarm)), self.config.work);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
         let epoch = self.published.first_epoch();
         let here = self.set_mut(set);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let local = LocalSet::new(home, epoch, hosts, memory, work);
+        let local = LocalSet::new(home, epoch, hosts, shared, work);
         if let Some(old) = here.own.replace(Arc::new(local)) {
             old.close();
         }
@@ -442,10 +448,12 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.wake(now);
         self.expire(now);
         self.expire_served(now);
-        self.count_homes(now);
-        let sets: Vec<Name> = self.sets.keys().cloned().collect();
-        sets.iter().for_each(|set| self.publish_if_due(now, set));
-        if now >= self.next_announce {
+        let announces = now >= self.next_announce;
+        if announces {
+            self.count_homes(now);
+        }
+        self.publish_all_due(now);
+        if announces {
             self.announce();
             self.last_announce = Some(now);
             self.next_announce = now + self.config.announce_every;
@@ -462,12 +470,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     // ---- what to do
 
     fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.transmits.pop_front()
+        self.transmits.pop_front().or_else(|| self.replies.pop_front())
     }
 
     fn is_urgent(&self, set: &Name, then: Duration) -> bool {
         let timeout = self.local_set(set).and_then(|local| local.next_timeout());
         !self.transmits.is_empty()
+            || !self.replies.is_empty()
             || !self.events.is_empty()
             || timeout.is_some_and(|timeout| timeout < then)
     }
@@ -477,8 +486,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn poll_timeout(&self) -> Duration {
-        let own = self.sets.values().filter_map(|set| set.own.as_ref()?.next_timeout());
         let peers = self.peers.values().map(|peer| self.expiry(peer));
-        own.chain(self.request_timeouts()).chain(peers).fold(self.next_announce, Duration::min)
+        let first = self.next_announce.min(self.alarm.at());
+        self.request_timeouts().chain(peers).fold(first, Duration::min)
     }
 }

@@ -16,6 +16,24 @@ use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// Publishes the own sets whose time has come. A pass over all sets, but only if the time of
+    /// any has come.
+    pub(super) fn publish_all_due(&mut self, now: Duration) {
+        if now < self.alarm.at() {
+            return;
+        }
+        self.alarm.reset();
+        let mut due = Vec::new();
+        for (name, set) in &self.sets {
+            match set.own.as_ref().and_then(|local| local.next_timeout()) {
+                Some(timeout) if timeout <= now => due.push(name.clone()),
+                Some(timeout) => self.alarm.set(timeout),
+                None => {}
+            }
+        }
+        due.iter().for_each(|set| self.publish_if_due(now, set));
+    }
+
     /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(local) = self.local_set(set).cloned() else { return };
@@ -140,10 +158,14 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     pub(super) fn transmit(&mut self, to: Destination, bytes: Vec<u8>) {
-        if self.transmits.len() >= QUEUE {
+        let queue = match to {
+            Destination::Reply(_) => &mut self.replies,
+            _ => &mut self.transmits,
+        };
+        if queue.len() >= QUEUE {
             self.counters.dropped += 1;
         } else {
-            self.transmits.push_back(Transmit { to, bytes });
+            queue.push_back(Transmit { to, bytes });
         }
     }
 

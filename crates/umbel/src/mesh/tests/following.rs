@@ -90,6 +90,29 @@ fn updates_that_arrive_early_are_not_fetched_again() {
 }
 
 #[test]
+fn an_update_of_a_small_set_leaves_before_the_pages_of_a_large_one() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, plan("miss:0", 400_000));
+    cluster.load(0, 0..300_000);
+    let small = name("small");
+    let (now, plan) = (cluster.now, plan("miss:0", 10));
+    cluster.engines[0].create(now, &small, plan, MemoryCatalogue::new()).unwrap();
+    let mut requests = Vec::new();
+    cluster.deliver(|from, _, bytes| {
+        let is_request = from.as_str() == "b" && bytes[1] == 3;
+        requests.extend(is_request.then(|| bytes.to_vec()));
+        !is_request
+    });
+    assert!(!requests.is_empty());
+    for request in requests {
+        cluster.engines[0].handle_message(now, &name("b"), &request);
+    }
+    cluster.engines[0].add(now, &small, b"key");
+    let first = cluster.engines[0].poll_transmit().unwrap();
+    assert_eq!((first.to, first.bytes[1]), (Destination::All, UPDATE));
+}
+
+#[test]
 fn an_update_of_any_length_is_fetched_in_parts() {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.create(0, SetPlan { policy: plan("miss:0", 1).policy, ..SetPlan::default() });
