@@ -6,7 +6,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use umbel::replica::Name;
 use crate::hello::Hello;
 use crate::host::{Happened, Host, Inner, State};
 use crate::introductions::Introductions;
-use crate::network::{Happening, Reply};
+use crate::network::{Happening, Happenings, Reply};
 use crate::question::{Question, decode_hosts, encode_hosts};
 
 /// Happenings that are dealt with before anything is sent.
@@ -53,13 +53,13 @@ impl Driver {
     }
 
     /// Runs until the host stops.
-    pub(crate) fn run(mut self, happenings: &Receiver<Happening>) {
+    pub(crate) fn run(mut self, happenings: &Happenings) {
         while !self.inner.lifecycle.is_stopping() {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
-            match happenings.recv_timeout(wait) {
+            match happenings.wait(wait) {
                 Ok(first) => {
                     self.handle(first);
-                    happenings.try_iter().take(BURST).for_each(|next| self.handle(next));
+                    happenings.waiting().take(BURST).for_each(|next| self.handle(next));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,

@@ -6,7 +6,6 @@
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use umbel::replica::Incarnation;
@@ -23,7 +22,8 @@ use crate::host::reload::Seen;
 use crate::host::{
     Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, wall_clock_ms,
 };
-use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
+use crate::memory;
+use crate::network::{Happenings, Inbox, LocalNetwork, Member, Network};
 use crate::protocol::HostProtocol;
 use crate::question::Question;
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
@@ -165,7 +165,7 @@ impl Builder {
         let access = Access::new(settings.users.clone())?;
         let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
-        let (inbox, happenings) = Inbox::new();
+        let (inbox, happenings) = Inbox::new(inbox_bytes());
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
         let seen = Seen::new(&settings);
         let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
@@ -400,7 +400,12 @@ async fn own_sets(host: &Host, foreign: Vec<(String, Foreign)>) -> Result<(), St
     Ok(owned.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
 }
 
-fn drive(host: &Host, happenings: Receiver<Happening>) -> Result<(), StartError> {
+/// Bytes of messages that may wait for the driver: a sixteenth of the memory that there is.
+fn inbox_bytes() -> u64 {
+    (memory::usable() / 16).clamp(4 << 20, 64 << 20)
+}
+
+fn drive(host: &Host, happenings: Happenings) -> Result<(), StartError> {
     let driver = Driver::new(Arc::clone(&host.inner));
     let thread = std::thread::Builder::new().name("umbel-driver".into());
     let thread = thread
