@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::growth::Growth;
+use super::steps::Goal;
 use super::{BATCH, Home};
 use crate::catalogue::Catalogue;
-use crate::design::ladder::{Rung, RungChoice};
 use crate::filter::{ComponentId, DynamicFilter};
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::params::{ParamError, Shape};
@@ -93,20 +93,21 @@ impl<C: Catalogue> Home<C> {
             }
         }
     }
+
+    /// Draws the sample anew, unless that is being done.
     pub(super) fn draw_sample(&mut self) {
+        if self.build.is_some() || self.begin(None, Goal::Sample).is_ok() {
+            return;
+        }
         let (mut sample, hasher) = (Sample::new(), self.hasher);
         self.catalogue.for_each(&mut |key, _| sample.added(hasher.hash(key)));
         self.sample = sample;
     }
 }
 
-/// An empty filter on a rung.
-pub(super) fn filter_on(
-    hasher: KeyHasher,
-    choice: &RungChoice,
-    rung: Rung,
-) -> Result<DynamicFilter, ParamError> {
-    let scheme = Scheme::new(choice.ladder().shape(rung), hasher);
+/// An empty filter on a rung of this shape.
+pub(super) fn filter_on(hasher: KeyHasher, shape: Shape) -> Result<DynamicFilter, ParamError> {
+    let scheme = Scheme::new(shape, hasher);
     Ok(DynamicFilter::new(scheme, u64::MAX, 1)?.without_slices())
 }
 

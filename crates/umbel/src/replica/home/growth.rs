@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use super::build::{filter_of, filter_on};
+use super::steps::Goal;
 use super::{Home, SetPlan};
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{Move, Rung, RungChoice, steps_between};
+use crate::filter::DynamicFilter;
 use crate::params::{ParamError, Shape};
 
 /// How the filter of a home grows.
@@ -17,10 +19,17 @@ pub(super) enum Growth {
     Components { capacity: u64 },
 }
 
+/// Bits up to which a filter is folded at once by a home that builds in steps: some milliseconds.
+const MAX_FOLD: u64 = 1 << 23;
+
 impl<C: Catalogue> Home<C> {
     /// Moves the filter to the rung where it should be, if that is another.
     pub(super) fn climb_or_descend(&mut self, now: Duration) {
         let Growth::Ladder(choice) = &mut self.growth else { return };
+        if self.build.is_some() {
+            // Asked again when that is done.
+            return;
+        }
         match choice.ask(now, self.catalogue.len()) {
             None => self.is_confined = false,
             Some(Move::Climb(to) | Move::Descend(to)) => self.move_to(now, to),
@@ -40,16 +49,25 @@ impl<C: Catalogue> Home<C> {
         }
         let shape = choice.ladder().shape(to);
         let steps = steps_between(self.filter.scheme().shape(), &shape);
-        let moved = match steps {
-            Some(0) => return,
-            Some(down @ ..0) => self.filter.folded(down.unsigned_abs()),
-            _ => filter_on(self.hasher, choice, to),
+        if steps == Some(0) {
+            return;
+        }
+        let (filter, is_folded) = match self.fold(steps) {
+            Some(folded) => (folded, true),
+            None => {
+                let Ok(filter) = filter_on(self.hasher, shape) else { return };
+                match self.begin(Some(filter), Goal::Rung(to)) {
+                    Err((Some(filter), _)) => (filter, false),
+                    _ => return,
+                }
+            }
         };
-        let Ok(filter) = moved else { return };
-        choice.moved(now, to);
-        match steps {
-            Some(..0) => self.filter = filter,
-            _ => self.rebuild(filter),
+        if let Growth::Ladder(choice) = &mut self.growth {
+            choice.moved(now, to);
+        }
+        match is_folded {
+            true => self.filter = filter,
+            false => self.rebuild(filter),
         }
         match steps {
             Some(_) => self.publisher.moved(now, &self.filter),
@@ -57,8 +75,15 @@ impl<C: Catalogue> Home<C> {
         }
     }
 
+    /// The filter some rungs lower, by folding, if that is short work.
+    fn fold(&self, steps: Option<i32>) -> Option<DynamicFilter> {
+        let down = steps.filter(|steps| *steps < 0)?.unsigned_abs();
+        let is_short = self.filter.scheme().shape().bits() <= MAX_FOLD;
+        (is_short || self.max_keys_at_once == u64::MAX).then(|| self.filter.folded(down).ok())?
+    }
+
     /// Another plan. If that asks for another rung or another ladder, the filter is folded or
-    /// built again, and what was published answers until the next update.
+    /// built again, perhaps in steps, and what was published answers until the next update.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory, or more would be
@@ -81,18 +106,25 @@ impl<C: Catalogue> Home<C> {
         }
         let promised = ladder.replica_rate(hosts)?.get();
         let steps = steps_between(self.filter.scheme().shape(), &shape);
-        match steps.filter(|_| before.is_some()) {
-            Some(0) => {}
-            Some(down @ ..0) => {
-                self.filter = self.filter.folded(down.unsigned_abs())?;
-                self.publisher.moved(now, &self.filter);
-            }
-            _ => {
-                self.rebuild(filter_on(self.hasher, &choice, choice.rung())?);
+        let steps = steps.filter(|_| before.is_some());
+        if steps == Some(0) {
+            self.cancel_build();
+            self.growth = Growth::Ladder(choice);
+        } else if let Some(folded) = self.fold(steps) {
+            self.cancel_build();
+            self.filter = folded;
+            self.publisher.moved(now, &self.filter);
+            self.growth = Growth::Ladder(choice);
+        } else {
+            let filter = filter_on(self.hasher, shape)?;
+            if let Err((Some(filter), Goal::Plan(choice))) =
+                self.begin(Some(filter), Goal::Plan(choice))
+            {
+                self.growth = Growth::Ladder(choice);
+                self.rebuild(filter);
                 self.publisher.rebuilt(now, &self.filter);
             }
         }
-        self.growth = Growth::Ladder(choice);
         self.plan = plan;
         self.publisher.set_policy(plan.policy);
         self.publisher.set_by_digests(plan.by_digests);
@@ -108,6 +140,11 @@ impl<C: Catalogue> Home<C> {
             choice.plan(now, hosts, self.plan.capacity.unwrap_or(0), wait);
             self.publisher.set_promised(promised.get());
         }
+    }
+
+    /// Filters of sets of more keys than this are built in steps.
+    pub(crate) const fn build_in_steps(&mut self, max_keys_at_once: u64) {
+        self.max_keys_at_once = max_keys_at_once;
     }
 
     /// Filter and published copy may take so many bytes.

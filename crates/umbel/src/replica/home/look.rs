@@ -1,6 +1,7 @@
 //! What can be asked of a home.
 
 use super::growth::Growth;
+use super::steps::Build;
 use super::{Home, SetPlan};
 use crate::catalogue::Catalogue;
 use crate::design::ladder::RungChoice;
@@ -18,12 +19,13 @@ impl<C: Catalogue> Home<C> {
         self.is_confined
     }
 
-    /// Bytes that filter and published copy take.
+    /// Bytes that filter and published copy take, and a filter that is being built.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         let kept =
             self.kept().components().iter().map(|kept| size_of_val(kept.bits.words()) as u64);
-        self.filter.memory_bytes() as u64 + kept.sum::<u64>()
+        let build = self.build.as_ref().map_or(0, Build::memory_bytes);
+        self.filter.memory_bytes() as u64 + kept.sum::<u64>() + build
     }
 
     /// Where the set stands on its ladder, if it is on one.

@@ -8,6 +8,9 @@
 //! when it has been nearly empty for long. A home of an overlay has the shape that all agreed on,
 //! and as many components of it as its keys take.
 //!
+//! Larger filters can be built in steps (`steps`), so that no change waits for a pass over the
+//! catalogue.
+//!
 //! Always true: the filter holds exactly the keys of the catalogue; of several components, each
 //! key in the one that the catalogue remembers. On a ladder the filter follows from keys and rung
 //! alone, so that a home that restarts on the same rung has the same bits.
@@ -16,6 +19,7 @@ mod build;
 mod growth;
 mod look;
 mod plan;
+mod steps;
 
 use std::time::Duration;
 
@@ -33,6 +37,7 @@ use build::{filter_of, filter_on};
 use growth::Growth;
 pub(crate) use growth::memory_of;
 pub use plan::SetPlan;
+use steps::Build;
 
 /// Keys whose memory is asked for ahead of their turn.
 const BATCH: usize = 8;
@@ -51,6 +56,10 @@ pub struct Home<C> {
     /// Memory for filter and published copy; a climb beyond it does not happen.
     memory_limit: u64,
     is_confined: bool,
+    /// A filter that will take the place of the present one.
+    build: Option<Build>,
+    /// Filters of more keys than this are built in steps.
+    max_keys_at_once: u64,
 }
 
 impl<C: Catalogue> Home<C> {
@@ -83,7 +92,7 @@ impl<C: Catalogue> Home<C> {
         let planned = before.map_or_else(|| plan.initial_hosts(), |before| before.hosts);
         let (hosts, before) = (plan.expected_hosts.unwrap_or(planned), before.map(|b| b.rung));
         let choice = RungChoice::new(ladder, hosts, catalogue.len(), reserved, before);
-        let filter = filter_on(hasher, &choice, choice.rung())?;
+        let filter = filter_on(hasher, ladder.shape(choice.rung()))?;
         let promised = ladder.replica_rate(hosts)?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
@@ -98,6 +107,8 @@ impl<C: Catalogue> Home<C> {
             rebuilds: 0,
             memory_limit: u64::MAX,
             is_confined: false,
+            build: None,
+            max_keys_at_once: u64::MAX,
         };
         home.fill(Duration::ZERO);
         Ok(home)
@@ -129,6 +140,8 @@ impl<C: Catalogue> Home<C> {
             rebuilds: 0,
             memory_limit: u64::MAX,
             is_confined: false,
+            build: None,
+            max_keys_at_once: u64::MAX,
         };
         home.fill(Duration::ZERO);
         Ok(home)
@@ -202,11 +215,15 @@ impl<C: Catalogue> Home<C> {
     fn insert(&mut self, now: Duration, hash: KeyHash, items: u64) {
         let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
         self.sample.added(hash);
+        if let Some(build) = &mut self.build {
+            build.added(hash);
+        }
         self.publisher.added(now, hash, Held { component, flips }, items);
     }
 
     /// Removes a key; returns whether it was held.
     pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
+        let in_pass = self.build.is_some().then(|| self.catalogue.in_pass(key));
         let Some(component) = self.catalogue.remove(key) else { return false };
         let component = match self.growth {
             Growth::Ladder(_) => ONLY,
@@ -217,6 +234,9 @@ impl<C: Catalogue> Home<C> {
         debug_assert!(flips.is_some(), "the filter holds the keys of the catalogue");
         self.publisher.removed(now, hash, flips.unwrap_or(0), self.catalogue.len());
         self.sample.removed(hash);
+        if let (Some(build), Some(in_pass)) = (&mut self.build, in_pass) {
+            build.removed(hash, in_pass);
+        }
         if self.sample.is_worn() {
             self.draw_sample();
         }
