@@ -245,10 +245,12 @@ impl Driver {
     /// Lets time pass, sends what there is to send, and tells what there is to tell.
     fn tick(&mut self) {
         let now = self.inner.now();
+        let mut is_polled = false;
         let (transmits, events) = {
             let mut state = self.inner.sets.lock();
             if now >= state.protocol.poll_timeout() {
                 state.protocol.handle_timeout(now);
+                is_polled = true;
             }
             let transmits: Vec<Transmit> =
                 std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
@@ -260,6 +262,9 @@ impl Driver {
             (transmits, events)
         };
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
+        if is_polled {
+            self.inner.sets.offer_builds();
+        }
         for event in &events {
             if let Event::Reshaped(set) = event {
                 self.inner.sets.record(set);

@@ -1,5 +1,5 @@
-//! How a host is started: settings are read, the catalogue opened, the network joined, the parts
-//! put together, the driver and the ports started.
+//! How a host is started: settings are read, the catalogue opened, filters built, the network
+//! joined, the parts put together, the driver and the ports started.
 //!
 //! It knows the host, its driver and its ports; none of them knows it.
 
@@ -20,7 +20,8 @@ use crate::hello::Hello;
 use crate::host::Cache;
 use crate::host::reload::Seen;
 use crate::host::{
-    Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, wall_clock_ms,
+    Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, StoredSet,
+    wall_clock_ms,
 };
 use crate::memory;
 use crate::network::{Happenings, Inbox, LocalNetwork, Member, Network};
@@ -166,6 +167,7 @@ impl Builder {
         let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
         let (inbox, happenings) = Inbox::new(inbox_bytes());
+        let sets = open_sets(&settings, journal.as_ref(), self.foreign).await?;
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
         let seen = Seen::new(&settings);
         let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
@@ -174,7 +176,8 @@ impl Builder {
         }
         let guards = Guards { access, certificates, seen };
         let host = assemble(settings, guards, journal, joined, inbox, runtime);
-        own_sets(&host, self.foreign).await?;
+        let entered = host.inner.sets.enter_stored(sets);
+        entered.map_err(|error| StartError::Catalogue(error.to_string()))?;
         drive(&host, happenings)?;
         #[cfg(any(feature = "resp", feature = "http"))]
         if self.ports {
@@ -390,14 +393,17 @@ fn assemble(
 }
 
 /// Builds the filters of the sets that are there already.
-async fn own_sets(host: &Host, foreign: Vec<(String, Foreign)>) -> Result<(), StartError> {
-    let owner = host.clone();
-    let owned = tokio::task::spawn_blocking(move || {
-        let sets = &owner.inner.sets;
-        sets.open_stored()?;
-        foreign.into_iter().try_for_each(|(set, Foreign(keys))| sets.open_external(&set, keys))
+async fn open_sets(
+    settings: &Settings,
+    journal: Option<&Running>,
+    external: Vec<(String, Foreign)>,
+) -> Result<Vec<StoredSet>, StartError> {
+    let (settings, journal) = (settings.clone(), journal.map(|(journal, _)| Arc::clone(journal)));
+    let external = external.into_iter().map(|(set, Foreign(keys))| (set, keys)).collect();
+    let opened = tokio::task::spawn_blocking(move || {
+        StoredSet::open_all(&settings, journal.as_ref(), external)
     });
-    Ok(owned.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
+    Ok(opened.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
 }
 
 /// Bytes of messages that may wait for the driver: a sixteenth of the memory that there is.
@@ -405,11 +411,24 @@ fn inbox_bytes() -> u64 {
     (memory::usable() / 16).clamp(4 << 20, 64 << 20)
 }
 
+/// Starts the threads that drive the host and build its filters.
 fn drive(host: &Host, happenings: Happenings) -> Result<(), StartError> {
     let driver = Driver::new(Arc::clone(&host.inner));
-    let thread = std::thread::Builder::new().name("umbel-driver".into());
-    let thread = thread
-        .spawn(move || driver.run(&happenings))
+    start_thread(host, "umbel-driver", move || driver.run(&happenings))?;
+    let inner = Arc::clone(&host.inner);
+    start_thread(host, "umbel-builder", move || {
+        inner.sets.build_until_closed(|| inner.cluster.wake());
+    })
+}
+
+fn start_thread(
+    host: &Host,
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<(), StartError> {
+    let thread = std::thread::Builder::new()
+        .name(name.into())
+        .spawn(run)
         .map_err(|error| StartError::Network(format!("cannot start a thread: {error}")))?;
     host.inner.lifecycle.add_thread(thread);
     Ok(())

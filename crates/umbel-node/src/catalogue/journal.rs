@@ -19,6 +19,7 @@ use tokio::sync::watch;
 use umbel_store::{Batch, Store};
 
 use super::layout;
+use super::pass::Moment;
 use super::{SetNumber, SetRecord};
 use crate::error::HostError;
 
@@ -192,6 +193,17 @@ impl Journal {
         }
     }
 
+    /// The store as it is, and the changes of records that start with `prefix` which are not in it
+    /// yet. Waits for no disk.
+    pub(super) fn moment(&self, prefix: &[u8]) -> Moment {
+        let state = self.state.lock();
+        let recent = state.writing.iter().chain(&state.waiting);
+        let recent = recent.filter(|(name, _)| name.starts_with(prefix));
+        // Of a record that is in both, what waits is later.
+        let unwritten = recent.map(|(name, value)| (name.clone(), value.is_some())).collect();
+        Moment { snapshot: self.store.snapshot(), unwritten }
+    }
+
     /// Writes records past the queue: for rewriting many. Empties `records`.
     pub(crate) fn write_now<const N: usize>(&self, records: &mut Vec<(Box<[u8]>, [u8; N])>) {
         let mut batch = Batch::new();
@@ -217,7 +229,7 @@ impl Journal {
         self.changed.notify_all();
     }
 
-    fn fail(&self, reason: &str) {
+    pub(super) fn fail(&self, reason: &str) {
         tracing::error!(reason, "the catalogue failed: no more changes are taken");
         let reason: Arc<str> = reason.into();
         self.state.lock().failed.get_or_insert_with(|| Arc::clone(&reason));

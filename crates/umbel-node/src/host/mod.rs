@@ -56,7 +56,7 @@ pub use ports::Addresses;
 pub(crate) use ports::Ports;
 pub use sets::Lifetime;
 use sets::SetChange;
-pub(crate) use sets::{Sets, State};
+pub(crate) use sets::{Sets, State, StoredSet};
 
 /// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
 /// Hosts that know two words take the third for "not".

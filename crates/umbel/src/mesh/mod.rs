@@ -198,6 +198,30 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.sets.get(set)?.own.as_ref()
     }
 
+    /// Owns a set from now on whose home is there already: as [`Protocol::restore`], for who built
+    /// it elsewhere, with this host's hasher and intervals.
+    pub fn adopt(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        mut home: Home<C>,
+        before: Option<Standing>,
+    ) {
+        let (memory, work) = (Arc::clone(&self.own_memory), self.config.work);
+        if work == Work::Deferred {
+            home.build_in_steps(self.config.max_keys_at_once);
+        }
+        let here = self.set_mut(set);
+        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
+        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
+        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
+        let local = LocalSet::new(home, epoch, hosts, memory, work);
+        if let Some(old) = here.own.replace(Arc::new(local)) {
+            old.close();
+        }
+        self.publish_if_due(now, set);
+    }
+
     /// Publishes an own set that was changed, unless that is left to `handle_timeout`.
     fn after_change(&mut self, now: Duration, set: &Name) {
         if self.config.work == Work::AtOnce {
@@ -234,17 +258,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return Err(ParamError::Memory(rung.bits()));
         }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
-        let (memory, work) = (Arc::clone(&self.own_memory), self.config.work);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
-        let here = self.set_mut(set);
-        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
-        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
-        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let local = LocalSet::new(home, epoch, hosts, memory, work);
-        if let Some(old) = here.own.replace(Arc::new(local)) {
-            old.close();
-        }
-        self.publish_if_due(now, set);
+        self.adopt(now, set, home, before);
         Ok(())
     }
 
@@ -430,6 +445,12 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
         let peers: Vec<Name> = self.peers.keys().cloned().collect();
         peers.iter().for_each(|peer| self.ask_for_pages(now, peer, None));
+    }
+
+    fn build_part(&mut self, now: Duration, keys: usize) -> bool {
+        let mut locals = self.sets.values().filter_map(|set| set.own.as_ref());
+        let building = locals.find(|local| local.is_building());
+        building.is_some_and(|local| local.build_part(now, keys))
     }
 
     fn leave(&mut self) {
