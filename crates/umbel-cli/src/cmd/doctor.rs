@@ -337,6 +337,10 @@ fn examine_host(mut client: Client, found: &mut Findings) {
     if number("name_taken") > 0.0 {
         found.add(State::Wrong, what, "another host has its name: give one of them another");
     }
+    if let Some(reason) = fields.text("catalogue_failure") {
+        let text = format!("it refuses changes until its catalogue can be written: {reason}");
+        found.add(State::Wrong, what, text);
+    }
     match number("not_accepted") {
         0.0 if number("refused") > 0.0 => {
             found.add(State::Warning, what, "it refuses messages of other hosts: its log says why");

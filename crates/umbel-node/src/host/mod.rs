@@ -121,6 +121,12 @@ impl Host {
         self.inner.sets.settled(ticket).await
     }
 
+    /// Why changes are refused at present, if they are: the catalogue cannot be written.
+    #[must_use]
+    pub fn catalogue_failure(&self) -> Option<Arc<str>> {
+        self.inner.sets.failure()
+    }
+
     /// Whether answers are complete.
     #[must_use]
     pub fn readiness(&self) -> Readiness {

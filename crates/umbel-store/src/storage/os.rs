@@ -67,14 +67,16 @@ impl Storage for Folder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = File::create(self.at(name))?;
-        Ok(Box::new(OpenFile { file, end: 0 }))
+        let path = self.at(name);
+        let file = File::create(&path)?;
+        Ok(Box::new(OpenFile { file, path, end: 0 }))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = OpenOptions::new().write(true).open(self.at(name))?;
+        let path = self.at(name);
+        let file = OpenOptions::new().write(true).open(&path)?;
         let end = file.metadata()?.len();
-        Ok(Box::new(OpenFile { file, end }))
+        Ok(Box::new(OpenFile { file, path, end }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -113,7 +115,36 @@ impl Storage for Folder {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
+    /// Under which name it was opened.
+    path: PathBuf,
     end: u64,
+}
+
+impl OpenFile {
+    /// An error if the file is not found under its name any more: what is written to it would
+    /// be gone with the process.
+    #[cfg(unix)]
+    fn check_place(&self) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let is_same = |there: &fs::Metadata, here: &fs::Metadata| {
+            (there.dev(), there.ino()) == (here.dev(), here.ino())
+        };
+        match fs::metadata(&self.path) {
+            Ok(there) if is_same(&there, &self.file.metadata()?) => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it is not in its folder any more, which was deleted, replaced or unmounted",
+            )),
+        }
+    }
+
+    /// A file that is open cannot be removed there.
+    #[cfg(not(unix))]
+    fn check_place(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl StorageFile for OpenFile {
@@ -129,7 +160,8 @@ impl StorageFile for OpenFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.check_place()
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {

@@ -169,6 +169,11 @@ impl Sets {
         self.journal.is_some()
     }
 
+    /// Why the catalogue cannot be written at present, if so.
+    pub(super) fn failure(&self) -> Option<Arc<str>> {
+        self.journal.as_ref()?.failure()
+    }
+
     /// Covers every change made so far.
     pub(super) fn ticket(&self) -> Ticket {
         self.journal.as_ref().map_or(Ticket::NONE, |journal| journal.ticket())
