@@ -3,6 +3,7 @@
 //!
 //! It knows the host, its driver and its ports; none of them knows it.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
@@ -163,6 +164,7 @@ impl Builder {
             Some(settings) => settings,
             None => embedded(self.layer?, self.ports)?,
         };
+        crate::modes::warn(&settings);
         let access = Access::new(settings.users.clone())?;
         let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
@@ -239,7 +241,6 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
     let path = folder.join("catalogue");
     let durability = settings.durability;
     let opened = tokio::task::spawn_blocking(move || {
-        std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
         let options = Options::new().durability(durability).memory_budget(STORE_MEMORY);
         let store =
             Store::open(&path, options).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -337,6 +338,13 @@ async fn join_as(
     }
 }
 
+/// What keys the hash tables of catalogues in memory. Unlike the incarnation nobody outside
+/// knows it, so that nobody can craft keys that collide there.
+fn random_seed() -> u64 {
+    // The standard library seeds this from the system's randomness.
+    RandomState::new().hash_one(())
+}
+
 fn assemble(
     settings: Settings,
     guards: Guards,
@@ -358,7 +366,7 @@ fn assemble(
     });
     let live = Arc::new(LiveSettings::new(settings.clone()));
     let protocol = HostProtocol::new(&settings, incarnation);
-    let sets = Sets::new(protocol, Arc::clone(&live), clock, incarnation.0, journal);
+    let sets = Sets::new(protocol, Arc::clone(&live), clock, random_seed(), journal);
     let mut cluster = Cluster::new(joined.network, incarnation, inbox, hello);
     cluster.alone = settings.peers.is_empty();
     let Guards { access, certificates, seen } = guards;
@@ -479,5 +487,14 @@ impl Host {
             own.http = addresses.http.map(|address| address.to_string());
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_two_hosts_key_their_tables_alike() {
+        let seeds: std::collections::HashSet<u64> = (0..8).map(|_| super::random_seed()).collect();
+        assert_eq!(seeds.len(), 8);
     }
 }

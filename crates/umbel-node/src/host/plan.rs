@@ -162,6 +162,15 @@ impl Host {
             {
                 Err(HostError::NoWayToCache)
             }
+            Some(Confirm::Cache(template)) => {
+                let settings = self.inner.live.current();
+                match template.origin() {
+                    Some(origin) if !settings.permits_cache(&origin) => {
+                        Err(HostError::CacheOrigin(origin))
+                    }
+                    _ => Ok(()),
+                }
+            }
             _ => Ok(()),
         }
     }

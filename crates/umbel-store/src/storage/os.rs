@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::{Contents, Source, Storage, StorageFile, map::Map};
 
-/// A folder of the operating system. Nothing is touched until it is used.
+/// A folder of the operating system. Nothing is touched until it is used. Folders and files that
+/// are made are their owner's alone.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
@@ -26,10 +27,18 @@ impl Folder {
     }
 }
 
+/// How a file is opened for writing: one that is made is its owner's alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(self.at(LOCK))?;
+        let file = private().create(true).truncate(false).open(self.at(LOCK))?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(file)),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -51,7 +60,10 @@ impl Storage for Folder {
     }
 
     fn create_dir(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.path)
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(&self.path)
     }
 
     fn read(&self, name: &str) -> io::Result<Contents> {
@@ -68,7 +80,7 @@ impl Storage for Folder {
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
         let path = self.at(name);
-        let file = File::create(&path)?;
+        let file = private().create(true).truncate(true).open(&path)?;
         Ok(Box::new(OpenFile { file, path, end: 0 }))
     }
 
