@@ -99,6 +99,31 @@ fn a_damaged_folder_is_found() {
 }
 
 #[test]
+fn secrets_that_others_can_read_are_found() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name);
+    std::fs::write(file("hash-key"), "0123456789abcdef").expect("written");
+    std::fs::write(file("users"), "").expect("written");
+    std::fs::create_dir(file("data")).expect("made");
+    let (data, key, users) = (file("data"), file("hash-key"), file("users"));
+    let flags = ["--name", "a", "--data", path(&data), "--hash-key-file", path(&key)];
+    let flags = [&with_ports(&flags)[..], &["--users", path(&users)]].concat();
+    for (folder_mode, file_mode, state) in [(0o755, 0o644, "warning"), (0o700, 0o600, "ok")] {
+        for (path, mode) in [(&data, folder_mode), (&key, file_mode), (&users, file_mode)] {
+            let mode = std::fs::Permissions::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("changed");
+        }
+        let (code, found) = doctor(&flags);
+        assert_eq!(code, 0, "{found:?}");
+        for (what, path) in [("data", &data), ("hash key", &key), ("users", &users)] {
+            let (found, told) = of(&found, what);
+            assert!(found == state && told.contains(self::path(path)), "{what}: {told}");
+        }
+    }
+}
+
+#[test]
 fn certificates_are_looked_at() {
     let folder = tempfile::tempdir().expect("a folder");
     let certs = folder.path().join("certs");

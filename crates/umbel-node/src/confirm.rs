@@ -9,6 +9,11 @@
 //! In the URL `{advertise}` stands for where the host's objects are fetched, `{set}` for the
 //! set, `{key}` for the key with everything encoded but letters, digits and `-._~/`, and
 //! `{key64}` for the key in base64 with the URL's alphabet.
+//!
+//! Always true of a [`Template`]: which server is asked does not depend on set or key, and it is
+//! the host's own (`{advertise}`) or one that the template names. Hosts permit those that their
+//! configuration names and no other: otherwise an admin could have a host ask any address that it
+//! reaches, and learn from the answers of `LOCATE` what is there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -64,9 +69,8 @@ impl FromStr for Confirm {
         }
         let (method, url) = text.split_once(' ').unwrap_or(("HEAD", text));
         let bare = PLACES.iter().fold(url.to_owned(), |url, place| url.replace(place, ""));
-        let scheme = ["{advertise}", "http://", "https://"];
         let sound = matches!(method, "HEAD" | "GET")
-            && scheme.iter().any(|scheme| url.starts_with(scheme))
+            && has_sound_server(url)
             && (url.contains("{key}") || url.contains("{key64}"))
             && !bare.contains(['{', '}'])
             && url.len() <= 255
@@ -74,6 +78,27 @@ impl FromStr for Confirm {
         let template = Template { whole: method == "GET", url: url.into() };
         if sound { Ok(Self::Cache(template)) } else { Err(ConfirmError) }
     }
+}
+
+/// Whether a URL begins with the host's own address, or with that of one server.
+fn has_sound_server(url: &str) -> bool {
+    match url.strip_prefix("{advertise}") {
+        // Anything else would continue the name of the server.
+        Some(rest) => rest.starts_with(['/', '?']) && !rest.contains("{advertise}"),
+        None => origin(url).is_some() && !url.contains("{advertise}"),
+    }
+}
+
+/// Scheme and server of a URL, such as `http://cache-1:8080`, in small letters; `None` if it is
+/// no URL of HTTP, or its server is not one name or address.
+pub(crate) fn origin(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let server = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    let sound =
+        ["http", "https"].contains(&&*scheme) && !server.is_empty() && server.chars().all(is_plain);
+    sound.then(|| format!("{scheme}://{}", server.to_ascii_lowercase()))
 }
 
 impl fmt::Display for Confirm {
@@ -98,6 +123,12 @@ impl Template {
     #[must_use]
     pub fn needs_advertise(&self) -> bool {
         self.url.contains("{advertise}")
+    }
+
+    /// The server that it names; `None`: the host's own.
+    #[must_use]
+    pub fn origin(&self) -> Option<String> {
+        if self.needs_advertise() { None } else { origin(&self.url) }
     }
 
     /// The address of an object; `None` for a key that would lead out of the folder it stands
@@ -148,6 +179,7 @@ mod tests {
             ("HEAD {advertise}/{key}", "HEAD {advertise}/{key}"),
             ("{advertise}/{key}", "HEAD {advertise}/{key}"),
             ("GET https://cache/{set}?o={key64}", "GET https://cache/{set}?o={key64}"),
+            ("{advertise}?o={key64}", "HEAD {advertise}?o={key64}"),
         ] {
             assert_eq!(text.parse::<Confirm>().unwrap().to_string(), written);
         }
@@ -162,6 +194,14 @@ mod tests {
             "http://a/{key}/{what}",
             "http://a b/{key}",
             "http://a/{key}\n",
+            "{advertise}.evil.example/{key}",
+            "{advertise}@evil.example/{key}",
+            "{advertise}{key}",
+            "http://{key}/x",
+            "http://{set}.example/{key}",
+            "http://a@b/{key}",
+            "http:///{key}",
+            "http://a/{advertise}/{key}",
             &long,
         ] {
             assert_eq!(text.parse::<Confirm>(), Err(ConfirmError), "{text}");

@@ -6,7 +6,7 @@
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use umbel::replica::Name;
 use crate::hello::Hello;
 use crate::host::{Happened, Host, Inner, State};
 use crate::introductions::Introductions;
-use crate::network::{Happening, Reply};
+use crate::network::{Happening, Happenings, Reply};
 use crate::question::{Question, decode_hosts, encode_hosts};
 
 /// Happenings that are dealt with before anything is sent.
@@ -60,13 +60,13 @@ impl Driver {
     }
 
     /// Runs until the host stops.
-    pub(crate) fn run(mut self, happenings: &Receiver<Happening>) {
+    pub(crate) fn run(mut self, happenings: &Happenings) {
         while !self.inner.lifecycle.is_stopping() {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
-            match happenings.recv_timeout(wait) {
+            match happenings.wait(wait) {
                 Ok(first) => {
                     self.handle(first);
-                    happenings.try_iter().take(BURST).for_each(|next| self.handle(next));
+                    happenings.waiting().take(BURST).for_each(|next| self.handle(next));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -279,10 +279,12 @@ impl Driver {
     /// Lets time pass, sends what there is to send, and tells what there is to tell.
     fn tick(&mut self) {
         let now = self.inner.now();
+        let mut is_polled = false;
         let (transmits, events) = {
             let mut state = self.inner.sets.lock();
             if now >= state.protocol.poll_timeout() {
                 state.protocol.handle_timeout(now);
+                is_polled = true;
             }
             let transmits: Vec<Transmit> =
                 std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
@@ -294,6 +296,9 @@ impl Driver {
             (transmits, events)
         };
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
+        if is_polled {
+            self.inner.sets.offer_builds();
+        }
         for event in &events {
             if let Event::Reshaped(set) = event {
                 self.inner.sets.record(set);

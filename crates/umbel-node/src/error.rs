@@ -59,6 +59,11 @@ pub enum HostError {
     /// A cache is to be asked for keys, but nobody knows where it is.
     #[error("{{advertise}} in 'confirm' needs this host's own setting 'advertise'")]
     NoWayToCache,
+    /// A cache is to be asked at a server that this host's configuration does not name.
+    #[error(
+        "'confirm' may name {{advertise}} or a server of this host's setting 'confirm_origins', not {0}"
+    )]
+    CacheOrigin(String),
     /// Numbers outside their ranges.
     #[error(transparent)]
     Param(#[from] ParamError),

@@ -27,6 +27,7 @@ mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;
 mod memory;
+pub mod modes;
 pub mod network;
 mod protocol;
 mod question;

@@ -4,11 +4,13 @@
 //! [`HostProtocol::mesh`] or [`HostProtocol::overlay`].
 
 use std::ops::{Deref, DerefMut};
+use std::time::Duration;
 
+use umbel::design::ladder::Standing;
 use umbel::mesh::{self, Engine, Work};
 use umbel::overlay::{self, Overlay};
 use umbel::protocol::Protocol;
-use umbel::replica::{Incarnation, Intervals};
+use umbel::replica::{Home, Incarnation, Intervals, Name};
 use umbel::route;
 
 use crate::catalogue::HostCatalogue;
@@ -37,6 +39,19 @@ impl HostProtocol {
                 let config = overlay_config(settings, place, incarnation);
                 Self::Overlay(Box::new(Overlay::new(config)))
             }
+        }
+    }
+
+    /// Owns a set from now on whose filter is built already. An overlay builds its own.
+    pub(crate) fn adopt(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        home: Home<HostCatalogue>,
+        before: Option<Standing>,
+    ) {
+        if let Self::Mesh(engine) = self {
+            engine.adopt(now, set, home, before);
         }
     }
 

@@ -1,12 +1,12 @@
-//! How a host is started: settings are read, the catalogue opened, the network joined, the parts
-//! put together, the driver and the ports started.
+//! How a host is started: settings are read, the catalogue opened, filters built, the network
+//! joined, the parts put together, the driver and the ports started.
 //!
 //! It knows the host, its driver and its ports; none of them knows it.
 
+use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use umbel::replica::Incarnation;
@@ -21,9 +21,11 @@ use crate::hello::Hello;
 use crate::host::Cache;
 use crate::host::reload::Seen;
 use crate::host::{
-    Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, wall_clock_ms,
+    Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, StoredSet,
+    wall_clock_ms,
 };
-use crate::network::{Happening, Inbox, LocalNetwork, Member, Network};
+use crate::memory;
+use crate::network::{Happenings, Inbox, LocalNetwork, Member, Network};
 use crate::protocol::HostProtocol;
 use crate::question::Question;
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
@@ -162,10 +164,12 @@ impl Builder {
             Some(settings) => settings,
             None => embedded(self.layer?, self.ports)?,
         };
+        crate::modes::warn(&settings);
         let access = Access::new(settings.users.clone())?;
         let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
-        let (inbox, happenings) = Inbox::new();
+        let (inbox, happenings) = Inbox::new(inbox_bytes());
+        let sets = open_sets(&settings, journal.as_ref(), self.foreign).await?;
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
         let seen = Seen::new(&settings);
         let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
@@ -174,7 +178,8 @@ impl Builder {
         }
         let guards = Guards { access, certificates, seen };
         let host = assemble(settings, guards, journal, joined, inbox, runtime);
-        own_sets(&host, self.foreign).await?;
+        let entered = host.inner.sets.enter_stored(sets);
+        entered.map_err(|error| StartError::Catalogue(error.to_string()))?;
         drive(&host, happenings)?;
         #[cfg(any(feature = "resp", feature = "http"))]
         if self.ports {
@@ -236,7 +241,6 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
     let path = folder.join("catalogue");
     let durability = settings.durability;
     let opened = tokio::task::spawn_blocking(move || {
-        std::fs::create_dir_all(&path).map_err(|error| error.to_string())?;
         let options = Options::new().durability(durability).memory_budget(STORE_MEMORY);
         let store =
             Store::open(&path, options).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -334,6 +338,13 @@ async fn join_as(
     }
 }
 
+/// What keys the hash tables of catalogues in memory. Unlike the incarnation nobody outside
+/// knows it, so that nobody can craft keys that collide there.
+fn random_seed() -> u64 {
+    // The standard library seeds this from the system's randomness.
+    RandomState::new().hash_one(())
+}
+
 fn assemble(
     settings: Settings,
     guards: Guards,
@@ -355,7 +366,7 @@ fn assemble(
     });
     let live = Arc::new(LiveSettings::new(settings.clone()));
     let protocol = HostProtocol::new(&settings, incarnation);
-    let sets = Sets::new(protocol, Arc::clone(&live), clock, incarnation.0, journal);
+    let sets = Sets::new(protocol, Arc::clone(&live), clock, random_seed(), journal);
     let mut cluster = Cluster::new(joined.network, incarnation, inbox, hello);
     cluster.alone = settings.peers.is_empty();
     let Guards { access, certificates, seen } = guards;
@@ -390,21 +401,42 @@ fn assemble(
 }
 
 /// Builds the filters of the sets that are there already.
-async fn own_sets(host: &Host, foreign: Vec<(String, Foreign)>) -> Result<(), StartError> {
-    let owner = host.clone();
-    let owned = tokio::task::spawn_blocking(move || {
-        let sets = &owner.inner.sets;
-        sets.open_stored()?;
-        foreign.into_iter().try_for_each(|(set, Foreign(keys))| sets.open_external(&set, keys))
+async fn open_sets(
+    settings: &Settings,
+    journal: Option<&Running>,
+    external: Vec<(String, Foreign)>,
+) -> Result<Vec<StoredSet>, StartError> {
+    let (settings, journal) = (settings.clone(), journal.map(|(journal, _)| Arc::clone(journal)));
+    let external = external.into_iter().map(|(set, Foreign(keys))| (set, keys)).collect();
+    let opened = tokio::task::spawn_blocking(move || {
+        StoredSet::open_all(&settings, journal.as_ref(), external)
     });
-    Ok(owned.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
+    Ok(opened.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
 }
 
-fn drive(host: &Host, happenings: Receiver<Happening>) -> Result<(), StartError> {
+/// Bytes of messages that may wait for the driver: a sixteenth of the memory that there is.
+fn inbox_bytes() -> u64 {
+    (memory::usable() / 16).clamp(4 << 20, 64 << 20)
+}
+
+/// Starts the threads that drive the host and build its filters.
+fn drive(host: &Host, happenings: Happenings) -> Result<(), StartError> {
     let driver = Driver::new(Arc::clone(&host.inner));
-    let thread = std::thread::Builder::new().name("umbel-driver".into());
-    let thread = thread
-        .spawn(move || driver.run(&happenings))
+    start_thread(host, "umbel-driver", move || driver.run(&happenings))?;
+    let inner = Arc::clone(&host.inner);
+    start_thread(host, "umbel-builder", move || {
+        inner.sets.build_until_closed(|| inner.cluster.wake());
+    })
+}
+
+fn start_thread(
+    host: &Host,
+    name: &str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<(), StartError> {
+    let thread = std::thread::Builder::new()
+        .name(name.into())
+        .spawn(run)
         .map_err(|error| StartError::Network(format!("cannot start a thread: {error}")))?;
     host.inner.lifecycle.add_thread(thread);
     Ok(())
@@ -455,5 +487,14 @@ impl Host {
             own.http = addresses.http.map(|address| address.to_string());
         });
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_two_hosts_key_their_tables_alike() {
+        let seeds: std::collections::HashSet<u64> = (0..8).map(|_| super::random_seed()).collect();
+        assert_eq!(seeds.len(), 8);
     }
 }

@@ -405,3 +405,50 @@ fn strangers_take_none_of_the_memory_for_large_requests() {
     expect(&mut user, &add, &format!("+OK\r\n*1000\r\n{}+PONG\r\n", ":1\r\n".repeat(1000)));
     runtime.block_on(host.stop());
 }
+
+#[test]
+fn a_user_removed_during_a_bulk_load_adds_no_more() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = guarded_host(&runtime, folder.path(), &[]);
+    let path = folder.path().join("users.toml");
+    let mut users = Users::read(&path).unwrap();
+    let token = users.add_token("alice").unwrap();
+    std::fs::write(&path, users.to_toml()).unwrap();
+    host.access().reload().unwrap();
+    let begin = |request: &str| {
+        let mut socket = connect(host.addresses().http.unwrap());
+        let head =
+            format!("{request} HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {token}\r\n");
+        socket.write_all(head.as_bytes()).unwrap();
+        socket
+    };
+    let mut load = begin("POST /v1/sets/s/keys");
+    load.write_all(b"transfer-encoding: chunked\r\n\r\n8\r\nfirst\nse\r\n").unwrap();
+    let mut events = begin("GET /v1/events");
+    events.write_all(b"\r\n").unwrap();
+    let items = || host.set_info("s").map_or(0, |info| info.items);
+    for _ in 0..1000 {
+        if items() == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(items(), 1, "the first line was taken");
+    users.remove("alice").unwrap();
+    users.add("bob", Permissions::ALL, Some(b"secret")).unwrap();
+    std::fs::write(&path, users.to_toml()).unwrap();
+    assert!(host.access().reload().unwrap());
+    load.write_all(b"6\r\ncond\nt\r\n0\r\n\r\n").unwrap();
+    let mut reply = vec![0; 4096];
+    let read = load.read(&mut reply).unwrap();
+    let reply = String::from_utf8_lossy(&reply[..read]).into_owned();
+    assert!(reply.starts_with("HTTP/1.1 400") && reply.contains("user was removed"), "{reply}");
+    assert_eq!(items(), 1, "and no other");
+    // The next event ends the stream of events.
+    runtime.block_on(host.add_key("t", b"x")).unwrap();
+    host.publish("t").unwrap();
+    let mut rest = Vec::new();
+    let _ = events.read_to_end(&mut rest);
+    assert!(!String::from_utf8_lossy(&rest).contains("\"t\""));
+    runtime.block_on(host.stop());
+}

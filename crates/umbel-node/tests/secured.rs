@@ -36,10 +36,16 @@ impl Authority {
 
     /// Writes a certificate for a name that holds until the end of a year.
     fn certify(&self, name: &str, until: i32) {
+        let years = Duration::from_secs(31_556_952) * (until - 1969) as u32;
+        self.certify_until(name, years);
+    }
+
+    /// Writes a certificate for a name that holds until this long after 1970.
+    fn certify_until(&self, name: &str, until: Duration) {
         let names = vec![name.to_owned(), "localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).expect("in a test");
         params.distinguished_name.push(DnType::CommonName, name);
-        params.not_after = date_time_ymd(until, 12, 31);
+        params.not_after = date_time_ymd(1970, 1, 1) + until;
         params.extended_key_usages =
             vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
         let key = KeyPair::generate().expect("in a test");
@@ -143,6 +149,25 @@ async fn a_wrong_authority_an_expired_certificate_and_plain_tcp_are_refused() {
     for host in [a, b, late, foreign, expired, plain] {
         host.stop().await;
     }
+}
+
+/// A certificate that expires while its host is connected: the link is closed, no other is opened,
+/// and after the grace time the host is named no more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_link_ends_with_its_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path());
+    authority.certify("a", 4000);
+    let a = secured(&authority, "a", &[]).await;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    authority.certify_until("b", now + Duration::from_secs(10));
+    let b = secured(&authority, "b", &[listens(&a)]).await;
+    tells(&b, "of-b").await;
+    eventually("it is heard while its certificate holds", || finds(&a, "of-b") == ["b"]).await;
+    eventually("and no more afterwards", || finds(&a, "of-b").is_empty()).await;
+    assert_eq!(names(&a), ["a"]);
+    b.stop().await;
+    a.stop().await;
 }
 
 /// A bare session with a host's certificate: what somebody would use who broke into it.

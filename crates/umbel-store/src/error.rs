@@ -50,6 +50,9 @@ pub enum Error {
     /// A write failed so that nobody can tell what is on disk. Reads go on; reopen to write.
     #[error("the store refuses writes since {0}; reads go on, reopen it to write")]
     Poisoned(Arc<str>),
+    /// The folder holds another store, or an older state of this one. Nothing was changed.
+    #[error("the folder holds another store now, or an older state of this one")]
+    Replaced,
     /// Changes came faster than they could be sorted to disk, and sorting now fails.
     #[error("the store has no memory left for changes, because {0}")]
     Behind(Arc<str>),

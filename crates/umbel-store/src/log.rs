@@ -118,6 +118,11 @@ impl Log {
         Ok(())
     }
 
+    /// Takes the file back to what is known to be durable. Not to be written to after that.
+    pub(crate) fn cut_to_durable(&mut self) -> Result<()> {
+        self.file.truncate(self.synced).map_err(Error::io("cut", &self.name))
+    }
+
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync().map_err(Error::io("sync", &self.name))?;
         self.synced = self.len;

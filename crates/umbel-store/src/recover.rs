@@ -29,7 +29,7 @@ use crate::view::{Counts, Layer, Rules, View};
 
 /// An opened store.
 pub(crate) struct Recovered {
-    pub(crate) lock: Box<dyn Send + Sync>,
+    pub(crate) lock: Arc<dyn Send + Sync>,
     pub(crate) manifest: Manifest,
     pub(crate) view: View,
     pub(crate) log: Log,
@@ -53,6 +53,16 @@ pub(crate) fn open(storage: &dyn Storage, options: &Options) -> Result<Recovered
     if !has_manifest(&names) {
         create(storage, &names)?;
     }
+    recover(storage, options, lock.into())
+}
+
+/// Puts right what a crash left, or a write that failed, for whoever holds the lock.
+pub(crate) fn recover(
+    storage: &dyn Storage,
+    options: &Options,
+    lock: Arc<dyn Send + Sync>,
+) -> Result<Recovered> {
+    let names = storage.list().map_err(Error::io("list", "the folder"))?;
     let manifest = read_manifest(storage)?;
     let (view, replays) = read_parts(storage, &manifest, options)?;
     let log = resume_logs(storage, &replays)?;

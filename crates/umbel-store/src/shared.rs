@@ -37,7 +37,7 @@ pub(crate) struct Shared {
     pub(crate) signals: Mutex<Signals>,
     pub(crate) signalled: Condvar,
     /// Held until the last handle is gone.
-    _lock: Box<dyn Send + Sync>,
+    pub(crate) lock: Arc<dyn Send + Sync>,
 }
 
 /// How far integrating has come.
@@ -80,7 +80,7 @@ impl Shared {
             upkeep: Mutex::new(FileSet::new(manifest, unfinished)),
             signals: Mutex::default(),
             signalled: Condvar::new(),
-            _lock: lock,
+            lock,
         }
     }
 

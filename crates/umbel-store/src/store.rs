@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 
 use crate::background;
 use crate::batch::{Applied, Batch};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::options::Options;
 use crate::recover;
 use crate::scan::Scan;
@@ -56,8 +56,47 @@ impl Store {
     pub fn open_on(storage: Arc<dyn Storage>, options: Options) -> Result<Self> {
         let recovered = recover::open(&*storage, &options)?;
         let shared = Arc::new(Shared::new(storage, options, recovered));
-        let thread = shared.options.background.then(|| background::start(&shared)).transpose()?;
-        Ok(Self { shared, thread })
+        let mut store = Self { shared, thread: None };
+        store.start_thread()?;
+        Ok(store)
+    }
+
+    /// Opens the same files again after a write has failed: writes are taken again, and nothing
+    /// that was acknowledged is missing. Readers need not be told; snapshots stay as they are.
+    ///
+    /// # Errors
+    /// If the files cannot be read or made durable, or are not those of this store any more
+    /// ([`Error::Replaced`]). Reads go on as before, and it may be tried again.
+    pub fn reopen(&mut self) -> Result<()> {
+        self.end_thread();
+        let old = &self.shared;
+        let (storage, options) = (Arc::clone(&old.storage), old.options.clone());
+        // What a failed sync left can be read, and yet be gone after a crash.
+        old.lock_log().cut_to_durable()?;
+        recover::write_manifest(&*storage, &recover::read_manifest(&*storage)?)?;
+        let recovered = recover::recover(&*storage, &options, Arc::clone(&old.lock))?;
+        let (before, after) = (old.view.load().active.visible(), recovered.view.active.visible());
+        let store = old.lock_upkeep().manifest.store;
+        if recovered.manifest.store != store || after < before {
+            return Err(Error::Replaced);
+        }
+        self.shared = Arc::new(Shared::new(storage, options, recovered));
+        self.start_thread()
+    }
+
+    fn start_thread(&mut self) -> Result<()> {
+        if self.shared.options.background {
+            self.thread = Some(background::start(&self.shared)?);
+        }
+        Ok(())
+    }
+
+    fn end_thread(&mut self) {
+        self.shared.quit();
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to say: what failed was reported to those who asked.
+            let _ = thread.join();
+        }
     }
 
     pub(crate) fn shared(&self) -> &Shared {
@@ -236,11 +275,7 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        self.shared.quit();
-        if let Some(thread) = self.thread.take() {
-            // It has nothing to say: what failed was reported to those who asked.
-            let _ = thread.join();
-        }
+        self.end_thread();
         if self.shared.poisoned.get().is_some() {
             return;
         }

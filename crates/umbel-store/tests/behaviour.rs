@@ -450,3 +450,30 @@ fn every_key_is_found_however_keys_are_spread() {
         }
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_made_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("data/catalogue"), folder.path().join("backup"));
+    let store = Store::open(&path, Options::new()).unwrap();
+    for number in 0..100_u32 {
+        store.put(&number.to_be_bytes(), b"value").unwrap();
+    }
+    store.integrate().unwrap();
+    store.put(b"later", b"value").unwrap();
+    store.backup(&copy, |_| ()).unwrap();
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    for folder in [path.parent().unwrap(), &path, &copy] {
+        assert_eq!(mode(folder), 0o700, "{}", folder.display());
+    }
+    for folder in [&path, &copy] {
+        let files: Vec<_> =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+        assert!(!files.is_empty());
+        for file in files {
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+    }
+}

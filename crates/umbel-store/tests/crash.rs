@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use crate::common::{Dice, Model, check_equal};
+use umbel_store::storage::Storage as _;
 use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::{Batch, Error, Options, Store};
 
@@ -80,23 +81,25 @@ struct Outcome {
 
 /// Runs the script until a write fails, or to its end.
 fn run(disk: &TestDisk, steps: &[Step]) -> Outcome {
+    run_with(disk, steps, |_| false)
+}
+
+/// Runs the script; a write that failed is tried again if `heal` has healed the store.
+fn run_with(disk: &TestDisk, steps: &[Step], mut heal: impl FnMut(&mut Store) -> bool) -> Outcome {
     let mut outcome =
         Outcome { acknowledged: Model::new(), perhaps: None, refused: false, done: 0 };
     let Ok(mut store) = open(disk) else { return outcome };
     for step in steps {
         match step {
             Step::Write(changes) => {
-                let mut batch = Batch::new();
-                for (key, value) in changes {
-                    match value {
-                        Some(value) if only_if_absent(value) => batch.insert(key, value),
-                        Some(value) => batch.put(key, value),
-                        None => batch.delete(key),
-                    };
-                }
                 let mut after = outcome.acknowledged.clone();
                 let before = apply(&mut after, changes);
-                match store.apply(batch) {
+                let mut applied = store.apply(batch_of(changes));
+                if applied.is_err() && heal(&mut store) {
+                    check_equal(&store, &outcome.acknowledged);
+                    applied = store.apply(batch_of(changes));
+                }
+                match applied {
                     Ok(found) => assert_eq!(found, before),
                     Err(error) => {
                         // Readers go on with what was acknowledged, and nothing else.
@@ -127,6 +130,18 @@ fn run(disk: &TestDisk, steps: &[Step]) -> Outcome {
         outcome.done += 1;
     }
     outcome
+}
+
+fn batch_of(changes: &[(Vec<u8>, Option<Vec<u8>>)]) -> Batch {
+    let mut batch = Batch::new();
+    for (key, value) in changes {
+        match value {
+            Some(value) if only_if_absent(value) => batch.insert(key, value),
+            Some(value) => batch.put(key, value),
+            None => batch.delete(key),
+        };
+    }
+    batch
 }
 
 /// Opens what is on the disk and compares; then uses it, to see that it still works.
@@ -198,6 +213,48 @@ fn any_call_may_fail_and_nothing_acknowledged_is_lost() {
         }
     }
     println!("failure: each of {calls} calls, {cases} cases");
+}
+
+/// The store is opened again after the failure, as often as it takes; the script goes on.
+#[test]
+fn any_call_may_fail_and_a_store_that_is_reopened_goes_on() {
+    let steps = script();
+    let whole = TestDisk::new();
+    run(&whole, &steps);
+    let (calls, mut healed, mut cases) = (whole.calls(), 0, 0);
+    for call in 0..2 * calls {
+        let disk = TestDisk::new();
+        disk.fail_call(call % calls);
+        let outcome = run_with(&disk, &steps, |store| {
+            if call >= calls {
+                // What reopening does fails as well, once.
+                disk.fail_call(call % 11);
+            }
+            healed += 1;
+            (0..3).any(|_| store.reopen().is_ok())
+        });
+        for fate in fates(call, 4) {
+            check(&disk.crash(fate), &outcome, &format!("call {call} fails, healed, {fate:?}"));
+            cases += 1;
+        }
+    }
+    assert!(healed > 100, "only {healed} stores were healed");
+    println!("healed: {healed} of {calls} calls, {cases} cases");
+}
+
+#[test]
+fn a_store_that_was_replaced_is_not_taken_for_the_same() {
+    let (disk, other) = (TestDisk::new(), TestDisk::new());
+    // Stores are told apart by their salts, which a test disk counts.
+    other.salt();
+    let (mut store, foreign) = (open(&disk).unwrap(), open(&other).unwrap());
+    store.put(b"a", b"1").unwrap();
+    foreign.put(b"b", b"2").unwrap();
+    for name in other.list().unwrap() {
+        disk.set_bytes(&name, other.bytes(&name).unwrap());
+    }
+    assert!(matches!(store.reopen(), Err(Error::Replaced)));
+    assert_eq!(store.get(b"a").unwrap().unwrap(), b"1", "reads go on");
 }
 
 #[test]

@@ -163,6 +163,13 @@ pub trait Protocol<C> {
     /// Time has passed.
     fn handle_timeout(&mut self, now: Duration);
 
+    /// Builds on a filter of an own set, if one is being built in steps, by about so many keys;
+    /// whether there is more to do of it.
+    fn build_part(&mut self, now: Duration, keys: usize) -> bool {
+        let _ = (now, keys);
+        false
+    }
+
     /// This host is about to stop: others that wait for it need not. Nothing is to be done after
     /// that but to send what [`Self::poll_transmit`] returns.
     fn leave(&mut self);

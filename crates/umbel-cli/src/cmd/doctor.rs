@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde::Serialize;
+use umbel_node::modes::{private_paths, too_wide};
 use umbel_node::network::peers_of;
 use umbel_node::settings::{Endpoint, KeyFiles, PeerFiles, Storage};
 use umbel_node::{Settings, tls};
@@ -109,9 +110,7 @@ fn text_of(found: &Findings) -> String {
 
 fn examine(settings: &Settings, found: &mut Findings) {
     let is_open = examine_storage(settings, found);
-    if let Some(users) = &settings.users {
-        examine_secret("users", users, found);
-    }
+    examine_modes(settings, found);
     if let Some(files) = &settings.tls {
         examine_certificate("certificate", files, None, found);
     }
@@ -176,16 +175,18 @@ fn read_all(catalogue: &Path) -> Result<u64, Error> {
 
 // ---- secrets and certificates
 
-/// A file that only its owner should be able to read.
-fn examine_secret(what: &str, path: &Path, found: &mut Findings) {
-    use std::os::unix::fs::PermissionsExt as _;
-    match std::fs::metadata(path) {
-        Err(error) => found.add(State::Wrong, what, format!("{}: {error}", path.display())),
-        Ok(file) if file.permissions().mode() & 0o077 != 0 => {
-            let told = format!("others can read it: chmod 600 {}", path.display());
-            found.add(State::Warning, what, told);
+/// Files and folders that only their owner should be able to read.
+fn examine_modes(settings: &Settings, found: &mut Findings) {
+    for (what, path, mode) in private_paths(settings) {
+        let is_new = what == "data" && !path.exists();
+        match (std::fs::metadata(path), too_wide(what, path, mode)) {
+            (Err(_), _) if is_new => {}
+            (Err(error), _) => {
+                found.add(State::Wrong, what, format!("{}: {error}", path.display()))
+            }
+            (Ok(_), Some(wide)) => found.add(State::Warning, what, wide.to_string()),
+            (Ok(_), None) => found.add(State::Ok, what, path.display().to_string()),
         }
-        Ok(_) => found.add(State::Ok, what, path.display().to_string()),
     }
 }
 
@@ -196,7 +197,6 @@ fn examine_certificate(
     host: Option<&Settings>,
     found: &mut Findings,
 ) {
-    examine_secret(&format!("{what} key"), &files.key, found);
     if let Err(error) = tls::Certificates::read(files) {
         return found.add(State::Wrong, what, error.to_string());
     }
@@ -336,6 +336,10 @@ fn examine_host(mut client: Client, found: &mut Findings) {
     let number = |name: &str| fields.number(name).unwrap_or(0.0);
     if number("name_taken") > 0.0 {
         found.add(State::Wrong, what, "another host has its name: give one of them another");
+    }
+    if let Some(reason) = fields.text("catalogue_failure") {
+        let text = format!("it refuses changes until its catalogue can be written: {reason}");
+        found.add(State::Wrong, what, text);
     }
     match number("not_accepted") {
         0.0 if number("refused") > 0.0 => {

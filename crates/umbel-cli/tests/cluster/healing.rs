@@ -34,7 +34,11 @@ fn running(hosts: usize, way: Way) -> (Cluster, Vec<Router>) {
         Way::Secured => {
             let names: Vec<String> = (0..hosts).map(name).collect();
             let certs = cluster.path("certs");
-            says(&["config", "certs", "--hosts", &names.join(","), "--out", &certs], &[], "");
+            says(
+                &["config", "certs", "--localhost", "--hosts", &names.join(","), "--out", &certs],
+                &[],
+                "",
+            );
             write_peers(&cluster, hosts);
             (0..hosts).for_each(|host| start_secured(&mut cluster, host, &["--memory"]));
         }

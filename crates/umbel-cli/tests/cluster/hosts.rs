@@ -1,7 +1,7 @@
 //! Real host processes on loopback, linked by zenoh; they end with the test.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -194,6 +194,23 @@ impl Cluster {
             self.try_ask(host, &["UMBEL.INFO"]);
         let number = info.ok().and_then(|mut info| info.remove(what));
         number.and_then(|number| redis::from_redis_value(number).ok()).unwrap_or_default()
+    }
+
+    /// What a host answers over HTTP: the status, and all that follows.
+    pub(crate) fn get(&self, host: usize, path: &str) -> (u16, String) {
+        let at = self.http(host);
+        let mut stream = TcpStream::connect(at).expect("connected");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("asked");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("answered");
+        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+        (status.expect("a status"), answer)
+    }
+
+    /// The process of a host.
+    pub(crate) fn process_id(&self, host: usize) -> u32 {
+        self.hosts[host].as_ref().expect("it runs").child.id()
     }
 
     /// Where a host listens for others.

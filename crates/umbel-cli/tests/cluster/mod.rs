@@ -322,12 +322,13 @@ fn two_hosts_of_one_name_are_reported_by_both() {
 /// Needs root: the host's folder is a file system of its own, of a few megabytes.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_full_disk_refuses_keys_and_loses_none() {
+fn a_full_disk_refuses_keys_loses_none_and_accepts_them_again_when_it_has_room() {
     let mut cluster = Cluster::new(1);
     let data = cluster.data(0);
     std::fs::create_dir_all(&data).expect("a folder");
     let mut command = std::process::Command::new("unshare");
-    let script = "mount -t tmpfs -o size=4m none \"$0\" && exec \"$@\"";
+    let script = "mount -t tmpfs -o size=5m none \"$0\" \
+                  && head -c 1M /dev/zero > \"$0\"/ballast && exec \"$@\"";
     command.args(["--mount", "sh", "-c", script]).arg(&data).arg(env!("CARGO_BIN_EXE_umbel"));
     cluster.start_by(0, command, &[]);
 
@@ -355,7 +356,38 @@ fn a_full_disk_refuses_keys_and_loses_none() {
         let held: Vec<u8> = ask(&mut connection, &words).expect("questions are answered");
         assert!(held.iter().all(|held| *held == 1), "an acknowledged key is held");
     }
-    let again: redis::RedisResult<Vec<u8>> =
-        ask(&mut connection, &["UMBEL.ADD", "images", "one more"]);
-    assert!(again.is_err_and(|error| error.to_string().contains("No space left")));
+    let mut add = |key: &str| -> redis::RedisResult<Vec<u8>> {
+        ask(&mut connection, &["UMBEL.ADD", "images", key])
+    };
+    assert!(add("one more").is_err_and(|error| error.to_string().contains("No space left")));
+    let (status, told) = cluster.get(0, "/healthz");
+    assert!(status == 503 && told.contains("No space left"), "{told}");
+    let (_, metrics) = cluster.get(0, "/metrics");
+    assert!(metrics.contains("umbel_host_writable 0"), "a metric shows it");
+
+    // There is room again: nobody has to do anything at the host.
+    let root = format!("/proc/{}/root", cluster.process_id(0));
+    let ballast = std::path::PathBuf::from(root).join(data.strip_prefix("/").expect("absolute"));
+    std::fs::remove_file(ballast.join("ballast")).expect("room is made");
+    eventually("keys are accepted again", || add("one more").is_ok());
+    assert_eq!(cluster.get(0, "/healthz").0, 200);
+    assert!(cluster.log(0).contains("can be written again"));
+}
+
+/// What would be acknowledged would be gone with the process.
+#[cfg(unix)]
+#[test]
+fn a_host_whose_folder_is_deleted_acknowledges_nothing_more() {
+    let mut cluster = Cluster::new(1);
+    cluster.start(0, &[]);
+    let _: Vec<u8> = cluster.ask(0, &["UMBEL.ADD", "images", "before"]);
+    std::fs::remove_dir_all(cluster.data(0)).expect("it is deleted");
+    let mut connection = cluster.connect(0);
+    let added: redis::RedisResult<Vec<u8>> =
+        ask(&mut connection, &["UMBEL.ADD", "images", "after"]);
+    let told = added.expect_err("nobody keeps it").to_string();
+    assert!(told.contains("deleted, replaced or unmounted"), "{told}");
+    assert_eq!(cluster.get(0, "/healthz").0, 503);
+    let held: Vec<u8> = ask(&mut connection, &["UMBEL.HAS", "images", "before"]).expect("answered");
+    assert_eq!(held, [1]);
 }

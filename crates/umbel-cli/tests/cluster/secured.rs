@@ -59,7 +59,11 @@ fn grow(hosts: usize) {
     let mut cluster = Cluster::new(hosts + 1);
     let names: Vec<String> = (0..hosts).map(name).collect();
     let certs = cluster.path("certs");
-    says(&["config", "certs", "--hosts", &names.join(","), "--out", &certs], &[], "");
+    says(
+        &["config", "certs", "--localhost", "--hosts", &names.join(","), "--out", &certs],
+        &[],
+        "",
+    );
     write_peers(&cluster, hosts);
     (0..hosts).for_each(|host| start_secured(&mut cluster, host, &[]));
     add(&cluster, 0, "images", "old", 100);
@@ -69,7 +73,7 @@ fn grow(hosts: usize) {
     });
 
     let new = hosts;
-    says(&["config", "certs", "--add", &name(new), "--out", &certs], &[], "");
+    says(&["config", "certs", "--localhost", "--add", &name(new), "--out", &certs], &[], "");
     start_secured(&mut cluster, new, &[]);
     let grown = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -108,7 +112,11 @@ fn a_secured_mesh_of_four_grows_by_one_while_it_runs() {
 fn a_host_that_is_taken_out_answers_no_more_whatever_it_says() {
     let mut cluster = Cluster::new(3);
     let certs = cluster.path("certs");
-    says(&["config", "certs", "--hosts", "host-0,host-1,host-2", "--out", &certs], &[], "");
+    says(
+        &["config", "certs", "--localhost", "--hosts", "host-0,host-1,host-2", "--out", &certs],
+        &[],
+        "",
+    );
     write_peers(&cluster, 3);
     for host in 0..3 {
         // Neither silence nor a lost link may be what ends it.
@@ -148,7 +156,11 @@ fn the_doctor_shakes_hands_with_peers() {
     let mut cluster = Cluster::new(3);
     let [certs, others, peers] = ["certs", "others", "peers"].map(|file| cluster.path(file));
     for folder in [&certs, &others] {
-        says(&["config", "certs", "--hosts", "host-0,host-1,host-2", "--out", folder], &[], "");
+        says(
+            &["config", "certs", "--localhost", "--hosts", "host-0,host-1,host-2", "--out", folder],
+            &[],
+            "",
+        );
     }
     write_peers(&cluster, 2);
     start_secured(&mut cluster, 0, &[]);
@@ -199,7 +211,7 @@ fn commands_log_in_and_believe_the_authority_that_is_named() {
         &std::fs::metadata(&users).expect("written").permissions(),
     );
     assert_eq!(mode & 0o777, 0o600);
-    says(&["config", "certs", "--hosts", "host-0", "--out", &certs], &[], "");
+    says(&["config", "certs", "--localhost", "--hosts", "host-0", "--out", &certs], &[], "");
     let [cert, key] = ["host-0.pem", "host-0.key"].map(|file| format!("{certs}/{file}"));
     cluster.start(0, &["--users", &users, "--tls-cert", &cert, "--tls-key", &key]);
     let (at, ca) = (cluster.resp(0).to_owned(), format!("{certs}/ca.pem"));
@@ -224,7 +236,11 @@ fn commands_log_in_and_believe_the_authority_that_is_named() {
     refuses(&[&["sets"], &trusted[..]].concat(), &[], "Give --user");
     refuses(&["sets", "--at", &at], &[], &at);
     refuses(&["sets", "--at", &at, "--ca", "no/such"], &[], "no/such");
-    says(&["config", "certs", "--hosts", "other", "--out", &cluster.path("others")], &[], "");
+    says(
+        &["config", "certs", "--localhost", "--hosts", "other", "--out", &cluster.path("others")],
+        &[],
+        "",
+    );
     let other = cluster.path("others/ca.pem");
     refuses(&["sets", "--at", &at, "--ca", &other], &secret, "no TLS that can be believed");
 
@@ -274,6 +290,15 @@ fn bad_certificates_and_users_are_refused_and_nothing_is_overwritten() {
     refuses(&joined(&make, &["--add", "a"]), &[], "there already");
     let added = says(&joined(&make, &["--add", "c", "--json"]), &[], "");
     assert!(added.contains("c.key") && !added.contains("ca.key"), "{added}");
+    let names = |file: &str| {
+        let pem = std::fs::read(path(file)).expect("made");
+        let (_, pem) = x509_parser::pem::parse_x509_pem(&pem).expect("a certificate");
+        let cert = pem.parse_x509().expect("a certificate");
+        format!("{:?}", cert.subject_alternative_name().expect("sound").expect("names"))
+    };
+    assert!(names("certs/b.pem").contains("\"b\"") && !names("certs/b.pem").contains("localhost"));
+    says(&joined(&make, &["--add", "d", "--localhost"]), &[], "");
+    assert!(names("certs/d.pem").contains("localhost"));
     let mode = |file: &str| {
         let found = std::fs::metadata(path(file)).expect("made").permissions();
         std::os::unix::fs::PermissionsExt::mode(&found) & 0o777

@@ -175,6 +175,19 @@ fn a_filter_that_does_not_fit_into_memory_is_refused_in_time() {
     scratch.refuses(&add, &["standard.umbel: the filter takes", "--max-memory"]);
 }
 
+/// Before, a file of 83 bytes kept its reader busy for as long as it takes to fill all memory.
+#[test]
+fn a_short_file_that_claims_a_huge_filter_is_refused() {
+    let scratch = Scratch::with_filters();
+    let sparse = ["build", "--bits", "4294967296", "--hashes", "3", "-o", "sparse", "fruit"];
+    scratch.succeeds(&sparse);
+    let limit = ["sparse: the filter takes 512.00 MiB", "limit is 256.00 MiB", "--max-memory"];
+    scratch.refuses(&["info", "sparse"], &limit);
+    scratch.refuses(&["query", "sparse", "fruit"], &limit);
+    scratch.refuses(&["union", "-o", "out", "sparse", "sparse"], &limit);
+    scratch.succeeds(&["info", "sparse", "--max-memory", "1G"]);
+}
+
 #[test]
 fn what_is_built_within_a_memory_limit_can_be_read_within_it() {
     let scratch = Scratch::with_filters();

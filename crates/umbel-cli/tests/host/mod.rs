@@ -5,6 +5,8 @@ mod fake;
 mod real;
 mod sync;
 
+use std::io::{Read as _, Write as _};
+
 use assert_cmd::Command;
 use fake::{Fake, bulk, error, map};
 use real::Real;
@@ -104,6 +106,26 @@ fn many_names_are_matched_in_order() {
     let (code, matched) = run(at, &["match", "n", "-"], &lines);
     assert!(code == 0 && matched == expected, "all of them, in order");
     assert!(run(at, &["match", "n", "-", "--confirm"], &lines) == (0, expected), "asked as well");
+}
+
+/// Before, 1,100 idle connections took all 1,024 descriptors, and both ports stopped.
+#[test]
+fn a_host_with_few_descriptors_serves_on() {
+    let host = Real::with_descriptors(160);
+    let idle: Vec<_> = [&host.http, &host.at]
+        .into_iter()
+        .cycle()
+        .take(400)
+        .map(|at| std::net::TcpStream::connect(at).expect("a place in the backlog at least"))
+        .collect();
+    assert_eq!(run(&host.at, &["add", "s", "a"], ""), (0, "added 1 of 1 keys to s\n".into()));
+    assert_eq!(run(&host.at, &["who", "s", "a"], ""), (0, "a\ta\n".into()));
+    let mut http = std::net::TcpStream::connect(&host.http).expect("a connection");
+    http.write_all(b"GET /v1/sets/s HTTP/1.0\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    http.read_to_string(&mut answer).expect("an answer");
+    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    drop(idle);
 }
 
 #[test]

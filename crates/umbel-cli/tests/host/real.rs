@@ -6,13 +6,24 @@ use std::process::{Child, Command, Stdio};
 /// A host named `a`, alone, in memory.
 pub(crate) struct Real {
     pub(crate) at: String,
+    pub(crate) http: String,
     child: Child,
 }
 
 impl Real {
     pub(crate) fn start() -> Self {
-        let binary = assert_cmd::cargo::cargo_bin("umbel");
-        let mut command = Command::new(binary);
+        Self::run(Command::new(assert_cmd::cargo::cargo_bin("umbel")))
+    }
+
+    /// One that may open so many files.
+    pub(crate) fn with_descriptors(most: u32) -> Self {
+        let mut shell = Command::new("sh");
+        let limited = format!("ulimit -n {most} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &limited]).arg(assert_cmd::cargo::cargo_bin("umbel"));
+        Self::run(shell)
+    }
+
+    fn run(mut command: Command) -> Self {
         command.args(["serve", "--name", "a", "--memory", "--print-ports", "json"]);
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
         command.args(["--stop-with-input", "--log-level", "error"]);
@@ -22,7 +33,8 @@ impl Real {
         let output = child.stdout.take().expect("a pipe");
         BufReader::new(output).read_line(&mut line).expect("it says where it is");
         let ports: serde_json::Value = serde_json::from_str(&line).expect("JSON");
-        Self { at: ports["resp"].as_str().expect("an address").to_owned(), child }
+        let port = |name: &str| ports[name].as_str().expect("an address").to_owned();
+        Self { at: port("resp"), http: port("http"), child }
     }
 }
 

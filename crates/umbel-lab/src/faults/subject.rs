@@ -51,7 +51,8 @@ impl Subject for Engine<MemoryCatalogue> {
         let mut config = mesh::Config::new(host.name.clone(), host.incarnation, hasher());
         config.seed = host.seed;
         config.intervals = INTERVALS;
-        // Hosts of both kinds in one world.
+        // Hosts of both kinds in one world; steps of a few keys, so that much happens between them.
+        config.max_keys_at_once = 8;
         config.work = if host.seed.is_multiple_of(2) { Work::AtOnce } else { Work::Deferred };
         Self::new(config)
     }

@@ -342,6 +342,9 @@ impl<P: Subject> World<P> {
             {
                 protocol.handle_timeout(self.now);
             }
+            if let Some(protocol) = &mut self.hosts[number].protocol {
+                protocol.build_part(self.now, 3);
+            }
         }
         self.collect();
         self.check();

@@ -5,20 +5,24 @@
 //! then says up to which ticket everything is on disk. Whoever must not be told "done" before
 //! it is done waits for the ticket.
 //!
-//! Always true: changes reach the store in the order they were made. After a failure nothing
-//! more is written, and every wait ends with the reason.
+//! Always true: changes reach the store in the order they were made. While the store cannot be
+//! written no change is accepted, and every wait ends with the reason; what was seen and could not
+//! be written stays seen, and is written first when there is room again, for which the thread
+//! looks by itself. After damage to what is read nothing is written any more.
 
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, RwLock};
 use smallvec::SmallVec;
 use tokio::sync::watch;
 use umbel_store::{Batch, Store};
 
 use super::layout;
+use super::pass::Moment;
 use super::{SetNumber, SetRecord};
 use crate::error::HostError;
 
@@ -39,7 +43,8 @@ type Record = SmallVec<[u8; 8]>;
 
 #[derive(Debug)]
 pub(crate) struct Journal {
-    store: Store,
+    /// Taken for writing only while it is opened again.
+    store: RwLock<Store>,
     state: Mutex<State>,
     changed: Condvar,
     done: watch::Sender<Done>,
@@ -52,9 +57,20 @@ struct State {
     next: u64,
     /// Changes that are being written.
     writing: Arc<Changes>,
-    failed: Option<Arc<str>>,
+    failed: Option<Failure>,
     closing: bool,
 }
+
+/// Why no change is accepted.
+#[derive(Debug, Clone)]
+struct Failure {
+    reason: Arc<str>,
+    /// Whether only a restart can end it: what is read is damaged.
+    is_final: bool,
+}
+
+/// The first pause before a store is opened again, and the longest.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 /// Up to which ticket everything is durable, and why no more will be.
 #[derive(Debug, Clone, Default)]
@@ -74,8 +90,12 @@ impl Journal {
             closing: false,
         };
         let (done, _) = watch::channel(Done::default());
-        let journal =
-            Arc::new(Self { store, state: Mutex::new(state), changed: Condvar::new(), done });
+        let journal = Arc::new(Self {
+            store: RwLock::new(store),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            done,
+        });
         let writer = Arc::clone(&journal);
         let thread = std::thread::Builder::new().name("umbel-journal".into());
         Ok((journal, thread.spawn(move || writer.write_until_closed())?))
@@ -89,7 +109,8 @@ impl Journal {
                 return change.as_deref().map(read);
             }
         }
-        match self.store.get(name) {
+        let read_back = self.store.read().get(name);
+        match read_back {
             Ok(value) => value.as_deref().map(read),
             Err(error) => {
                 self.fail(&error.to_string());
@@ -136,12 +157,17 @@ impl Journal {
         }
     }
 
-    /// Why nothing can be written any more, if so.
+    /// An error if nothing can be written at present.
     pub(crate) fn check(&self) -> Result<(), HostError> {
-        match &self.state.lock().failed {
+        match self.failure() {
             Some(reason) => Err(HostError::Catalogue(reason.to_string())),
             None => Ok(()),
         }
+    }
+
+    /// Why nothing can be written at present, if so.
+    pub(crate) fn failure(&self) -> Option<Arc<str>> {
+        self.state.lock().failed.as_ref().map(|failure| Arc::clone(&failure.reason))
     }
 
     /// Waits until everything up to the ticket is durable.
@@ -168,7 +194,7 @@ impl Journal {
     ) {
         self.flush();
         let start = [prefix, from].concat();
-        let scanned = self.store.scan((Bound::Included(start.as_slice()), Bound::Unbounded));
+        let scanned = self.store.read().scan((Bound::Included(start.as_slice()), Bound::Unbounded));
         let outcome = scanned.and_then(|records| {
             for record in records {
                 let (key, value) = record?;
@@ -187,9 +213,21 @@ impl Journal {
     /// Waits for what is being written.
     pub(crate) fn visit(&self, prefix: &[u8], show: &mut dyn FnMut(&[u8], &[u8])) {
         self.flush();
-        if let Err(error) = self.store.snapshot().visit_prefix(prefix, show) {
+        let snapshot = self.store.read().snapshot();
+        if let Err(error) = snapshot.visit_prefix(prefix, show) {
             self.fail(&error.to_string());
         }
+    }
+
+    /// The store as it is, and the changes of records that start with `prefix` which are not in it
+    /// yet. Waits for no disk.
+    pub(super) fn moment(&self, prefix: &[u8]) -> Moment {
+        let state = self.state.lock();
+        let recent = state.writing.iter().chain(&state.waiting);
+        let recent = recent.filter(|(name, _)| name.starts_with(prefix));
+        // Of a record that is in both, what waits is later.
+        let unwritten = recent.map(|(name, value)| (name.clone(), value.is_some())).collect();
+        Moment { snapshot: self.store.read().snapshot(), unwritten }
     }
 
     /// Writes records past the queue: for rewriting many. Empties `records`.
@@ -198,7 +236,9 @@ impl Journal {
         for (name, value) in records.drain(..) {
             batch.put(&name, &value);
         }
-        if let Err(error) = self.store.write(batch) {
+        let written = self.store.read().write(batch);
+        if let Err(error) = written {
+            // Some of many: only a restart can tell which.
             self.fail(&error.to_string());
         }
     }
@@ -217,33 +257,77 @@ impl Journal {
         self.changed.notify_all();
     }
 
-    fn fail(&self, reason: &str) {
-        tracing::error!(reason, "the catalogue failed: no more changes are taken");
-        let reason: Arc<str> = reason.into();
-        self.state.lock().failed.get_or_insert_with(|| Arc::clone(&reason));
-        self.done.send_modify(|done| {
-            done.failed.get_or_insert(reason);
-        });
+    /// Accepts no change any more: what is read is damaged.
+    pub(super) fn fail(&self, reason: &str) {
+        tracing::error!(reason, "the catalogue failed: no more changes are accepted");
+        self.set_failure(reason, true);
+    }
+
+    /// Accepts no change until the store can be written again.
+    fn fail_for_now(&self, reason: &str) {
+        if self.failure().is_none() {
+            tracing::error!(
+                reason,
+                "the catalogue cannot be written: changes are refused until it can"
+            );
+        }
+        self.set_failure(reason, false);
+    }
+
+    /// The first reason is kept: later ones follow from it.
+    fn set_failure(&self, reason: &str, is_final: bool) {
+        let reason = {
+            let mut state = self.state.lock();
+            let failure = Failure { reason: reason.into(), is_final };
+            let failure = state.failed.get_or_insert(failure);
+            failure.is_final |= is_final;
+            Arc::clone(&failure.reason)
+        };
+        self.done.send_modify(|done| done.failed = Some(reason));
+        self.changed.notify_all();
+    }
+
+    /// What was to be written is on disk.
+    fn wrote(&self, ticket: u64) {
+        let failed = {
+            let mut state = self.state.lock();
+            state.writing = Arc::default();
+            if state.failed.take_if(|failure| !failure.is_final).is_some() {
+                tracing::info!("the catalogue can be written again: changes are accepted");
+            }
+            state.failed.as_ref().map(|failure| Arc::clone(&failure.reason))
+        };
+        self.done.send_modify(|done| *done = Done { ticket, failed });
         self.changed.notify_all();
     }
 
     fn write_until_closed(&self) {
         while let Some((ticket, changes)) = self.take() {
-            let mut batch = Batch::new();
-            for (name, value) in &*changes {
-                match value {
-                    Some(value) => batch.put(name, value),
-                    None => batch.delete(name),
-                };
+            let mut written = self.store.read().write(batch_of(&changes));
+            let (mut pause, longest) = PAUSES;
+            while let Err(error) = written {
+                self.fail_for_now(&error.to_string());
+                if self.is_closing_within(pause) {
+                    return;
+                }
+                pause = (2 * pause).min(longest);
+                written = self.reopen().and_then(|()| self.store.read().write(batch_of(&changes)));
             }
-            let written = self.store.write(batch);
-            self.state.lock().writing = Arc::default();
-            match written {
-                Ok(_) => self.done.send_modify(|done| done.ticket = ticket),
-                Err(error) => return self.fail(&error.to_string()),
-            }
-            self.changed.notify_all();
+            self.wrote(ticket);
         }
+    }
+
+    fn reopen(&self) -> umbel_store::Result<()> {
+        self.store.write().reopen()
+    }
+
+    /// Waits; whether the journal is to be closed.
+    fn is_closing_within(&self, pause: Duration) -> bool {
+        let mut state = self.state.lock();
+        if !state.closing {
+            self.changed.wait_while_for(&mut state, |state| !state.closing, pause);
+        }
+        state.closing
     }
 
     /// All that waits, once there is something; `None` when closed and written.
@@ -340,4 +424,16 @@ impl Journal {
             None => self.delete(name),
         }
     }
+}
+
+/// Changes as the store takes them.
+fn batch_of(changes: &Changes) -> Batch {
+    let mut batch = Batch::new();
+    for (name, value) in changes {
+        match value {
+            Some(value) => batch.put(name, value),
+            None => batch.delete(name),
+        };
+    }
+    batch
 }

@@ -5,6 +5,7 @@
 
 mod journal;
 mod layout;
+mod pass;
 #[cfg(test)]
 mod tests;
 
@@ -13,12 +14,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::RwLock;
-use umbel::catalogue::{Catalogue, MemoryCatalogue};
+use umbel::catalogue::{Catalogue, InPass, MemoryCatalogue, Place};
 use umbel::filter::ComponentId;
 
 pub(crate) use journal::Journal;
 pub use journal::Ticket;
 pub(crate) use layout::{SetNumber, SetRecord};
+use pass::Pass;
 
 /// A catalogue of the embedder's own.
 pub type OwnCatalogue = Box<dyn Catalogue + Send + Sync>;
@@ -51,14 +53,10 @@ impl HostCatalogue {
         match self {
             Self::Folder(folder) => folder.page(cursor, count),
             Self::Memory(keys) => {
-                // From the last place to the first: a removal moves the last key, which was
-                // shown already, so that none is left out.
                 let keys = keys.read();
-                let end = cursor.try_into().map_or(u64::MAX, u64::from_le_bytes).min(keys.len());
-                let start = end.saturating_sub(count as u64);
-                let page = keys.range(start as usize, (end - start) as usize);
-                let page = page.map(<[u8]>::to_vec).collect();
-                (page, (start > 0).then(|| start.to_le_bytes().to_vec()))
+                let (page, next) = keys.page(Place::from_bytes(cursor), count);
+                let page = page.into_iter().map(<[u8]>::to_vec).collect();
+                (page, next.map(|next| next.to_bytes().to_vec()))
             }
             Self::Own(keys) => {
                 let mut all = Vec::new();
@@ -124,9 +122,9 @@ impl Catalogue for HostCatalogue {
         match self {
             Self::Memory(keys) => {
                 // In parts, so that no question waits for all of it.
-                let len = keys.read().len() as usize;
-                for start in (0..len).step_by(PART) {
-                    keys.write().reassign_range(start, PART, assign);
+                let mut part = 0;
+                while keys.write().reassign_part(part, assign) {
+                    part += 1;
                 }
             }
             Self::Folder(folder) => folder.reassign(assign),
@@ -139,6 +137,38 @@ impl Catalogue for HostCatalogue {
             Self::Memory(_) => self.reassign(&mut |_| to),
             Self::Folder(folder) => folder.move_all(to),
             Self::Own(keys) => keys.write().move_all(to),
+        }
+    }
+
+    fn begin_pass(&mut self) -> bool {
+        match self {
+            Self::Memory(keys) => keys.write().begin_pass(),
+            Self::Folder(folder) => folder.begin_pass(),
+            Self::Own(keys) => keys.write().begin_pass(),
+        }
+    }
+
+    fn pass_part(&mut self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
+        match self {
+            Self::Memory(keys) => keys.write().pass_part(count, show),
+            Self::Folder(folder) => folder.pass.as_ref().is_some_and(|pass| pass.part(show)),
+            Self::Own(keys) => keys.write().pass_part(count, show),
+        }
+    }
+
+    fn in_pass(&self, key: &[u8]) -> InPass {
+        match self {
+            Self::Memory(keys) => keys.read().in_pass(key),
+            Self::Folder(_) => InPass::Either,
+            Self::Own(keys) => keys.read().in_pass(key),
+        }
+    }
+
+    fn end_pass(&mut self) {
+        match self {
+            Self::Memory(keys) => keys.write().end_pass(),
+            Self::Folder(folder) => folder.pass = None,
+            Self::Own(keys) => keys.write().end_pass(),
         }
     }
 
@@ -159,14 +189,14 @@ impl Catalogue for HostCatalogue {
     }
 }
 
-/// Keys that are reassigned under one lock, or in one batch.
+/// Keys that are reassigned in one batch.
 const PART: usize = 4096;
 
 /// One set's keys in the host's folder: the journal holds those of all sets.
 ///
 /// A damaged file cannot be reported through the trait: the journal remembers the failure,
 /// refuses from then on, and the host asks it after every change.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct FolderCatalogue {
     journal: Arc<Journal>,
     set: SetNumber,
@@ -175,12 +205,22 @@ pub(crate) struct FolderCatalogue {
     /// A key whose record names a lower component is in this one: all keys move to a new
     /// component without a change to their records.
     floor: ComponentId,
+    /// A pass over the keys, if one is under way.
+    pass: Option<Pass>,
+}
+
+impl Clone for FolderCatalogue {
+    /// Another handle; a pass belongs to the one that began it.
+    fn clone(&self) -> Self {
+        let (journal, held) = (Arc::clone(&self.journal), self.held.clone());
+        Self { journal, set: self.set, held, floor: self.floor, pass: None }
+    }
 }
 
 impl FolderCatalogue {
     /// The catalogue of a set that is new.
     pub(crate) const fn empty(journal: Arc<Journal>, set: SetNumber) -> Self {
-        Self { journal, set, held: BTreeMap::new(), floor: ComponentId(0) }
+        Self { journal, set, held: BTreeMap::new(), floor: ComponentId(0), pass: None }
     }
 
     /// The catalogue of a set that is there, after counting its keys.
@@ -217,6 +257,12 @@ impl FolderCatalogue {
             *keys -= 1;
         }
         Some(component)
+    }
+
+    /// Begins a pass, unless no thread can be started for it.
+    fn begin_pass(&mut self) -> bool {
+        self.pass = Pass::begin(&self.journal, layout::keys(self.set).to_vec()).ok();
+        self.pass.is_some()
     }
 
     fn move_all(&mut self, to: ComponentId) {

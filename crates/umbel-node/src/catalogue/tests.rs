@@ -104,6 +104,46 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Written or not, whatever changes meanwhile: a pass shows what was held when it began.
+    #[test]
+    fn a_pass_shows_the_keys_of_one_moment(
+        before in prop::collection::vec((0..60u8, any::<bool>(), any::<bool>()), 0..100),
+        after in prop::collection::vec((0..60u8, any::<bool>()), 0..60),
+    ) {
+        let folder = tempfile::tempdir().expect("a folder");
+        opened(folder.path(), |folder| {
+            for (key, is_added, is_written) in before {
+                match is_added {
+                    true => _ = folder.insert_new(&[key], ComponentId(0)),
+                    false => _ = folder.remove(&[key]),
+                }
+                if is_written {
+                    folder.journal.flush();
+                }
+            }
+            let expected: Vec<u8> = (0..60).filter(|key| folder.contains(&[*key])).collect();
+            let mut catalogue = HostCatalogue::Folder(folder.clone());
+            assert!(catalogue.begin_pass());
+            let (mut shown, mut after, mut more) = (Vec::new(), after.into_iter(), true);
+            while more {
+                if let Some((key, is_added)) = after.next() {
+                    match is_added {
+                        true => _ = catalogue.insert_new(&[key], ComponentId(0)),
+                        false => _ = catalogue.remove(&[key]),
+                    }
+                }
+                more = catalogue.pass_part(1, &mut |key| shown.push(key[0]));
+                std::thread::yield_now();
+            }
+            shown.sort_unstable();
+            assert_eq!(shown, expected);
+        });
+    }
+}
+
 #[test]
 fn a_deleted_set_leaves_nothing_to_a_later_one_of_its_number() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -102,7 +102,13 @@ impl Host {
         answers
     }
 
+    /// Where the cache is asked for a key; `None` if it may not be. A set may have been stored
+    /// when the configuration permitted another server.
     fn cache_url(&self, template: &Template, set: &str, key: &[u8]) -> Option<String> {
+        let settings = self.inner.live.current();
+        if template.origin().is_some_and(|origin| !settings.permits_cache(&origin)) {
+            return None;
+        }
         template.url(self.inner.settings.advertise.as_deref().unwrap_or_default(), set, key)
     }
 

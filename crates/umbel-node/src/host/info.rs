@@ -149,6 +149,10 @@ pub struct Status {
     pub sets: u64,
     /// Whether a folder keeps the catalogue.
     pub durable: bool,
+    /// Whether changes are accepted: the catalogue can be written.
+    pub writable: bool,
+    /// Why it cannot, if so.
+    pub catalogue_failure: Option<String>,
     /// Messages that arrived.
     pub messages: u64,
     /// Messages that were refused.
@@ -290,7 +294,7 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
+        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, writable, catalogue_failure, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

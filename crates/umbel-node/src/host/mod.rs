@@ -56,7 +56,7 @@ pub use ports::Addresses;
 pub(crate) use ports::Ports;
 pub use sets::Lifetime;
 use sets::SetChange;
-pub(crate) use sets::{Sets, State};
+pub(crate) use sets::{Sets, State, StoredSet};
 
 /// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
 /// Hosts that know two words take the third for "not".
@@ -119,6 +119,12 @@ impl Host {
     /// If the catalogue could not be written: the changes may be lost.
     pub async fn settled(&self, ticket: Ticket) -> Result<(), HostError> {
         self.inner.sets.settled(ticket).await
+    }
+
+    /// Why changes are refused at present, if they are: the catalogue cannot be written.
+    #[must_use]
+    pub fn catalogue_failure(&self) -> Option<Arc<str>> {
+        self.inner.sets.failure()
     }
 
     /// Whether answers are complete.

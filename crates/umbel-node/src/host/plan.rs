@@ -1,5 +1,6 @@
 //! Own sets: reserved, changed, published, deleted.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use umbel::replica::{Name, Policy, SetPlan};
@@ -161,12 +162,21 @@ impl Host {
             {
                 Err(HostError::NoWayToCache)
             }
+            Some(Confirm::Cache(template)) => {
+                let settings = self.inner.live.current();
+                match template.origin() {
+                    Some(origin) if !settings.permits_cache(&origin) => {
+                        Err(HostError::CacheOrigin(origin))
+                    }
+                    _ => Ok(()),
+                }
+            }
             _ => Ok(()),
         }
     }
 
     /// An own set, to change it.
-    fn changing<'a>(&'a self, set: &str, own: &'a OwnSet) -> Result<SetChange<'a>, HostError> {
+    fn changing<'a>(&'a self, set: &str, own: &'a Arc<OwnSet>) -> Result<SetChange<'a>, HostError> {
         self.inner.sets.change(own)?.ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
     }
 

@@ -147,6 +147,7 @@ impl Host {
         let routing = state.protocol.overlay().map(|overlay| Routing::of(overlay, None));
         let engine = state.protocol.mesh();
         let links = self.inner.cluster.network.links();
+        let failure = self.catalogue_failure();
         Status {
             routing,
             name: self.name().as_str().to_owned(),
@@ -160,6 +161,8 @@ impl Host {
             hosts_expected: expected,
             sets: state.protocol.sets().len() as u64,
             durable: self.inner.sets.is_durable(),
+            writable: failure.is_none(),
+            catalogue_failure: failure.map(|reason| reason.to_string()),
             messages: counters.messages,
             refused: counters.refused,
             not_accepted: engine.map_or(0, |engine| engine.refusals().count() as u64),

@@ -1,12 +1,17 @@
-//! Who may use a group of routes: a bearer token, checked before a handler sees the request.
+//! Who may use a group of routes: a bearer token, checked before a handler sees the request, and
+//! with every piece of a body that is long under way, in either direction.
 
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 use super::problem::Problem;
 use crate::access::{Access, Identity, LoginError, Permission};
@@ -21,8 +26,21 @@ pub(super) struct Gate(pub(super) Arc<Access>);
 
 /// Lets a request pass if whoever sends it may do this.
 pub(super) async fn guard(needed: Permission, request: Request, next: Next) -> Response {
-    match Shown::of(&request).identity().await {
-        Ok(identity) if identity.permissions().has(needed) => next.run(request).await,
+    let shown = Shown::of(&request);
+    let access = Arc::clone(&shown.access);
+    match shown.identity().await {
+        Ok(identity) if identity.permissions().has(needed) && access.is_open() => {
+            next.run(request).await
+        }
+        Ok(identity) if identity.permissions().has(needed) => {
+            let permit = Permit { access, identity, needed };
+            let request = request.map(|body| permit.clone().over(body));
+            // What is answered whole was permitted; what goes on for long may end.
+            next.run(request).await.map(|body| match body.size_hint().exact() {
+                Some(_) => body,
+                None => permit.over(body),
+            })
+        }
         Ok(identity) => {
             let user = identity.user().unwrap_or_default();
             let detail = format!("user '{user}' has no permission for this: it needs '{needed}'");
@@ -36,6 +54,64 @@ pub(super) async fn guard(needed: Permission, request: Request, next: Next) -> R
             }
             response
         }
+    }
+}
+
+/// A permission that may be taken away.
+#[derive(Debug, Clone)]
+struct Permit {
+    access: Arc<Access>,
+    identity: Identity,
+    needed: Permission,
+}
+
+/// Why a body breaks off.
+#[derive(Debug, thiserror::Error)]
+#[error("the user was removed, or has no permission for this any more")]
+struct TakenAway;
+
+impl Permit {
+    /// A body that breaks off when the permission is taken away.
+    fn over(self, body: Body) -> Body {
+        if body.is_end_stream() { body } else { Body::new(Permitted { permit: self, body }) }
+    }
+
+    fn holds(&mut self) -> bool {
+        self.access.renew(&mut self.identity);
+        self.identity.permissions().has(self.needed)
+    }
+}
+
+/// A body as long as its permission holds.
+#[derive(Debug)]
+struct Permitted {
+    permit: Permit,
+    body: Body,
+}
+
+impl HttpBody for Permitted {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.body).poll_frame(context);
+        match polled {
+            Poll::Ready(Some(Ok(_))) if !self.permit.holds() => {
+                Poll::Ready(Some(Err(axum::Error::new(TakenAway))))
+            }
+            polled => polled,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

@@ -154,6 +154,7 @@ const HOST: &[Fact] = &[
     ("hosts_expected", "Hosts that are there, this one included", G),
     ("sets", "Sets that are known", G),
     ("durable", "Whether a folder keeps the catalogue", G),
+    ("writable", "Whether changes are accepted: the catalogue can be written", G),
     ("messages", "Messages that arrived", C),
     ("refused", "Messages that were refused", C),
     ("not_accepted", "Replicas and hosts that are not accepted at present, because of a limit", G),

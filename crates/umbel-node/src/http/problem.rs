@@ -71,7 +71,9 @@ impl From<HostError> for Problem {
             HostError::NoOverlay(_) => (StatusCode::CONFLICT, "no_overlay"),
             HostError::Unanswered => (StatusCode::GATEWAY_TIMEOUT, "unanswered"),
             HostError::Param(_) | HostError::TooLarge { .. } => (StatusCode::BAD_REQUEST, "plan"),
-            HostError::NoWayToCache => (StatusCode::BAD_REQUEST, "confirm"),
+            HostError::NoWayToCache | HostError::CacheOrigin(_) => {
+                (StatusCode::BAD_REQUEST, "confirm")
+            }
             HostError::TooManySets(_) => (StatusCode::CONFLICT, "too_many_sets"),
             HostError::Catalogue(_) => (StatusCode::INTERNAL_SERVER_ERROR, "catalogue"),
             HostError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),

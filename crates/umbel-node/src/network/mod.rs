@@ -8,6 +8,7 @@
 //! Promised to a network: its callbacks only hand over to a bounded [`Inbox`], so it is never
 //! kept waiting. Promised by a network: messages come from whom they say they come from.
 
+mod inbox;
 mod local;
 #[cfg(feature = "zenoh")]
 pub(crate) mod peers;
@@ -18,13 +19,12 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use umbel::replica::{Incarnation, Name};
 
+pub(crate) use inbox::Happenings;
+pub use inbox::Inbox;
 pub use local::LocalNetwork;
 #[cfg(feature = "zenoh")]
 pub use zenoh::{Endpoints, Guard, ZenohNetwork};
@@ -170,35 +170,5 @@ impl Reply {
 impl fmt::Debug for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reply")
-    }
-}
-
-/// Happenings that wait for the driver: more are dropped and counted.
-const WAITING: usize = 8192;
-
-/// Where a network hands over what happens. Clones share it.
-#[derive(Debug, Clone)]
-pub struct Inbox {
-    sender: SyncSender<Happening>,
-    dropped: Arc<AtomicU64>,
-}
-
-impl Inbox {
-    pub(crate) fn new() -> (Self, Receiver<Happening>) {
-        let (sender, receiver) = sync_channel(WAITING);
-        (Self { sender, dropped: Arc::default() }, receiver)
-    }
-
-    /// Hands over; when the host cannot keep up, it is loss like any other, and counted.
-    pub fn put(&self, happening: Happening) {
-        if let Err(TrySendError::Full(_)) = self.sender.try_send(happening) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    /// Happenings that found no room.
-    #[must_use]
-    pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
     }
 }

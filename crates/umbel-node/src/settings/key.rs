@@ -130,6 +130,8 @@ pub static KEYS: &[Key] = &[
         "Neighbours in an overlay, instead of peers: names, and where those listen that do not connect by themselves"),
     key!("advertise", "URL", None, "http://cache-1:8080", One, value::advertise,
         "Where this host's objects are fetched; told to everybody who asks for them"),
+    key!("confirm_origins", "ORIGIN", None, "http://cache-1:8080", Many, value::confirm_origin,
+        "Servers that a set's CONFIRM may name, beyond that of advertise and of set.confirm"),
     key!("hash_key", "TEXT", None, "", Secret, value::secret,
         "Secret of the cluster's key hash, the same on every host; at least 16 bytes"),
     key!("hash_key_file", "FILE", None, "/etc/umbel/hash-key", Path, value::path,

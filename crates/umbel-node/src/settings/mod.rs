@@ -90,8 +90,12 @@ pub struct Settings {
     pub overlay: Option<Overlay>,
     /// Where this host's objects are fetched.
     pub advertise: Option<String>,
+    /// Servers that may confirm keys of a set, beyond that of `advertise`.
+    pub confirm_origins: Vec<String>,
     /// What the cluster's key hash is keyed with.
     pub hash_key: HashKey,
+    /// The file that it was read from, if it was.
+    pub hash_key_file: Option<PathBuf>,
     /// Whether ports may be open beyond this machine.
     pub allow_remote: bool,
     /// Sets that their first add makes.
@@ -118,6 +122,18 @@ impl Settings {
         layer.set("name", [name])?;
         layer.set("memory", ["true"])?;
         Draft::new().with(layer)?.settings()
+    }
+
+    /// Whether a set's keys may be confirmed by a server of this origin.
+    #[must_use]
+    pub fn permits_cache(&self, origin: &str) -> bool {
+        let default = match &self.set.confirm {
+            Confirm::Cache(template) => template.origin(),
+            Confirm::Catalogue => None,
+        };
+        let own = self.advertise.as_deref().and_then(crate::confirm::origin);
+        let named = self.confirm_origins.iter().map(String::as_str);
+        named.chain(own.as_deref()).chain(default.as_deref()).any(|permitted| permitted == origin)
     }
 
     /// How everybody in the cluster hashes keys.

@@ -163,6 +163,13 @@ pub(super) fn advertise(text: &str) -> Result<String, String> {
     if sound && plain { Ok(text.to_owned()) } else { Err(range.to_owned()) }
 }
 
+/// A server that may confirm keys.
+pub(super) fn confirm_origin(text: &str) -> Result<String, String> {
+    let range = "the origin of a server is needed, such as http://cache-1:8080, without a path";
+    let origin = crate::confirm::origin(text);
+    origin.filter(|origin| origin.len() == text.len()).ok_or_else(|| range.to_owned())
+}
+
 pub(super) fn secret(text: &str) -> Result<&str, String> {
     match text.len() {
         SHORTEST_SECRET.. => Ok(text),

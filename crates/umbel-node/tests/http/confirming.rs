@@ -171,3 +171,27 @@ fn how_a_set_is_confirmed_can_be_changed_and_survives_a_restart() {
     port.get("/v1/sets/s/locate/k");
     assert_eq!(cache.asked().len(), 2);
 }
+
+/// Before, an admin could have a host ask any address, and learn from `LOCATE` what was there.
+#[test]
+fn a_host_asks_no_server_that_its_configuration_does_not_name() {
+    let (inside, address) = Cache::open();
+    inside.put("/latest/meta-data/role");
+    let plan = format!("{{\"confirm\":\"GET http://{address}/latest/meta-data/{{key}}\"}}");
+    let port = Port::open();
+    port.json("PUT", "/v1/sets/s", &plan).is_problem(400, "confirm");
+    port.json("PUT", "/v1/sets/t", "{}");
+    port.json("PATCH", "/v1/sets/t", &plan).is_problem(400, "confirm");
+    port.get("/v1/sets/s").is_problem(404, "no_such_set");
+    port.send("PUT", "/v1/sets/t/keys/role", b"");
+    assert_eq!(port.get("/v1/sets/t/locate/role").json()["hosts"], json!(["here"]));
+    assert!(inside.asked().is_empty(), "{:?}", inside.asked());
+
+    let origin = format!("http://{address}");
+    let permitted = [("confirm_origins", origin.as_str())];
+    let port = Port::of("here", &LocalNetwork::new(), Limits::default(), &permitted);
+    assert_eq!(port.json("PUT", "/v1/sets/s", &plan).status, 201);
+    port.send("PUT", "/v1/sets/s/keys/role", b"");
+    assert_eq!(port.get("/v1/sets/s/locate/role").json()["hosts"], json!(["here"]));
+    assert_eq!(inside.asked(), ["GET /latest/meta-data/role"]);
+}

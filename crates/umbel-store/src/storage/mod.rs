@@ -112,10 +112,10 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// If not all bytes were taken.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns once all bytes and the length are durable.
+    /// Returns once all bytes and the length are durable, in the file that has its name.
     ///
     /// # Errors
-    /// If they may not be; trying again proves nothing.
+    /// If they may not be, or the file has lost its name; trying again proves nothing.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Cuts the file to this length.

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::{Contents, Source, Storage, StorageFile, map::Map};
 
-/// A folder of the operating system. Nothing is touched until it is used.
+/// A folder of the operating system. Nothing is touched until it is used. Folders and files that
+/// are made are their owner's alone.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
@@ -26,10 +27,18 @@ impl Folder {
     }
 }
 
+/// How a file is opened for writing: one that is made is its owner's alone.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).open(self.at(LOCK))?;
+        let file = private().create(true).truncate(false).open(self.at(LOCK))?;
         match file.try_lock() {
             Ok(()) => Ok(Box::new(file)),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
@@ -51,7 +60,10 @@ impl Storage for Folder {
     }
 
     fn create_dir(&self) -> io::Result<()> {
-        fs::create_dir_all(&self.path)
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.recursive(true).create(&self.path)
     }
 
     fn read(&self, name: &str) -> io::Result<Contents> {
@@ -67,14 +79,16 @@ impl Storage for Folder {
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = File::create(self.at(name))?;
-        Ok(Box::new(OpenFile { file, end: 0 }))
+        let path = self.at(name);
+        let file = private().create(true).truncate(true).open(&path)?;
+        Ok(Box::new(OpenFile { file, path, end: 0 }))
     }
 
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>> {
-        let file = OpenOptions::new().write(true).open(self.at(name))?;
+        let path = self.at(name);
+        let file = OpenOptions::new().write(true).open(&path)?;
         let end = file.metadata()?.len();
-        Ok(Box::new(OpenFile { file, end }))
+        Ok(Box::new(OpenFile { file, path, end }))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -113,7 +127,36 @@ impl Storage for Folder {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
+    /// Under which name it was opened.
+    path: PathBuf,
     end: u64,
+}
+
+impl OpenFile {
+    /// An error if the file is not found under its name any more: what is written to it would
+    /// be gone with the process.
+    #[cfg(unix)]
+    fn check_place(&self) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let is_same = |there: &fs::Metadata, here: &fs::Metadata| {
+            (there.dev(), there.ino()) == (here.dev(), here.ino())
+        };
+        match fs::metadata(&self.path) {
+            Ok(there) if is_same(&there, &self.file.metadata()?) => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it is not in its folder any more, which was deleted, replaced or unmounted",
+            )),
+        }
+    }
+
+    /// A file that is open cannot be removed there.
+    #[cfg(not(unix))]
+    fn check_place(&self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl StorageFile for OpenFile {
@@ -129,7 +172,8 @@ impl StorageFile for OpenFile {
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        self.file.sync_data()
+        self.file.sync_data()?;
+        self.check_place()
     }
 
     fn truncate(&mut self, len: u64) -> io::Result<()> {

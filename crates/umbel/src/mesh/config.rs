@@ -46,6 +46,9 @@ pub struct Config {
     pub max_peers: usize,
     /// When own sets that were changed are published.
     pub work: Work,
+    /// Filters of own sets of more keys than this are built in steps, if work is deferred: see
+    /// [`LocalSet::build_part`](super::LocalSet::build_part).
+    pub max_keys_at_once: u64,
     /// Seed of what looks random: which members are sampled, jitter of retries.
     pub seed: u64,
 }
@@ -72,6 +75,7 @@ impl Config {
             max_sets_per_peer: 1 << 16,
             max_peers: 1 << 14,
             work: Work::AtOnce,
+            max_keys_at_once: 4096,
             seed: 0,
         }
     }

@@ -16,11 +16,14 @@
 //! An engine whose [`Work`] is deferred leaves publishing to `handle_timeout`: a change only notes
 //! when the set should be polled ([`LocalSet::next_timeout`]), which can be read without the lock.
 //!
+//! Filters of many keys are then built in steps: whoever has a thread for that calls
+//! [`LocalSet::build_part`] while [`LocalSet::is_building`].
+//!
 //! Always true: after [`LocalSet::close`] nothing changes any more; the bytes that are noted for
 //! the sets add up to those of [`OwnMemory`].
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -104,6 +107,8 @@ pub struct LocalSet<C> {
     state: Mutex<LocalState<C>>,
     /// When the set is to be polled, in nanoseconds; `u64::MAX`: never.
     next_timeout: AtomicU64,
+    /// Whether a filter is being built in steps.
+    is_building: AtomicBool,
     memory: Arc<OwnMemory>,
     alarm: Arc<Alarm>,
     work: Work,
@@ -164,9 +169,16 @@ impl<C: Catalogue> LocalSet<C> {
             is_publish_requested: false,
             is_closed: false,
         };
-        // To be polled at once: what the catalogue holds was not published yet.
         alarm.set(Duration::ZERO);
-        Self { state: Mutex::new(state), next_timeout: AtomicU64::new(0), memory, alarm, work }
+        Self {
+            state: Mutex::new(state),
+            // To be polled at once: what the catalogue holds was not published yet.
+            next_timeout: AtomicU64::new(0),
+            is_building: AtomicBool::new(false),
+            memory,
+            alarm,
+            work,
+        }
     }
 
     /// Adds keys, so that they make one update at most. `on_result` is called for each with
@@ -231,6 +243,30 @@ impl<C: Catalogue> LocalSet<C> {
         }
     }
 
+    /// Whether a filter is being built in steps: [`Self::build_part`] is to be called until it is
+    /// done. Takes no lock.
+    #[must_use]
+    pub fn is_building(&self) -> bool {
+        self.is_building.load(Ordering::SeqCst)
+    }
+
+    /// Builds on, by about so many keys; whether there is more to do. Changes of the set wait
+    /// meanwhile, and have their turn between two calls.
+    pub fn build_part(&self, now: Duration, keys: usize) -> bool {
+        let mut state = self.lock();
+        self.limit(&mut state);
+        let progress = state.home.build_part(now, keys);
+        self.note(&mut state);
+        drop(state);
+        drop(progress.replaced);
+        !progress.is_finished
+    }
+
+    /// Gives up what is being built.
+    pub fn cancel_build(&self) {
+        self.with_state(|state| state.home.cancel_build());
+    }
+
     // ---- the engine's side
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LocalState<C>> {
@@ -241,6 +277,8 @@ impl<C: Catalogue> LocalSet<C> {
     pub(super) fn close(&self) -> Epoch {
         let mut state = self.lock();
         state.is_closed = true;
+        state.home.cancel_build();
+        self.is_building.store(false, Ordering::SeqCst);
         let bytes = std::mem::take(&mut state.bytes);
         self.memory.change(bytes, 0);
         self.next_timeout.store(u64::MAX, Ordering::SeqCst);
@@ -287,6 +325,7 @@ impl<C: Catalogue> LocalSet<C> {
         };
         self.next_timeout.store(timeout, Ordering::SeqCst);
         self.alarm.set_nanos(timeout);
+        self.is_building.store(state.home.is_building(), Ordering::SeqCst);
     }
 }
 

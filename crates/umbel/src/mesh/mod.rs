@@ -216,6 +216,31 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.sets.get(set)?.own.as_ref()
     }
 
+    /// Owns a set from now on whose home is there already: as [`Protocol::restore`], for who built
+    /// it elsewhere, with this host's hasher and intervals.
+    pub fn adopt(
+        &mut self,
+        now: Duration,
+        set: &Name,
+        mut home: Home<C>,
+        before: Option<Standing>,
+    ) {
+        let shared = (Arc::clone(&self.own_memory), Arc::clone(&self.alarm));
+        let work = self.config.work;
+        if work == Work::Deferred {
+            home.build_in_steps(self.config.max_keys_at_once);
+        }
+        let epoch = self.published.first_epoch();
+        let here = self.set_mut(set);
+        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
+        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
+        let local = LocalSet::new(home, epoch, hosts, shared, work);
+        if let Some(old) = here.own.replace(Arc::new(local)) {
+            old.close();
+        }
+        self.publish_if_due(now, set);
+    }
+
     /// Publishes an own set that was changed, unless that is left to `handle_timeout`.
     fn after_change(&mut self, now: Duration, set: &Name) {
         if self.config.work == Work::AtOnce {
@@ -251,18 +276,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return Err(ParamError::Memory(rung.bits()));
         }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
-        let (shared, work) =
-            ((Arc::clone(&self.own_memory), Arc::clone(&self.alarm)), self.config.work);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
-        let epoch = self.published.first_epoch();
-        let here = self.set_mut(set);
-        let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
-        let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let local = LocalSet::new(home, epoch, hosts, shared, work);
-        if let Some(old) = here.own.replace(Arc::new(local)) {
-            old.close();
-        }
-        self.publish_if_due(now, set);
+        self.adopt(now, set, home, before);
         Ok(())
     }
 
@@ -460,6 +475,12 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
         let peers: Vec<Name> = self.peers.keys().cloned().collect();
         peers.iter().for_each(|peer| self.request_missing(now, peer, None));
+    }
+
+    fn build_part(&mut self, now: Duration, keys: usize) -> bool {
+        let mut locals = self.sets.values().filter_map(|set| set.own.as_ref());
+        let building = locals.find(|local| local.is_building());
+        building.is_some_and(|local| local.build_part(now, keys))
     }
 
     fn leave(&mut self) {

@@ -159,3 +159,79 @@ fn whoever_asks_is_answered_though_the_link_goes_down() {
     assert!(unanswered[0].holders.is_empty() && !unanswered[0].is_complete, "{unanswered:?}");
     assert_eq!(located(&mut b), []);
 }
+
+/// An advert of an empty filter of a home, in a life that no real one reaches: what a neighbour
+/// can make up for any home.
+fn forged(home: &str) -> Vec<u8> {
+    use route::message::Message;
+    let mut liar = overlay(home, &["other"], 100);
+    liar.create(seconds(1), &name("images"), SetPlan::default(), MemoryCatalogue::new()).unwrap();
+    liar.handle_alive(seconds(1), &name("other"), Incarnation(1));
+    liar.publish(seconds(1), &name("images"));
+    let sent = std::iter::from_fn(|| liar.poll_transmit());
+    let advert =
+        sent.filter_map(|sent| Message::decode(&sent.bytes).ok()).find_map(|sent| match sent {
+            (_, Message::Advert(advert)) => Some(advert),
+            _ => None,
+        });
+    let mut advert = advert.expect("it was published");
+    advert.version.incarnation = Incarnation(u64::MAX);
+    Message::Advert(advert).encode(&name("images"))
+}
+
+/// `f - c - b`, `a - b` and `m - b`, where `a` holds the cat and `f` the fox.
+fn with_hostile_neighbour() -> Host {
+    let mut b = overlay("b", &["a", "c", "m"], 100);
+    let (mut a, mut c) = (overlay("a", &["b"], 100), overlay("c", &["b", "f"], 100));
+    let mut f = overlay("f", &["c"], 100);
+    create(&mut a, "images", "cat");
+    create(&mut f, "images", "fox");
+    for (host, neighbour) in [(&mut a, "b"), (&mut c, "b"), (&mut f, "c")] {
+        host.handle_alive(seconds(1), &name(neighbour), Incarnation(1));
+    }
+    b.handle_alive(seconds(1), &name("m"), Incarnation(1));
+    exchange(seconds(1), &mut [("a", &mut a), ("b", &mut b), ("c", &mut c), ("f", &mut f)]);
+    assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
+    assert_eq!(b.who(&name("images"), b"fox").unwrap(), [&name("f")]);
+    b
+}
+
+#[test]
+fn a_hostile_neighbour_cannot_speak_for_another_neighbour() {
+    let mut b = with_hostile_neighbour();
+    b.handle_message(seconds(2), &name("m"), &forged("a"));
+    assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
+}
+
+#[test]
+fn the_word_of_a_neighbour_replaces_what_another_one_made_up_before() {
+    let (mut a, mut b) = (overlay("a", &["b"], 100), overlay("b", &["a", "m"], 100));
+    b.handle_alive(seconds(1), &name("m"), Incarnation(1));
+    b.handle_message(seconds(1), &name("m"), &forged("a"));
+    create(&mut a, "images", "cat");
+    a.handle_alive(seconds(1), &name("b"), Incarnation(1));
+    exchange(seconds(1), &mut [("a", &mut a), ("b", &mut b)]);
+    assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
+}
+
+/// docs/security.md says so: there is no proof of what a neighbour says of homes behind it.
+#[test]
+fn a_hostile_neighbour_can_hide_homes_that_are_further_away() {
+    let mut b = with_hostile_neighbour();
+    b.handle_message(seconds(2), &name("m"), &forged("f"));
+    assert!(b.who(&name("images"), b"fox").unwrap().is_empty());
+    assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
+}
+
+#[test]
+fn a_hostile_neighbour_that_makes_up_homes_uses_up_its_own_link_alone() {
+    let mut b = with_hostile_neighbour();
+    for number in 0..3000 {
+        b.handle_message(seconds(2), &name("m"), &forged(&format!("made-up-{number}")));
+    }
+    // As many as the plan has room for on a link; the rest are refused and counted.
+    let counters = b.route_counters();
+    assert!(counters.refused_filters >= 900 && counters.dropped >= 1900, "{counters:?}");
+    assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
+    assert_eq!(b.who(&name("images"), b"fox").unwrap(), [&name("f")]);
+}

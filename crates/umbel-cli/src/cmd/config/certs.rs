@@ -37,6 +37,10 @@ pub(super) struct Certs {
     /// Hosts to add, signed by the authority that is in the folder already
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = HostName::parse)]
     add: Vec<HostName>,
+    /// Let the certificates hold for localhost too, for clients on the hosts themselves; every
+    /// host can then pass for every other to those clients
+    #[arg(long)]
+    localhost: bool,
     /// Folder for the files
     #[arg(long, value_name = "DIR", default_value = "certs")]
     out: PathBuf,
@@ -92,7 +96,7 @@ impl Certs {
             self.read_authority()?
         };
         for host in hosts {
-            made.push(certify(host, &authority, self.days)?);
+            made.push(certify(host, &authority, self)?);
         }
         self.write(&made)?;
         print(&if self.json { self.json(&made) } else { self.text(hosts) })?;
@@ -166,13 +170,17 @@ fn new_authority() -> anyhow::Result<(Issuer<'static, KeyPair>, Made)> {
     Ok((Issuer::new(params, key), files))
 }
 
-fn certify(host: &HostName, authority: &Issuer<'_, KeyPair>, days: u32) -> anyhow::Result<Made> {
-    // On the host itself clients say localhost.
-    let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+fn certify(
+    host: &HostName,
+    authority: &Issuer<'_, KeyPair>,
+    options: &Certs,
+) -> anyhow::Result<Made> {
+    let local: &[&str] = if options.localhost { &["localhost", "127.0.0.1", "::1"] } else { &[] };
+    let local = local.iter().map(|name| (*name).to_owned());
     let names: Vec<String> =
         [host.name.clone()].into_iter().chain(host.address.clone()).chain(local).collect();
     let mut params = CertificateParams::new(names).with_context(|| host.name.clone())?;
-    let dated = dated(&host.name, days)?;
+    let dated = dated(&host.name, options.days)?;
     params.distinguished_name = dated.distinguished_name;
     (params.not_before, params.not_after) = (dated.not_before, dated.not_after);
     params.use_authority_key_identifier_extension = true;

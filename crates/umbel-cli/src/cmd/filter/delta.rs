@@ -84,9 +84,11 @@ impl Apply {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
         let target = Target::new(&self.output, Content::Filter)?;
-        let old = read_any(&self.old, limit)?;
+        let whole = read_bytes(&self.old, limit)?;
+        let old = decode(&whole, &self.old, Decoder::new().accept_locked(), limit)?;
         let delta = read_bytes(&self.delta, limit)?;
-        let new = Decoder::new().limit(limit.get()).apply(&old, &delta);
+        let limit = limit.of_file(whole.len() + delta.len());
+        let new = Decoder::new().limit(limit).apply(&old, &delta);
         let new = new.map_err(|error| self.explain(error))?;
         write_filter(&target, &self.output, &new, &Nothing {}, options)
     }

@@ -41,7 +41,7 @@ pub(in crate::cmd) fn decode(
     if Content::of(bytes) == Some(Content::Table) {
         bail!("{}: this is a table of prefixes: umbel prefix reads it", name(path));
     }
-    decoder.limit(limit.get()).filter(bytes).map_err(|error| explain(error, path))
+    decoder.limit(limit.of_file(bytes.len())).filter(bytes).map_err(|error| explain(error, path))
 }
 
 /// Reads the bytes of a file.

@@ -11,7 +11,18 @@ use indicatif::BinaryBytes;
 
 /// Bytes of memory that one filter may take.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cmd) struct MemoryLimit(u64);
+pub(in crate::cmd) struct MemoryLimit {
+    bytes: u64,
+    /// Whether somebody said so, rather than the system.
+    is_given: bool,
+}
+
+/// A filter that was read may take this much, however short its file is.
+const SMALL: u64 = 256 << 20;
+
+/// And this many times its file. A filter that is in use is hardly larger than its file: what
+/// is longer is nearly empty or, in a file from elsewhere, made up to keep its reader busy.
+const TIMES_FILE: u64 = 16;
 
 /// Where the system does not say how much memory it has.
 const UNKNOWN: u64 = 64 << 30;
@@ -22,7 +33,7 @@ const CONTAINER_LIMITS: [&str; 2] =
 
 impl MemoryLimit {
     pub(in crate::cmd) const fn new(bytes: u64) -> Self {
-        Self(bytes)
+        Self { bytes, is_given: true }
     }
 
     /// The memory that the system has available, of the machine or of its container.
@@ -32,17 +43,26 @@ impl MemoryLimit {
             // "max" where there is no limit: no number, no limit.
             fs::read_to_string(path).ok()?.trim().parse().ok()
         });
-        Self(machine.into_iter().chain(container).min().unwrap_or(UNKNOWN))
+        let bytes = machine.into_iter().chain(container).min().unwrap_or(UNKNOWN);
+        Self { bytes, is_given: false }
     }
 
     pub(in crate::cmd) const fn get(self) -> u64 {
-        self.0
+        self.bytes
+    }
+
+    /// What a filter may take that is read from so many bytes.
+    pub(in crate::cmd) fn of_file(self, file_bytes: usize) -> u64 {
+        if self.is_given {
+            return self.bytes;
+        }
+        self.bytes.min(SMALL.max(TIMES_FILE.saturating_mul(file_bytes as u64)))
     }
 
     /// Refuses a filter that would take more.
     pub(in crate::cmd) fn check(self, needed: u64) -> anyhow::Result<()> {
-        if needed > self.0 {
-            bail!("{}", too_large(needed, self.0));
+        if needed > self.bytes {
+            bail!("{}", too_large(needed, self.bytes));
         }
         Ok(())
     }
@@ -67,6 +87,15 @@ fn available(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_short_file_is_not_given_all_memory() {
+        let system = MemoryLimit { bytes: 64 << 30, is_given: false };
+        assert_eq!(system.of_file(83), SMALL);
+        assert_eq!(system.of_file(1 << 30), 16 << 30);
+        assert_eq!(system.of_file(1 << 40), 64 << 30);
+        assert_eq!(MemoryLimit::new(8 << 30).of_file(83), 8 << 30);
+    }
 
     #[test]
     fn available_memory_is_read_in_bytes() {

@@ -55,7 +55,8 @@ struct Options {
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Largest filter to hold in memory, such as 512M or 8G [default: the memory available]
+    /// Largest filter to hold in memory, such as 512M or 8G [default: the memory
+    /// available, and of a filter that is read at most 256 MiB or 16 times its file]
     #[arg(long, global = true, value_name = "SIZE", value_parser = number::size)]
     max_memory: Option<u64>,
 }

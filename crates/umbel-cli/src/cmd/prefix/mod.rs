@@ -47,7 +47,8 @@ struct Options {
     /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Largest table to hold in memory, such as 512M or 8G [default: the memory available]
+    /// Largest table to hold in memory, such as 512M or 8G [default: the memory
+    /// available, and of a table that is read at most 256 MiB or 16 times its file]
     #[arg(long, global = true, value_name = "SIZE", value_parser = number::size)]
     max_memory: Option<u64>,
 }
@@ -83,7 +84,7 @@ fn read(path: &Path, options: &Options) -> anyhow::Result<AnyTable> {
     if let Some(other @ (Content::Filter | Content::Delta)) = Content::of(&bytes) {
         bail!("{}: this is {other}, not a table: umbel filter reads it", name(path));
     }
-    AnyTable::decode(&bytes, limit.get()).map_err(|error| explain(error, path))
+    AnyTable::decode(&bytes, limit.of_file(bytes.len())).map_err(|error| explain(error, path))
 }
 
 /// What each kind of table is called.

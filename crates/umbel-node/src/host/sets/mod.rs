@@ -4,6 +4,7 @@
 //! ```text
 //! add, remove   any thread ─► directory ─► OwnSet ─► LocalSet ─► Journal ─► disk
 //! who           any thread ─► directory ─► Replicas (shared bank)
+//! filters       builder    ─► LocalSet, a part at a time
 //! messages      driver     ─► State (protocol: peers, receivers, queues; which sets there are)
 //! ```
 //!
@@ -15,17 +16,19 @@
 //! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
 //!    made or deleted;
 //! 3. a `LocalSet` of the protocol: one at a time;
-//! 4. catalogues, the journal, the directory, the terms of a set: nothing is taken after these.
+//! 4. catalogues, the journal, the directory, the terms of a set, the builder's queue: nothing is taken after these.
 //!
 //! Always true: changes of one set reach its filter and the journal in the order they were made;
 //! after [`Sets::close`] nothing changes.
 //!
 //! Not here: sending (the driver polls the protocol), waking the driver, settings' files.
 
+mod builder;
 mod create;
 mod directory;
 mod expiry;
 mod own;
+mod stored;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -44,10 +47,12 @@ use super::live::LiveSettings;
 use crate::catalogue::{Journal, Ticket};
 use crate::error::HostError;
 use crate::protocol::HostProtocol;
+use builder::Builder;
 pub(super) use directory::Known;
 pub use expiry::Lifetime;
 pub(crate) use own::OwnSet;
 pub(super) use own::{Change as SetChange, Terms};
+pub(crate) use stored::StoredSet;
 
 /// A host's sets.
 #[derive(Debug)]
@@ -60,6 +65,7 @@ pub(crate) struct Sets {
     state: Mutex<State>,
     directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
     journal: Option<Arc<Journal>>,
+    builder: Builder,
     /// Until when the driver sleeps, in nanoseconds since the host started.
     sleeping_until: AtomicU64,
     /// Whether no change is accepted any more.
@@ -95,6 +101,7 @@ impl Sets {
             state: Mutex::new(state),
             directory: RwLock::default(),
             journal,
+            builder: Builder::default(),
             sleeping_until: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         }
@@ -144,6 +151,7 @@ impl Sets {
     /// name this host no longer. Queries that are under way are given up.
     pub(super) fn close(&self) -> Vec<Vec<u8>> {
         self.is_closed.store(true, Ordering::SeqCst);
+        self.builder.close();
         let own: Vec<Arc<OwnSet>> = self.lock().own.values().cloned().collect();
         own.iter().for_each(|own| own.wait_for_change());
         let mut state = self.lock();
@@ -159,6 +167,11 @@ impl Sets {
     /// Whether a folder keeps the keys.
     pub(super) const fn is_durable(&self) -> bool {
         self.journal.is_some()
+    }
+
+    /// Why the catalogue cannot be written at present, if so.
+    pub(super) fn failure(&self) -> Option<Arc<str>> {
+        self.journal.as_ref()?.failure()
     }
 
     /// Covers every change made so far.

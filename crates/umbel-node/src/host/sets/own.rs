@@ -2,6 +2,7 @@
 //! that changes of it take.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
@@ -29,6 +30,8 @@ pub(crate) struct OwnSet {
     local: Option<Arc<LocalSet<HostCatalogue>>>,
     terms: Mutex<Terms>,
     changes: Mutex<Changes>,
+    /// Whether the builder has it.
+    is_in_builder: AtomicBool,
 }
 
 /// How an own set's keys are held and confirmed.
@@ -55,8 +58,15 @@ impl OwnSet {
         local: Option<Arc<LocalSet<HostCatalogue>>>,
         terms: Terms,
     ) -> Self {
-        let (terms, changes) = (Mutex::new(terms), Mutex::default());
-        Self { name, number, catalogue, local, terms, changes }
+        Self {
+            name,
+            number,
+            catalogue,
+            local,
+            terms: Mutex::new(terms),
+            changes: Mutex::default(),
+            is_in_builder: AtomicBool::new(false),
+        }
     }
 
     /// How its keys are held and confirmed.
@@ -74,6 +84,29 @@ impl OwnSet {
         self.changes.lock().lifetimes.next()
     }
 
+    /// Whether a filter is to be built and the builder does not have the set: now it does.
+    pub(super) fn wants_builder(&self) -> bool {
+        self.local.as_ref().is_some_and(|local| local.is_building())
+            && !self.is_in_builder.swap(true, Ordering::SeqCst)
+    }
+
+    /// The builder has it no more.
+    pub(super) fn leave_builder(&self) {
+        self.is_in_builder.store(false, Ordering::SeqCst);
+    }
+
+    /// Builds on, by about so many keys; whether there is more to do.
+    pub(super) fn build_part(&self, now: Duration, keys: usize) -> bool {
+        self.local.as_ref().is_some_and(|local| local.build_part(now, keys))
+    }
+
+    /// Gives up what is being built.
+    pub(super) fn cancel_build(&self) {
+        if let Some(local) = &self.local {
+            local.cancel_build();
+        }
+    }
+
     /// Waits until a change that is under way is done.
     pub(super) fn wait_for_change(&self) {
         drop(self.changes.lock());
@@ -84,7 +117,7 @@ impl OwnSet {
 #[derive(Debug)]
 pub(in crate::host) struct Change<'a> {
     sets: &'a Sets,
-    own: &'a OwnSet,
+    own: &'a Arc<OwnSet>,
     changes: MutexGuard<'a, Changes>,
 }
 
@@ -95,7 +128,7 @@ impl Sets {
     /// If the host stops or the catalogue has failed.
     pub(in crate::host) fn change<'a>(
         &'a self,
-        own: &'a OwnSet,
+        own: &'a Arc<OwnSet>,
     ) -> Result<Option<Change<'a>>, HostError> {
         let changes = own.changes.lock();
         self.check_open()?;
@@ -253,8 +286,10 @@ impl Change<'_> {
         }
     }
 
-    /// Whether the driver, which sleeps, should be woken.
+    /// Lets the filter be built, if the change made that necessary; whether the driver, which
+    /// sleeps, should be woken.
     pub(in crate::host) fn is_urgent(&self) -> bool {
+        self.sets.builder.offer(self.own);
         let (until, now) = (self.sets.sleeping_until(), self.sets.clock.now());
         let expires_first = self.changes.lifetimes.next().is_some_and(|at| {
             now + Duration::from_millis(at.saturating_sub(wall_clock_ms())) < until

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::catalogue::InPass;
+use crate::filter::ComponentId;
 
 fn home(policy: &str, capacity: u64) -> Home<MemoryCatalogue> {
     Home::new(hasher(), plan(policy, capacity), AT_ONCE, MemoryCatalogue::new()).unwrap()
@@ -15,6 +17,49 @@ pub(crate) fn denied(home: &Home<MemoryCatalogue>) -> u64 {
         denied += u64::from(!home.published_claims(hasher().hash(key)));
     });
     denied
+}
+
+/// A catalogue whose pass shows what was there when it began, even what was removed since, and
+/// cannot tell what it has shown: as a folder's does.
+struct Forgetful {
+    keys: MemoryCatalogue,
+    loses_track: bool,
+    shows: Vec<Vec<u8>>,
+}
+
+impl Catalogue for Forgetful {
+    fn contains(&self, key: &[u8]) -> bool {
+        self.keys.contains(key)
+    }
+    fn insert(&mut self, key: &[u8], component: ComponentId) {
+        self.keys.insert(key, component);
+    }
+    fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
+        self.keys.remove(key)
+    }
+    fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId)) {
+        self.keys.for_each(show);
+    }
+    fn begin_pass(&mut self) -> bool {
+        let mut shows = Vec::new();
+        self.keys.for_each(&mut |key, _| shows.push(key.to_vec()));
+        self.shows = shows;
+        self.keys.begin_pass()
+    }
+    fn pass_part(&mut self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
+        if !self.loses_track {
+            return self.keys.pass_part(count, show);
+        }
+        let left = self.shows.len().saturating_sub(count);
+        self.shows.split_off(left).iter().for_each(|key| show(key));
+        left > 0
+    }
+    fn in_pass(&self, key: &[u8]) -> InPass {
+        if self.loses_track { InPass::Either } else { self.keys.in_pass(key) }
+    }
+    fn len(&self) -> u64 {
+        self.keys.len()
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -39,6 +84,43 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+
+    /// A filter that is built in steps holds what one does that is built at once: each key of the
+    /// catalogue once, whatever came and went during the pass.
+    #[test]
+    fn a_build_in_steps_ends_with_the_keys_of_the_catalogue(
+        steps in prop::collection::vec((0u64..600, any::<bool>(), 0usize..20), 0..600),
+        seed: u64,
+        loses_track: bool,
+    ) {
+        let keys = MemoryCatalogue::with_small_shards(seed);
+        let catalogue = Forgetful { keys, loses_track, shows: Vec::new() };
+        let mut home = Home::new(hasher(), plan("miss:0.1", 16), AT_ONCE, catalogue).unwrap();
+        home.build_in_steps(10);
+        let mut now = Duration::ZERO;
+        for (number, is_add, part) in steps {
+            now += Duration::from_millis(100);
+            match is_add || number < 300 {
+                true => home.add(now, &key(number)),
+                false => home.remove(now, &key(number)),
+            };
+            home.build_part(now, part);
+        }
+        let changes = Duration::from_secs(700);
+        home.replan(now, plan("miss:0.1", 4000)).unwrap();
+        home.remove(now, &key(1));
+        home.add(now, &key(1000));
+        while home.is_building() {
+            now += changes;
+            home.build_part(now, 7);
+        }
+        let rung = home.rung().unwrap().standing();
+        let keys = home.catalogue().keys.clone();
+        let plan = *home.plan();
+        let fresh = Home::restarted(hasher(), plan, AT_ONCE, keys, Some(rung)).unwrap();
+        prop_assert_eq!(home.filter(), fresh.filter());
+        prop_assert_eq!(home.filter().items(), home.catalogue().len());
+    }
 
     /// Re-adds, merges, growth into other shapes, late clears: the count stays exact.
     #[test]

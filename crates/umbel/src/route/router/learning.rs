@@ -1,4 +1,8 @@
 //! What is learnt from neighbours: links that come and go, filters, distances, repairs.
+//!
+//! Neighbours speak for the homes behind them, and nothing proves what they say. Always true: while
+//! the link to a home is up, what the home said of itself is replaced by nobody else's word, and
+//! replaces everybody else's.
 
 use std::time::Duration;
 
@@ -16,6 +20,9 @@ use crate::scheme::Scheme;
 
 /// A neighbour is sent a list of what it said at most this often.
 const REPAIR_EVERY: Duration = Duration::from_secs(1);
+/// Homes that a neighbour may speak of in any plan; in larger ones four times as many as have
+/// room: more than a few that are refused are of no use.
+const LEAST_HOMES: usize = 1024;
 /// Hellos whose sum differs before a list is sent: one may just have overtaken an advert.
 const PATIENCE: u32 = 2;
 
@@ -56,10 +63,9 @@ impl<C: Catalogue> Router<C> {
         let most_bytes = (self.config.max_bits / 4) as usize + (1 << 20);
         let Some(link) = self.links.get_mut(from) else { return };
         let Some(advert) = link.parts.take(advert, most_bytes) else { return };
-        let here = self.homes.get(&advert.home).map(|known| known.published.version);
-        if here < Some(advert.version) {
+        if self.replaces(from, &advert) {
             match self.read(&advert) {
-                Ok(Some(image)) => self.store(&advert, &image),
+                Ok(Some(image)) => self.store(from, &advert, &image),
                 Ok(None) => {
                     self.counters.gaps += 1;
                     return self.repair(now, from);
@@ -86,7 +92,7 @@ impl<C: Catalogue> Router<C> {
         let here = self.homes.get(&reach.home).map(|known| known.published.version);
         let refused =
             self.links.get(from).is_some_and(|link| link.refused.contains_key(&reach.home));
-        if here >= Some(reach.version) {
+        if here >= Some(reach.version) || self.speaks_for_itself(from, &reach.home) {
             self.said(from, &reach.home, said);
         } else if refused {
             // Still no room, and no bits to try it with.
@@ -97,6 +103,23 @@ impl<C: Catalogue> Router<C> {
             self.counters.gaps += 1;
             self.repair(now, from);
         }
+    }
+
+    /// Whether the filter of an advert replaces what is here of its home.
+    fn replaces(&self, from: &Name, advert: &Advert) -> bool {
+        let Some(known) = self.homes.get(&advert.home) else { return true };
+        let here = known.published.version;
+        if *from == advert.home && !known.is_own_word {
+            return here != advert.version;
+        }
+        here < advert.version && !self.speaks_for_itself(from, &advert.home)
+    }
+
+    /// Whether a home has said itself what its filter is, over a link that is up, and this comes
+    /// from somebody else.
+    fn speaks_for_itself(&self, from: &Name, home: &Name) -> bool {
+        let has_spoken = self.homes.get(home).is_some_and(|known| known.is_own_word);
+        from != home && has_spoken && self.links.contains_key(home)
     }
 
     pub(super) fn handle_hello(&mut self, now: Duration, from: &Name, hello: &Hello) {
@@ -183,7 +206,8 @@ impl<C: Catalogue> Router<C> {
     }
 
     /// Keeps a home's newer filter, and lets the links that admit it have it.
-    fn store(&mut self, advert: &Advert, image: &Image) {
+    fn store(&mut self, from: &Name, advert: &Advert, image: &Image) {
+        let is_own_word = *from == advert.home;
         let published = Published {
             version: advert.version,
             scheme: self.own_scheme(&advert.scheme),
@@ -196,11 +220,12 @@ impl<C: Catalogue> Router<C> {
             self.next_id = self.next_id.wrapping_add(1);
             let id = HomeId(self.next_id);
             self.home_names.insert(id, advert.home.clone());
-            let known = Known { id, published, is_reached: false };
+            let known = Known { id, published, is_own_word, is_reached: false };
             self.homes.insert(advert.home.clone(), known);
             return;
         };
         let id = known.id;
+        known.is_own_word = is_own_word;
         let before = std::mem::replace(&mut known.published, published);
         let grown = before.scheme == known.published.scheme && grown(&before.image(), image);
         let scheme = known.published.scheme;
@@ -222,7 +247,8 @@ impl<C: Catalogue> Router<C> {
         let (Some(link), Some(known)) = (self.links.get_mut(from), self.homes.get(home)) else {
             return;
         };
-        if link.heard.len() >= MOST_HOMES && !link.heard.contains_key(home) {
+        let most = (4 * self.plan.plan.filters as usize).clamp(LEAST_HOMES, MOST_HOMES);
+        if link.heard.len() >= most && !link.heard.contains_key(home) {
             self.counters.dropped += 1;
             return self.moved(home);
         }

@@ -81,6 +81,8 @@ impl Published {
 struct Known {
     id: HomeId,
     published: Published,
+    /// Whether the home itself brought it, over its own link.
+    is_own_word: bool,
     /// Whether a link was ever admitted from it, so that its loss is news.
     is_reached: bool,
 }

@@ -1,0 +1,86 @@
+//! The thread that builds the filters of own sets, a part at a time.
+//!
+//! Sets take turns, so that a small one never waits for a large one. Between two parts the thread
+//! pauses: whoever wants to change the set has its turn then, which an unfair lock would not see to.
+//!
+//! Lock order: the queue's lock is the last one taken.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{OwnSet, Sets};
+
+/// Keys of a part: some hundred microseconds of work.
+const PART: usize = 1024;
+/// From one part to the next.
+const PAUSE: Duration = Duration::from_micros(50);
+
+/// Sets whose filters are being built.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    sets: VecDeque<Arc<OwnSet>>,
+    is_closed: bool,
+}
+
+impl Builder {
+    /// Lets the filter of a set be built, if one is to be built and it does not wait already.
+    pub(super) fn offer(&self, own: &Arc<OwnSet>) {
+        if own.wants_builder() {
+            self.queue.lock().sets.push_back(Arc::clone(own));
+            self.changed.notify_one();
+        }
+    }
+
+    /// The thread ends with the part that it is at.
+    pub(super) fn close(&self) {
+        self.queue.lock().is_closed = true;
+        self.changed.notify_one();
+    }
+
+    /// The next set, once there is one; `None` when closed.
+    fn next(&self) -> Option<Arc<OwnSet>> {
+        let mut queue = self.queue.lock();
+        loop {
+            if queue.is_closed {
+                return None;
+            }
+            if let Some(own) = queue.sets.pop_front() {
+                return Some(own);
+            }
+            self.changed.wait(&mut queue);
+        }
+    }
+}
+
+impl Sets {
+    /// Builds filters until the host stops. `on_finished` is called whenever one is built.
+    pub(crate) fn build_until_closed(&self, on_finished: impl Fn()) {
+        while let Some(own) = self.builder.next() {
+            if own.build_part(self.clock.now(), PART) {
+                self.builder.queue.lock().sets.push_back(own);
+            } else {
+                // Another may have begun in the meantime.
+                own.leave_builder();
+                self.builder.offer(&own);
+                on_finished();
+            }
+            std::thread::sleep(PAUSE);
+        }
+        let waiting = std::mem::take(&mut self.builder.queue.lock().sets);
+        waiting.iter().for_each(|own| own.cancel_build());
+    }
+
+    /// Lets the filters be built that time alone, or the number of hosts, made necessary.
+    pub(crate) fn offer_builds(&self) {
+        self.lock().own.values().for_each(|own| self.builder.offer(own));
+    }
+}

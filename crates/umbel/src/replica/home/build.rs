@@ -1,0 +1,122 @@
+//! Builds the filter of a home from its catalogue.
+
+use std::time::Duration;
+
+use super::growth::Growth;
+use super::steps::Goal;
+use super::{BATCH, Home};
+use crate::catalogue::Catalogue;
+use crate::filter::{ComponentId, DynamicFilter};
+use crate::key_hash::{KeyHash, KeyHasher};
+use crate::params::{ParamError, Shape};
+use crate::replica::paged::ONLY;
+use crate::replica::sample::Sample;
+use crate::scheme::Scheme;
+
+/// Components that a filter of a fixed shape may have.
+const MAX_COMPONENTS: u32 = u16::MAX as u32;
+
+impl<C: Catalogue> Home<C> {
+    /// Puts all keys into another, empty filter.
+    pub(super) fn rebuild(&mut self, filter: DynamicFilter) {
+        self.rebuilds += 1;
+        if matches!(self.growth, Growth::Ladder(_)) {
+            self.filter = filter;
+            return self.insert_all(|_| ());
+        }
+        let first = ComponentId(self.filter.next_id());
+        self.filter = filter.starting_at(first);
+        if self.catalogue.len() <= self.filter.capacity() {
+            // All into one component: the catalogue need not be told of each.
+            self.insert_all(|_| ());
+            self.catalogue.move_all(first);
+        } else {
+            let filter = &mut self.filter;
+            self.catalogue.reassign(&mut |key| filter.insert(key));
+        }
+    }
+
+    /// Puts all keys of the catalogue into the filter, which has room for them in its first
+    /// component.
+    fn insert_all(&mut self, mut each: impl FnMut(KeyHash)) {
+        let (filter, hasher) = (&mut self.filter, self.hasher);
+        let (scheme, mut batch) = (*filter.scheme(), Vec::with_capacity(BATCH));
+        self.catalogue.for_each(&mut |key, _| {
+            let hash = hasher.hash(key);
+            each(hash);
+            batch.push(scheme.cut(hash));
+            if batch.len() == BATCH {
+                filter.insert_digests(&batch);
+                batch.clear();
+            }
+        });
+        filter.insert_digests(&batch);
+    }
+
+    /// Builds the filter of a home that starts from its catalogue, of which nothing of this life
+    /// was published yet.
+    pub(super) fn fill(&mut self, now: Duration) {
+        if self.catalogue.is_empty() {
+            return;
+        }
+        match self.growth {
+            Growth::Ladder(_) => self.fill_ladder(now),
+            Growth::Components { .. } => self.fill_components(now),
+        }
+        self.publisher.rebuilt(now, &self.filter);
+    }
+
+    fn fill_ladder(&mut self, now: Duration) {
+        let (mut sample, items) = (Sample::new(), self.catalogue.len());
+        self.insert_all(|hash| sample.added(hash));
+        self.sample = sample;
+        self.publisher.unpublished(now, items);
+        self.publisher.restarted();
+    }
+
+    /// Into the components that the catalogue remembers.
+    fn fill_components(&mut self, now: Duration) {
+        let Growth::Components { capacity } = self.growth else { return };
+        let (filter, sample, hasher) = (&mut self.filter, &mut self.sample, self.hasher);
+        let first = self.catalogue.components().keys().next().copied().unwrap_or(ONLY);
+        *filter = filter.clone().starting_at(first);
+        self.catalogue.for_each(&mut |key, component| {
+            let hash = hasher.hash(key);
+            filter.insert_into(component, filter.scheme().cut(hash));
+            sample.added(hash);
+        });
+        self.publisher.unpublished(now, self.catalogue.len());
+        if self.filter.components().iter().any(|(_, component)| component.items() > capacity) {
+            let shape = *self.filter.scheme().shape();
+            if let Ok(filter) = filter_of(self.hasher, shape, capacity) {
+                self.rebuild(filter);
+            }
+        }
+    }
+
+    /// Draws the sample anew, unless that is being done.
+    pub(super) fn draw_sample(&mut self) {
+        if self.build.is_some() || self.begin(None, Goal::Sample).is_ok() {
+            return;
+        }
+        let (mut sample, hasher) = (Sample::new(), self.hasher);
+        self.catalogue.for_each(&mut |key, _| sample.added(hasher.hash(key)));
+        self.sample = sample;
+    }
+}
+
+/// An empty filter on a rung of this shape.
+pub(super) fn filter_on(hasher: KeyHasher, shape: Shape) -> Result<DynamicFilter, ParamError> {
+    let scheme = Scheme::new(shape, hasher);
+    Ok(DynamicFilter::new(scheme, u64::MAX, 1)?.without_slices())
+}
+
+/// An empty filter of components of this shape.
+pub(super) fn filter_of(
+    hasher: KeyHasher,
+    shape: Shape,
+    capacity: u64,
+) -> Result<DynamicFilter, ParamError> {
+    let scheme = Scheme::new(shape, hasher);
+    Ok(DynamicFilter::new(scheme, capacity, MAX_COMPONENTS)?.without_slices())
+}

@@ -1,0 +1,111 @@
+//! What can be asked of a home.
+
+use super::growth::Growth;
+use super::steps::Build;
+use super::{Home, SetPlan};
+use crate::catalogue::Catalogue;
+use crate::design::ladder::RungChoice;
+use crate::filter::DynamicFilter;
+use crate::key_hash::{Digest, KeyHash};
+use crate::replica::image::Image;
+use crate::replica::policy::Policy;
+use crate::replica::publisher::{Freshness, Sent};
+
+impl<C: Catalogue> Home<C> {
+    /// Whether the set holds more keys than its rung takes because a higher one would take more
+    /// memory than it may use: it claims absent keys more often than promised.
+    #[must_use]
+    pub const fn is_confined(&self) -> bool {
+        self.is_confined
+    }
+
+    /// Bytes that filter and published copy take, and a filter that is being built.
+    #[must_use]
+    pub fn memory_bytes(&self) -> u64 {
+        let build = self.build.as_ref().map_or(0, Build::memory_bytes);
+        self.filter.memory_bytes() as u64 + self.kept().memory_bytes() + build
+    }
+
+    /// Where the set stands on its ladder, if it is on one.
+    #[must_use]
+    pub const fn rung(&self) -> Option<&RungChoice> {
+        match &self.growth {
+            Growth::Ladder(choice) => Some(choice),
+            Growth::Components { .. } => None,
+        }
+    }
+
+    /// The plan in force.
+    #[must_use]
+    pub const fn plan(&self) -> &SetPlan {
+        &self.plan
+    }
+
+    /// How stale the published copy is: a pass over all bits.
+    #[must_use]
+    pub fn freshness(&self) -> Freshness {
+        self.publisher.freshness(&self.filter)
+    }
+
+    /// Whether the published copy claims a key: what other hosts would answer if every
+    /// update had arrived.
+    #[must_use]
+    pub fn published_claims(&self, hash: KeyHash) -> bool {
+        self.kept().claims(self.kept().scheme().cut(hash))
+    }
+
+    /// Members that the published copy denies: exact, and kept up, so that asking costs
+    /// nothing.
+    #[must_use]
+    pub const fn misses(&self) -> u64 {
+        self.publisher.misses()
+    }
+
+    /// The published copy's false positive rate, from its fills; asking costs nothing.
+    #[must_use]
+    pub const fn published_false_positive(&self) -> f64 {
+        self.publisher.kept_false_positive()
+    }
+
+    /// Updates sent so far.
+    #[must_use]
+    pub const fn sent(&self) -> Sent {
+        self.publisher.sent()
+    }
+
+    /// How often the filter was built again into another shape.
+    #[must_use]
+    pub const fn rebuilds(&self) -> u64 {
+        self.rebuilds
+    }
+
+    /// The policy in force.
+    #[must_use]
+    pub const fn policy(&self) -> Policy {
+        self.publisher.policy()
+    }
+
+    /// The filter as it is.
+    #[must_use]
+    pub const fn filter(&self) -> &DynamicFilter {
+        &self.filter
+    }
+
+    /// The exact keys.
+    #[must_use]
+    pub const fn catalogue(&self) -> &C {
+        &self.catalogue
+    }
+
+    /// What receivers have.
+    pub(crate) const fn kept(&self) -> &Image {
+        self.publisher.kept()
+    }
+
+    /// Digests of up to `count` members, picked by `pick`: receivers count those that they
+    /// deny. As long as the published copy's scheme says.
+    pub(crate) fn sample(&self, count: usize, pick: impl FnMut(u64) -> u64) -> Vec<Digest> {
+        let members = self.sample.some(count, pick);
+        members.into_iter().map(|hash| self.kept().scheme().cut(hash)).collect()
+    }
+}

@@ -1,0 +1,304 @@
+//! One set at its home: catalogue, filter and publisher, kept in step.
+//!
+//! `add` and `remove` go through the catalogue (real changes only), into the filter, to the
+//! publisher (what replicas miss).
+//!
+//! A home of a mesh stands on a ladder (`design::ladder`): one component on the lowest rung at
+//! first, built again from the catalogue on a higher rung when it is full, folded to a lower one
+//! when it has been nearly empty for long. A home of an overlay has the shape that all agreed on,
+//! and as many components of it as its keys take.
+//!
+//! Larger filters can be built in steps (`steps`), so that no change waits for a pass over the
+//! catalogue.
+//!
+//! Always true: the filter holds exactly the keys of the catalogue; of several components, each
+//! key in the one that the catalogue remembers. On a ladder the filter follows from keys and rung
+//! alone, so that a home that restarts on the same rung has the same bits.
+
+mod build;
+mod growth;
+mod look;
+mod plan;
+mod steps;
+
+use std::time::Duration;
+
+use super::paged::ONLY;
+use super::policy::Policy;
+use super::publisher::{Extent, Held, Intervals, Publication, Publisher};
+use super::sample::Sample;
+use crate::catalogue::Catalogue;
+use crate::design::ladder::{RungChoice, Standing};
+use crate::filter::DynamicFilter;
+use crate::key_hash::{KeyHash, KeyHasher};
+use crate::model::standard;
+use crate::params::{ParamError, Shape};
+use build::{filter_of, filter_on};
+use growth::Growth;
+pub(crate) use growth::memory_of;
+pub use plan::SetPlan;
+use steps::Build;
+
+/// Keys whose memory is asked for ahead of their turn.
+const BATCH: usize = 8;
+
+/// One set at its home.
+#[derive(Debug)]
+pub struct Home<C> {
+    catalogue: C,
+    hasher: KeyHasher,
+    plan: SetPlan,
+    growth: Growth,
+    filter: DynamicFilter,
+    publisher: Publisher,
+    sample: Sample,
+    rebuilds: u64,
+    /// Memory for filter and published copy; a climb beyond it does not happen.
+    memory_limit: u64,
+    is_confined: bool,
+    /// A filter that will take the place of the present one.
+    build: Option<Build>,
+    /// Filters of more keys than this are built in steps.
+    max_keys_at_once: u64,
+}
+
+impl<C: Catalogue> Home<C> {
+    /// A home of this catalogue, its filter built from the keys that it holds already.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory.
+    pub fn new(
+        hasher: KeyHasher,
+        plan: SetPlan,
+        intervals: Intervals,
+        catalogue: C,
+    ) -> Result<Self, ParamError> {
+        Self::restarted(hasher, plan, intervals, catalogue, None)
+    }
+
+    /// As [`Self::new`], for a home that stood on a rung before: it stays there if its keys still
+    /// fit, and then has the same bits as before.
+    ///
+    /// # Errors
+    /// If the plan's numbers are outside their ranges, or there is no memory.
+    pub fn restarted(
+        hasher: KeyHasher,
+        plan: SetPlan,
+        intervals: Intervals,
+        catalogue: C,
+        before: Option<Standing>,
+    ) -> Result<Self, ParamError> {
+        let (ladder, reserved) = (plan.ladder()?, plan.capacity.unwrap_or(0));
+        let planned = before.map_or_else(|| plan.initial_hosts(), |before| before.hosts);
+        let (hosts, before) = (plan.expected_hosts.unwrap_or(planned), before.map(|b| b.rung));
+        let choice = RungChoice::new(ladder, hosts, catalogue.len(), reserved, before);
+        let filter = filter_on(hasher, ladder.shape(choice.rung()))?;
+        let promised = ladder.replica_rate(hosts)?.get();
+        let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
+        publisher.set_by_digests(plan.by_digests);
+        let mut home = Self {
+            catalogue,
+            hasher,
+            plan,
+            growth: Growth::Ladder(choice),
+            filter,
+            publisher,
+            sample: Sample::new(),
+            rebuilds: 0,
+            memory_limit: u64::MAX,
+            is_confined: false,
+            build: None,
+            max_keys_at_once: u64::MAX,
+        };
+        home.fill(Duration::ZERO);
+        Ok(home)
+    }
+
+    /// A home whose filter has a given shape: components of `capacity` keys, as many as its keys
+    /// take. It is never built into another shape but by `change_shape`.
+    ///
+    /// # Errors
+    /// If the capacity is zero, or there is no memory.
+    pub fn of_shape(
+        hasher: KeyHasher,
+        (shape, capacity): (Shape, u64),
+        policy: Policy,
+        intervals: Intervals,
+        catalogue: C,
+    ) -> Result<Self, ParamError> {
+        let filter = filter_of(hasher, shape, capacity)?;
+        let promised = standard::false_positive(shape, capacity + capacity / 10);
+        let publisher = Publisher::new(policy, intervals, &filter, promised);
+        let mut home = Self {
+            catalogue,
+            hasher,
+            plan: SetPlan { capacity: Some(capacity), policy, ..SetPlan::default() },
+            growth: Growth::Components { capacity },
+            filter,
+            publisher,
+            sample: Sample::new(),
+            rebuilds: 0,
+            memory_limit: u64::MAX,
+            is_confined: false,
+            build: None,
+            max_keys_at_once: u64::MAX,
+        };
+        home.fill(Duration::ZERO);
+        Ok(home)
+    }
+
+    /// Adds a key; returns whether it is new.
+    pub fn add(&mut self, now: Duration, key: &[u8]) -> bool {
+        self.add_hashed(now, key, self.hasher.hash(key))
+    }
+
+    /// Adds many keys, asking for memory ahead; `told` hears of each whether it is new.
+    pub fn add_many<K: AsRef<[u8]>>(
+        &mut self,
+        now: Duration,
+        keys: &[K],
+        mut told: impl FnMut(bool),
+    ) {
+        for chunk in keys.chunks(BATCH) {
+            let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+            let mut hashes = [KeyHash::from_raw(0); BATCH];
+            for ((place, hash), key) in keys.iter_mut().zip(&mut hashes).zip(chunk) {
+                *place = key.as_ref();
+                *hash = self.hasher.hash(place);
+                self.filter.prefetch_insert(self.filter.scheme().cut(*hash));
+                self.publisher.prefetch(*hash);
+            }
+            self.add_batch(now, &keys[..chunk.len()], &hashes, &mut told);
+        }
+    }
+
+    /// Adds a batch of keys whose memory was asked for.
+    fn add_batch(
+        &mut self,
+        now: Duration,
+        keys: &[&[u8]],
+        hashes: &[KeyHash; BATCH],
+        told: &mut impl FnMut(bool),
+    ) {
+        if (keys.len() as u64) > self.filter.room_in_next() {
+            // Some may start a component, which the catalogue has to know.
+            let keys = keys.iter().zip(hashes);
+            return keys.for_each(|(key, hash)| told(self.add_hashed(now, key, *hash)));
+        }
+        let (mut items, component) = (self.catalogue.len(), self.filter.next_component());
+        let mut answers = [false; BATCH];
+        let mut answer = answers.iter_mut();
+        self.catalogue.insert_many(keys, component, &mut |is_new| {
+            answer.next().into_iter().for_each(|answer| *answer = is_new);
+        });
+        for (hash, is_new) in hashes.iter().zip(answers).take(keys.len()) {
+            if is_new {
+                items += 1;
+                self.insert(now, *hash, items);
+            }
+            told(is_new);
+        }
+        self.climb_or_descend(now);
+    }
+
+    fn add_hashed(&mut self, now: Duration, key: &[u8], hash: KeyHash) -> bool {
+        if !self.catalogue.insert_new(key, self.filter.next_component()) {
+            return false;
+        }
+        self.insert(now, hash, self.catalogue.len());
+        self.climb_or_descend(now);
+        true
+    }
+
+    /// A key is new in the catalogue, which holds this many now: the filter and the publisher
+    /// hear of it.
+    fn insert(&mut self, now: Duration, hash: KeyHash, items: u64) {
+        let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
+        self.sample.added(hash);
+        if let Some(build) = &mut self.build {
+            build.added(hash);
+        }
+        self.publisher.added(now, hash, Held { component, flips }, items);
+    }
+
+    /// Removes a key; returns whether it was held.
+    pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
+        let in_pass = self.build.is_some().then(|| self.catalogue.in_pass(key));
+        let Some(component) = self.catalogue.remove(key) else { return false };
+        let component = match self.growth {
+            Growth::Ladder(_) => ONLY,
+            Growth::Components { .. } => component,
+        };
+        let hash = self.hasher.hash(key);
+        let flips = self.filter.remove_counted(component, self.filter.scheme().cut(hash));
+        debug_assert!(flips.is_some(), "the filter holds the keys of the catalogue");
+        self.publisher.removed(now, hash, flips.unwrap_or(0), self.catalogue.len());
+        self.sample.removed(hash);
+        if let (Some(build), Some(in_pass)) = (&mut self.build, in_pass) {
+            build.removed(hash, in_pass);
+        }
+        if self.sample.is_worn() {
+            self.draw_sample();
+        }
+        self.climb_or_descend(now);
+        true
+    }
+
+    /// Whether the key is held: exact.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.catalogue.contains(key)
+    }
+
+    /// Publishes an update if one is due; whether there was one. For callers who want a home
+    /// without an engine: [`Home::published_claims`] then is every receiver's answer.
+    pub fn publish_if_due(&mut self, now: Duration) -> bool {
+        self.poll(now).is_some()
+    }
+
+    /// Whether an update is due, and if so, what it carries.
+    pub(crate) fn poll(&mut self, now: Duration) -> Option<Publication> {
+        self.climb_or_descend(now);
+        let extent = self.publisher.due(now, &self.filter)?;
+        if extent == Extent::Everything {
+            self.shrink(now);
+        }
+        Some(self.publisher.publish(now, &self.filter, extent))
+    }
+
+    /// Notes whether an update may be due, for who polls later: short, whatever the policy.
+    pub(crate) fn note_due(&mut self, now: Duration) {
+        self.publisher.note_due(now, &self.filter);
+    }
+
+    /// An update that carries everything, because somebody asked for it.
+    pub(crate) fn publish(&mut self, now: Duration) -> Publication {
+        self.shrink(now);
+        self.publisher.publish(now, &self.filter, Extent::Everything)
+    }
+
+    /// Whether the published copy was staler than the policy permits when last polled.
+    pub(crate) const fn is_broken(&self) -> bool {
+        self.publisher.is_broken()
+    }
+
+    /// When to poll again although nothing happened.
+    pub(crate) fn next_timeout(&self) -> Option<Duration> {
+        let rung = match &self.growth {
+            Growth::Ladder(choice) => choice.next_timeout(),
+            Growth::Components { .. } => None,
+        };
+        self.publisher.next_timeout().into_iter().chain(rung).min()
+    }
+
+    /// The exact keys, without the rest.
+    pub(crate) fn into_catalogue(self) -> C {
+        self.catalogue
+    }
+
+    /// Another policy, from now on.
+    pub fn set_policy(&mut self, policy: Policy) {
+        self.plan.policy = policy;
+        self.publisher.set_policy(policy);
+    }
+}

@@ -1,0 +1,64 @@
+//! What a set promises, and how its replicas are kept fresh.
+
+use crate::design::ladder::{ExpectedHosts, Ladder, Rung};
+use crate::params::{ParamError, Rate};
+use crate::replica::policy::Policy;
+
+/// What a set promises, and how its replicas are kept fresh.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SetPlan {
+    /// Chance that one lookup of an absent key names any wrong host.
+    pub false_positive: f64,
+    /// Hosts that the rate is shared among; `None`: as many as are homes of the set, with room.
+    pub expected_hosts: Option<u32>,
+    /// Keys that there is room for from the start, and always; without them a set starts on the
+    /// lowest rung.
+    pub capacity: Option<u64>,
+    /// When replicas are too stale.
+    pub policy: Policy,
+    /// Whether added keys may be told by their digests, the shortest way while they are few;
+    /// else only changed bits travel.
+    pub by_digests: bool,
+}
+
+impl Default for SetPlan {
+    fn default() -> Self {
+        Self {
+            false_positive: 0.01,
+            expected_hosts: None,
+            capacity: None,
+            policy: Policy::default(),
+            by_digests: true,
+        }
+    }
+}
+
+impl SetPlan {
+    /// The shapes that the set's filters may have.
+    ///
+    /// # Errors
+    /// If the promised rate is not between 0 and 1, or no host is expected.
+    pub fn ladder(&self) -> Result<Ladder, ParamError> {
+        match self.expected_hosts {
+            Some(0) => Err(ParamError::Items(0)),
+            _ => Ok(Ladder::new(Rate::new(self.false_positive)?)),
+        }
+    }
+
+    /// Hosts that a new set is planned for.
+    #[must_use]
+    pub fn initial_hosts(&self) -> u32 {
+        self.expected_hosts.unwrap_or(ExpectedHosts::FEWEST)
+    }
+
+    /// The rung that a set of so many keys starts on.
+    ///
+    /// # Errors
+    /// If the promised rate is not between 0 and 1, no host is expected, or no rung takes so
+    /// many keys.
+    pub fn rung_for(&self, keys: u64) -> Result<Rung, ParamError> {
+        let wanted = keys.max(self.capacity.unwrap_or(0));
+        let rung = self.ladder()?.rung_for(wanted, self.initial_hosts());
+        rung.ok_or(ParamError::Items(wanted))
+    }
+}

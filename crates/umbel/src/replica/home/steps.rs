@@ -1,0 +1,176 @@
+//! A filter that is built from the catalogue in steps, while the home goes on with the present one.
+//!
+//! ```text
+//! begin ──► part, part, … (the pass over the catalogue) ──► the removals that waited ──► swap
+//!              changes meanwhile go to both filters
+//! ```
+//!
+//! A key that is added is in both filters at once; the pass does not show it. What a removal does
+//! to the new filter depends on whether the pass has shown the key ([`InPass`]): then it is taken
+//! out, if it is still to come the pass leaves it out, and if the pass may show it although it is
+//! gone, it is taken out when the pass is over.
+//!
+//! Always true: once the pass is over and no removal waits, the new filter holds exactly the keys
+//! of the catalogue, each once; only then does it take the place of the present one. No step
+//! takes longer than its number of keys says, whatever the catalogue holds.
+
+use std::time::Duration;
+
+use super::growth::Growth;
+use super::{BATCH, Home};
+use crate::catalogue::{Catalogue, InPass};
+use crate::design::ladder::{Rung, RungChoice, steps_between};
+use crate::filter::DynamicFilter;
+use crate::key_hash::KeyHash;
+use crate::replica::paged::ONLY;
+use crate::replica::sample::Sample;
+
+/// A filter and a sample that are being made from the catalogue.
+#[derive(Debug)]
+pub(super) struct Build {
+    /// None if only the sample is drawn anew.
+    filter: Option<DynamicFilter>,
+    sample: Sample,
+    goal: Goal,
+    /// Keys that were removed and that the pass may show all the same.
+    removed: Vec<KeyHash>,
+    is_pass_over: bool,
+}
+
+/// What a filter is built for.
+#[derive(Debug)]
+pub(super) enum Goal {
+    /// Another rung of the same ladder.
+    Rung(Rung),
+    /// Another plan, which chose this rung.
+    Plan(RungChoice),
+    /// No filter: the sample had become too small.
+    Sample,
+}
+
+/// How far a build has come.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    pub(crate) is_finished: bool,
+    /// The filter that was replaced, to be dropped where nobody waits: it may be large.
+    pub(crate) replaced: Option<DynamicFilter>,
+}
+
+impl Build {
+    /// A key was added.
+    pub(super) fn added(&mut self, hash: KeyHash) {
+        if let Some(filter) = &mut self.filter {
+            filter.insert_counted(filter.scheme().cut(hash));
+        }
+        self.sample.added(hash);
+    }
+
+    /// A key was removed, with which the pass stood like this.
+    pub(super) fn removed(&mut self, hash: KeyHash, in_pass: InPass) {
+        match in_pass {
+            InPass::Ahead => {}
+            InPass::Behind => self.take_out(hash),
+            InPass::Either if self.is_pass_over && self.removed.is_empty() => self.take_out(hash),
+            InPass::Either => self.removed.push(hash),
+        }
+    }
+
+    fn take_out(&mut self, hash: KeyHash) {
+        if let Some(filter) = &mut self.filter {
+            let flips = filter.remove_counted(ONLY, filter.scheme().cut(hash));
+            debug_assert!(flips.is_some(), "the filter holds what the pass has shown");
+        }
+        self.sample.removed(hash);
+    }
+
+    /// Goes on with the pass, or with the removals that waited for its end; whether there is more.
+    fn advance(&mut self, shown: &[KeyHash], keys: usize) -> bool {
+        shown.iter().for_each(|hash| self.sample.added(*hash));
+        if let Some(filter) = &mut self.filter {
+            let scheme = *filter.scheme();
+            for part in shown.chunks(BATCH) {
+                let digests: Vec<_> = part.iter().map(|hash| scheme.cut(*hash)).collect();
+                filter.insert_digests(&digests);
+            }
+        }
+        if self.is_pass_over {
+            let waiting = self.removed.len().saturating_sub(keys);
+            self.removed.split_off(waiting).into_iter().for_each(|hash| self.take_out(hash));
+        }
+        !(self.is_pass_over && self.removed.is_empty())
+    }
+
+    /// Bytes that it takes.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.filter.as_ref().map_or(0, |filter| filter.memory_bytes() as u64)
+    }
+}
+
+impl<C: Catalogue> Home<C> {
+    /// Begins to build, if this home does so in steps and has many keys; else hands everything
+    /// back. What was being built before is given up.
+    pub(super) fn begin(
+        &mut self,
+        filter: Option<DynamicFilter>,
+        goal: Goal,
+    ) -> Result<(), (Option<DynamicFilter>, Goal)> {
+        self.cancel_build();
+        if self.catalogue.len() <= self.max_keys_at_once || !self.catalogue.begin_pass() {
+            return Err((filter, goal));
+        }
+        let (sample, removed) = (Sample::new(), Vec::new());
+        self.build = Some(Build { filter, sample, goal, removed, is_pass_over: false });
+        Ok(())
+    }
+
+    /// Whether a filter is being built: whoever drives the home calls [`Self::build_part`].
+    #[must_use]
+    pub const fn is_building(&self) -> bool {
+        self.build.is_some()
+    }
+
+    /// Gives up what is being built.
+    pub(crate) fn cancel_build(&mut self) {
+        if self.build.take().is_some() {
+            self.catalogue.end_pass();
+        }
+    }
+
+    /// Builds on, by about so many keys.
+    pub(crate) fn build_part(&mut self, now: Duration, keys: usize) -> Progress {
+        let Some(build) = &mut self.build else {
+            return Progress { is_finished: true, replaced: None };
+        };
+        let mut shown = Vec::new();
+        if !build.is_pass_over {
+            let hasher = self.hasher;
+            let mut show = |key: &[u8]| shown.push(hasher.hash(key));
+            build.is_pass_over = !self.catalogue.pass_part(keys, &mut show);
+        }
+        if build.advance(&shown, keys) {
+            return Progress { is_finished: false, replaced: None };
+        }
+        self.catalogue.end_pass();
+        let replaced = self.build.take().and_then(|build| self.swap(now, build));
+        // What came meanwhile may need another rung again.
+        self.climb_or_descend(now);
+        Progress { is_finished: self.build.is_none(), replaced }
+    }
+
+    /// Puts what was built in the place of what is there; returns the filter that it replaces.
+    fn swap(&mut self, now: Duration, build: Build) -> Option<DynamicFilter> {
+        self.sample = build.sample;
+        let old = std::mem::replace(&mut self.filter, build.filter?);
+        self.rebuilds += 1;
+        match (build.goal, &mut self.growth) {
+            (Goal::Rung(rung), Growth::Ladder(choice)) => choice.moved(now, rung),
+            (Goal::Plan(choice), growth) => *growth = Growth::Ladder(choice),
+            _ => {}
+        }
+        match steps_between(old.scheme().shape(), self.filter.scheme().shape()) {
+            Some(_) => self.publisher.moved(now, &self.filter),
+            None => self.publisher.rebuilt(now, &self.filter),
+        }
+        Some(old)
+    }
+}
