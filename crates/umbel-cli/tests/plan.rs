@@ -7,7 +7,7 @@ use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused}
 const DYNAMIC: [&str; 7] =
     ["components", "bits", "hashes", "capacity", "expected_bits", "standard_bits", "ratio"];
 
-const REPLICA: [&str; 17] = [
+const REPLICA: [&str; 19] = [
     "bits",
     "hashes",
     "rung",
@@ -18,6 +18,8 @@ const REPLICA: [&str; 17] = [
     "sent_bytes_per_second_per_host",
     "received_bytes_per_second_per_host",
     "full_broadcast_sent_bytes_per_second_per_host",
+    "quiet_bytes_per_second_per_host",
+    "join_bytes_per_host",
     "memory_bytes_per_host",
     "copies_bytes_per_host",
     "rows_bytes_per_host",

@@ -27,8 +27,9 @@ const GREET_EVERY: Duration = Duration::from_secs(30);
 const GREET_SOON: Duration = Duration::from_secs(3);
 /// The same complaint is logged once in this time.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
-/// How long a host may take to answer a question of the protocol.
-const ANSWER: Duration = Duration::from_secs(5);
+/// How long a host may take to answer a question of the protocol. The same one is not sent again
+/// meanwhile, so that a reply that is lost costs this long.
+const ANSWER: Duration = Duration::from_secs(3);
 
 /// A request to a host: to whom, and its bytes.
 type Request = (Name, Vec<u8>);
@@ -289,9 +290,7 @@ impl Driver {
             let transmits: Vec<Transmit> =
                 std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
             let events = state.take_events();
-            if events.iter().any(|event| self.inner.sets.is_outdated_by(&state, event)) {
-                self.inner.sets.refresh_directory(&state);
-            }
+            self.refresh_directory(&state, &events);
             self.look_whether_ready(&state, now);
             (transmits, events)
         };
@@ -307,6 +306,22 @@ impl Driver {
         events.into_iter().for_each(|event| self.tell(event));
         self.greet(now);
         self.ask_for_hosts(now);
+    }
+
+    /// Brings the directory of sets up to date: the sets that were updated, or all of them where
+    /// an event does not say which.
+    fn refresh_directory(&self, state: &State, events: &[Event]) {
+        let sets = &self.inner.sets;
+        let outdated: Vec<&Event> =
+            events.iter().filter(|event| sets.is_outdated_by(state, event)).collect();
+        let names = outdated.iter().map(|event| match event {
+            Event::Updated { set, .. } => Some(set),
+            _ => None,
+        });
+        match names.collect::<Option<Vec<_>>>() {
+            Some(names) => names.into_iter().for_each(|set| sets.refresh_set(state, set)),
+            None => sets.refresh_directory(state),
+        }
     }
 
     fn transmit(&self, to: Destination, bytes: Vec<u8>) {

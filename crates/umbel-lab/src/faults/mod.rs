@@ -4,10 +4,11 @@
 //! What must hold in every one of them: at no moment does a host hold bits that a home never
 //! published; and after the faults stop every host comes to hold what the homes within its range
 //! published last. In a mesh that is everybody. In an overlay also that queries end in time, name
-//! no host that never held the key, and find what is within range once the faults have stopped. A
-//! world that fails is named by its seed and can be run again alone.
+//! no host that never held the key, and find what is within range once the faults have stopped. One
+//! mesh in 64 is a world of loads, with a bound on bytes and time (`loads`). A world that fails is named by its seed and can be run again alone.
 
 mod links;
+mod loads;
 mod network;
 mod queries;
 mod subject;
@@ -22,6 +23,7 @@ use umbel::catalogue::MemoryCatalogue;
 use umbel::mesh::Engine;
 use umbel::overlay::Overlay;
 
+use loads::LoadWorld;
 use subject::Subject;
 use world::World;
 
@@ -118,6 +120,7 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
                     let seed = plan.seed.wrapping_add(index);
                     let (tally, failure) = match plan.overlay {
                         true => one::<Overlay<MemoryCatalogue>>(seed, plan),
+                        false if seed % LOADS == 0 => one_load(seed),
                         false => one::<Engine<MemoryCatalogue>>(seed, plan),
                     };
                     let mut outcome = outcome.lock().expect("no world panics while it reports");
@@ -131,6 +134,19 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
     let (tally, mut failures) = outcome.into_inner().expect("no world panics while it reports");
     failures.sort_by_key(|failure| failure.seed);
     (tally, failures)
+}
+
+/// One mesh in so many is a world of loads.
+const LOADS: u64 = 64;
+
+/// Runs the world of loads of one seed.
+fn one_load(seed: u64) -> (Tally, Option<Failure>) {
+    let mut world = LoadWorld::new(seed);
+    world.run();
+    let LoadWorld { mut tally, violations, .. } = world;
+    tally.violations = violations.len() as u64;
+    let failed = !violations.is_empty();
+    (tally, failed.then_some(Failure { seed, violations }))
 }
 
 /// Runs the world of one seed.
@@ -167,6 +183,13 @@ mod tests {
     #[test]
     fn no_promise_is_broken_in_any_world() {
         check(&WorldPlan { seed: 1, worlds: 300, ..WorldPlan::default() }, "");
+    }
+
+    #[test]
+    fn receivers_follow_a_load_within_few_images() {
+        for seed in 1..=6 {
+            assert_eq!(one_load(seed).1, None);
+        }
     }
 
     #[test]

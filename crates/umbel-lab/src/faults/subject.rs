@@ -41,7 +41,7 @@ pub(super) trait Subject: Protocol<MemoryCatalogue> + Sized {
 }
 
 /// Updates leave soon, so that a world sees many.
-const INTERVALS: Intervals =
+pub(super) const INTERVALS: Intervals =
     Intervals { shortest: Duration::from_millis(300), longest: Duration::from_secs(20) };
 
 impl Subject for Engine<MemoryCatalogue> {

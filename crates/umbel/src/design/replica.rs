@@ -142,6 +142,12 @@ pub fn plan(workload: &Workload) -> Result<ReplicaPlan, PlanError> {
     })
 }
 
+/// Bytes per second that a host of a quiet mesh sends to each other one, with all that carries
+/// them, as `cargo xtask traffic` measures it (docs/operations.md).
+const QUIET_BYTES_PER_SECOND: f64 = 70.0;
+/// The list of one set and the request for it, with what carries them.
+const LIST_BYTES: f64 = 500.0;
+
 impl ReplicaPlan {
     fn others(&self) -> f64 {
         (self.hosts - 1) as f64
@@ -163,6 +169,20 @@ impl ReplicaPlan {
     #[must_use]
     pub fn full_broadcast_sent_bytes_per_second_per_host(&self) -> f64 {
         self.others() * self.filter_bytes() / self.seconds_between_updates
+    }
+
+    /// What one host sends in a mesh in which nothing changes: announcements, greetings and what
+    /// carries them.
+    #[must_use]
+    pub fn quiet_bytes_per_second_per_host(&self) -> f64 {
+        self.others() * QUIET_BYTES_PER_SECOND
+    }
+
+    /// What a host that joins receives at most: an image of every other host's filter, and the
+    /// list of its sets.
+    #[must_use]
+    pub fn join_bytes_per_host(&self) -> f64 {
+        self.others() * (self.filter_bytes() + LIST_BYTES)
     }
 
     /// Copies of every other host's filter.

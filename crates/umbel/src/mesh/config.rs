@@ -32,7 +32,7 @@ pub struct Config {
     pub grace: Duration,
     /// How long a host may say nothing at all before it counts as gone.
     pub silence: Duration,
-    /// How long to wait for a page the first time; doubled with every try, up to 64 times.
+    /// How long to wait for a page the first time; doubled with every try, up to 8 times.
     pub page_patience: Duration,
     /// Most bits that are accepted of one home's set.
     pub max_bits: u64,

@@ -6,9 +6,9 @@ use super::peer_sets::NextStep;
 use super::{Engine, SAMPLES};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
-use crate::protocol::{Destination, Protocol as _};
+use crate::protocol::{Destination, Event, Protocol as _};
 use crate::replica::message::{Announce, List, ListRequest, MAX_SETS, Members, Message};
-use crate::replica::{Incarnation, Name};
+use crate::replica::{Epoch, Incarnation, Name};
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// Announces what was published, in a message of constant length.
@@ -95,7 +95,11 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 let unnamed = peer.sets.names().iter().filter(|set| !names.contains(*set));
                 let gone: Vec<Name> =
                     unnamed.filter(|set| !self.is_newer(set, home, sequence)).cloned().collect();
-                gone.iter().for_each(|set| self.remove_receiver(set, home));
+                for set in gone {
+                    self.remove_receiver(&set, home);
+                    let (home, epoch) = (home.clone(), Epoch(0));
+                    self.event(Event::Updated { set, home, epoch });
+                }
                 if let Some(peer) = self.peers.get_mut(home) {
                     peer.sets.settled();
                 }

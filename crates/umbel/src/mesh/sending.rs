@@ -133,7 +133,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn request_missing(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
         let first = self.config.page_patience;
         let jitter = 1.0 + (next_random(&mut self.random) >> 11) as f64 / (1u64 << 53) as f64 / 4.0;
-        let patience = |tries: u32| (first * (1 << tries.min(6))).mul_f64(jitter);
+        let patience = |tries: u32| (first * (1 << tries.min(3))).mul_f64(jitter);
         let mut requests: Vec<(Name, Incarnation, Wanted)> = Vec::new();
         let Some(peer) = self.peers.get(host) else { return };
         let sets: Vec<Name> = match only {

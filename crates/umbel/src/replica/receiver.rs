@@ -445,8 +445,13 @@ impl Receiver {
         if !self.is_of_this_life(page.incarnation, counters) {
             return Ok(());
         }
-        let is_old = self.epoch().is_some_and(|epoch| page.epoch < epoch);
-        if self.repair.is_none() || is_old {
+        // A reply to an earlier request, delivered late, is of what is here or older.
+        let is_late = match (&self.repair, self.epoch()) {
+            (None, _) => true,
+            (Some(Repair::Fetch(_)), epoch) => epoch.is_some_and(|epoch| page.epoch < epoch),
+            (Some(Repair::CatchUp(_)), epoch) => epoch.is_some_and(|epoch| page.epoch <= epoch),
+        };
+        if is_late {
             return Ok(());
         }
         // In reply to a request for changes: the home has them no longer.

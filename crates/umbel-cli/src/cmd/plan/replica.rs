@@ -54,6 +54,8 @@ struct Answer {
     sent_bytes_per_second_per_host: f64,
     received_bytes_per_second_per_host: f64,
     full_broadcast_sent_bytes_per_second_per_host: f64,
+    quiet_bytes_per_second_per_host: f64,
+    join_bytes_per_host: f64,
     memory_bytes_per_host: Value,
     copies_bytes_per_host: Value,
     rows_bytes_per_host: Value,
@@ -90,6 +92,8 @@ impl Replica {
             received_bytes_per_second_per_host: plan.received_bytes_per_second_per_host(),
             full_broadcast_sent_bytes_per_second_per_host: plan
                 .full_broadcast_sent_bytes_per_second_per_host(),
+            quiet_bytes_per_second_per_host: plan.quiet_bytes_per_second_per_host(),
+            join_bytes_per_host: plan.join_bytes_per_host(),
             memory_bytes_per_host: whole(plan.memory_bytes_per_host()),
             copies_bytes_per_host: whole(plan.copies_bytes_per_host()),
             rows_bytes_per_host: whole(plan.rows_bytes_per_host()),
@@ -151,6 +155,16 @@ impl Replica {
                 "full broadcast",
                 format!("{full}/s"),
                 "sent a host, if updates were whole filters",
+            )
+            .row(
+                "quiet",
+                format!("{}/s", bytes(answer.quiet_bytes_per_second_per_host)),
+                "sent a host in a mesh when nothing changes, headers included",
+            )
+            .row(
+                "join",
+                bytes(answer.join_bytes_per_host),
+                "received by a host that joins, at most",
             )
             .row("false positive", percent(answer.replica_false_positive), "of one replica")
             .row(

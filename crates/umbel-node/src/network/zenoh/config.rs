@@ -59,6 +59,10 @@ pub(super) fn config(
         ("scouting/delay", String::from("0")),
         ("transport/link/tx/lease", String::from("7000")),
         ("transport/link/tx/keep_alive", String::from("2")),
+        // Batches of 64 KiB for replies, taken when they are needed: all pages and parts that one
+        // host requests at the same time. With the two that are the default most of them were
+        // dropped where the processor was busy.
+        ("transport/link/tx/queue/size/data_low", String::from("16")),
         ("transport/unicast/open_timeout", String::from("5000")),
         ("transport/unicast/accept_timeout", String::from("5000")),
         // Many hosts may start at once.

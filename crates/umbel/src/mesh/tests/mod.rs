@@ -6,6 +6,7 @@ mod following;
 mod hosts;
 mod lists;
 mod rungs;
+mod scale;
 mod updates;
 
 use std::time::Duration;
