@@ -21,8 +21,10 @@ use crate::question::{Question, decode_hosts, encode_hosts};
 
 /// Happenings that are dealt with before anything is sent.
 const BURST: usize = 64;
-/// From one greeting to the next, on average.
-const GREET_EVERY: Duration = Duration::from_secs(3);
+/// From one greeting to the next, on average, when nothing has changed.
+const GREET_EVERY: Duration = Duration::from_secs(30);
+/// From one greeting to the next at least: after a change, and for whoever is new.
+const GREET_SOON: Duration = Duration::from_secs(3);
 /// The same complaint is logged once in this time.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
 /// How long a host may take to answer a question of the protocol.
@@ -34,6 +36,9 @@ type Request = (Name, Vec<u8>);
 pub(crate) struct Driver {
     inner: Arc<Inner>,
     next_greeting: Duration,
+    last_greeting: Duration,
+    /// As it was last sent.
+    greeting: Vec<u8>,
     introductions: Introductions,
     /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
     under_way: Arc<Mutex<HashSet<Request>>>,
@@ -46,6 +51,8 @@ impl Driver {
         Self {
             inner,
             next_greeting: Duration::ZERO,
+            last_greeting: Duration::ZERO,
+            greeting: Vec::new(),
             introductions,
             under_way: Arc::default(),
             complaints: HashMap::new(),
@@ -191,6 +198,7 @@ impl Driver {
         let own = self.inner.cluster.greetings().own().clone();
         if hello.name == own.name && hello.cluster == own.cluster {
             if hello.incarnation != own.incarnation {
+                self.greet_soon();
                 self.name_taken();
             }
             return;
@@ -202,6 +210,7 @@ impl Driver {
             state.protocol.handle_greeting(self.inner.now(), &name, difference.is_none());
         }
         if let Some(difference) = difference {
+            self.greet_soon();
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
         let address = hello.listens();
@@ -213,8 +222,33 @@ impl Driver {
             greetings.insert(name, hello);
         }
         let is_different = !greetings.knowing_others().is_empty();
-        let own = greetings.own().hosts.as_deref();
-        self.introductions.heard(self.inner.now(), own, is_different);
+        let hosts = greetings.own().hosts.clone();
+        drop(greetings);
+        self.introductions.heard(self.inner.now(), hosts.as_deref(), is_different);
+        if hosts != own.hosts {
+            self.greet_soon();
+        }
+    }
+
+    /// Greets everybody in reach, if it is time to.
+    fn greet(&mut self, now: Duration) {
+        if now < self.next_greeting {
+            return;
+        }
+        let hello = self.inner.cluster.greetings().own().encode();
+        // Hosts that started together do not greet together.
+        let share = f64::from(now.subsec_nanos() % 1000) / 1000.0;
+        // What is new is said twice: a greeting may be lost.
+        let every = if hello == self.greeting { GREET_EVERY } else { GREET_SOON };
+        self.next_greeting = now + every.mul_f64(0.8 + 0.4 * share);
+        self.last_greeting = now;
+        self.greeting.clone_from(&hello);
+        self.inner.cluster.network.greet(hello);
+    }
+
+    /// Greets before it is time to: somebody does not know this host, or not as it is now.
+    fn greet_soon(&mut self) {
+        self.next_greeting = self.next_greeting.min(self.last_greeting + GREET_SOON);
     }
 
     /// Asks a host that knows others which ones, and links up with those.
@@ -271,13 +305,7 @@ impl Driver {
             }
         }
         events.into_iter().for_each(|event| self.tell(event));
-        if now >= self.next_greeting {
-            // Hosts that started together do not greet together.
-            let share = f64::from(now.subsec_nanos() % 1000) / 1000.0;
-            self.next_greeting = now + GREET_EVERY.mul_f64(0.8 + 0.4 * share);
-            let hello = self.inner.cluster.greetings().own().encode();
-            self.inner.cluster.network.greet(hello);
-        }
+        self.greet(now);
         self.ask_for_hosts(now);
     }
 

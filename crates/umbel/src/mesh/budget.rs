@@ -189,7 +189,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     fn sets_of(&self, home: &Name) -> usize {
-        self.sets.values().filter(|set| set.receivers.contains_key(home)).count()
+        self.peers.get(home).map_or(0, |peer| peer.sets.names().len())
     }
 }
 

@@ -21,6 +21,17 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         Some((self.config.incarnation, own.epoch, own.home.kept().checksum()))
     }
 
+    /// What is counted of other hosts' sets is what the replicas make of it.
+    pub(super) fn validate_peers(&self) {
+        for (host, peer) in &self.peers {
+            let receivers = self
+                .sets
+                .iter()
+                .filter_map(|(name, set)| set.receivers.get(host).map(|receiver| (name, receiver)));
+            peer.sets.validate(receivers);
+        }
+    }
+
     /// Replicas are charged, and own sets counted.
     pub(super) fn validate_budgets(&self) {
         let receivers = self.sets.values().flat_map(|set| set.receivers.values());

@@ -1,7 +1,7 @@
 //! One of a host's own sets, behind a lock of its own.
 //!
 //! ```text
-//! add, remove, replan   any thread  ─► LocalSet: home, epoch, expected hosts
+//! add, remove, replan   any thread  ─► LocalSet: home, epoch, what is served, expected hosts
 //! publish, announce     the engine  ─► LocalSet, one at a time
 //! ```
 //!
@@ -31,6 +31,7 @@ use super::config::Work;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
 use crate::params::ParamError;
+use crate::replica::served::Served;
 use crate::replica::{Epoch, Home, Policy, SetPlan};
 
 /// Memory of the filters of all own sets.
@@ -64,6 +65,42 @@ impl OwnMemory {
     }
 }
 
+/// When the first of all own sets is to be polled: known without a pass over them.
+#[derive(Debug)]
+pub(super) struct Alarm {
+    /// In nanoseconds; not later than the earliest timeout of any set, and perhaps earlier.
+    nanos: AtomicU64,
+}
+
+impl Alarm {
+    pub(super) const fn new() -> Self {
+        Self { nanos: AtomicU64::new(u64::MAX) }
+    }
+
+    /// When to look at the sets at the latest.
+    pub(super) fn at(&self) -> Duration {
+        Duration::from_nanos(self.nanos.load(Ordering::SeqCst))
+    }
+
+    /// Forgets all timeouts. Whoever does so then looks at every set, and sets the alarm by what
+    /// it finds; a set that changes meanwhile does so as well.
+    pub(super) fn reset(&self) {
+        self.nanos.store(u64::MAX, Ordering::SeqCst);
+    }
+
+    pub(super) fn set(&self, at: Duration) {
+        self.set_nanos(nanos(at));
+    }
+
+    fn set_nanos(&self, at: u64) {
+        self.nanos.fetch_min(at, Ordering::SeqCst);
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// An own set of a host. Any thread may change it, without the engine.
 #[derive(Debug)]
 pub struct LocalSet<C> {
@@ -73,6 +110,7 @@ pub struct LocalSet<C> {
     /// Whether a filter is being built in steps.
     is_building: AtomicBool,
     memory: Arc<OwnMemory>,
+    alarm: Arc<Alarm>,
     work: Work,
 }
 
@@ -81,6 +119,8 @@ pub struct LocalSet<C> {
 pub(super) struct LocalState<C> {
     pub(super) home: Home<C>,
     pub(super) epoch: Epoch,
+    /// What others can fetch of it.
+    pub(super) served: Served,
     /// Hosts that the set is planned for, unless its plan names a number.
     pub(super) hosts: ExpectedHosts,
     /// Bytes that it took after the last change.
@@ -115,25 +155,28 @@ impl<C: Catalogue> LocalSet<C> {
         home: Home<C>,
         epoch: Epoch,
         hosts: ExpectedHosts,
-        memory: Arc<OwnMemory>,
+        (memory, alarm): (Arc<OwnMemory>, Arc<Alarm>),
         work: Work,
     ) -> Self {
         let reported = Reported { is_broken: false, is_confined: false, ..Reported::of(&home) };
         let state = LocalState {
             home,
             epoch,
+            served: Served::default(),
             hosts,
             bytes: 0,
             reported,
             is_publish_requested: false,
             is_closed: false,
         };
+        alarm.set(Duration::ZERO);
         Self {
             state: Mutex::new(state),
             // To be polled at once: what the catalogue holds was not published yet.
             next_timeout: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
             memory,
+            alarm,
             work,
         }
     }
@@ -272,15 +315,16 @@ impl<C: Catalogue> LocalSet<C> {
 
     /// Notes what the set takes, and when it is to be polled.
     fn note(&self, state: &mut LocalState<C>) {
-        let bytes = state.home.memory_bytes();
+        let bytes = state.home.memory_bytes() + state.served.memory_bytes(state.home.kept());
         self.memory.change(std::mem::replace(&mut state.bytes, bytes), bytes);
         let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
         let timeout = match state.home.next_timeout() {
             _ if has_news && self.work == Work::Deferred => 0,
-            Some(timeout) => u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            Some(timeout) => nanos(timeout),
             None => u64::MAX,
         };
         self.next_timeout.store(timeout, Ordering::SeqCst);
+        self.alarm.set_nanos(timeout);
         self.is_building.store(state.home.is_building(), Ordering::SeqCst);
     }
 }

@@ -13,15 +13,18 @@
 mod budget;
 mod checks;
 mod config;
+mod listing;
 mod local;
+mod peer_sets;
 mod peers;
 mod planning;
+mod published;
 mod receiving;
 mod sending;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,9 +32,10 @@ use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
 pub use config::{Config, Work};
 pub use local::LocalSet;
-use local::OwnMemory;
+use local::{Alarm, OwnMemory};
 use peers::Peer;
 pub use peers::PeerInfo;
+use published::PublishedSets;
 
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
@@ -39,13 +43,12 @@ use crate::design::ladder::{ExpectedHosts, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, HomeRef, Protocol, Transmit};
-use crate::replica::message::{Leave, Message, Page, Update};
+use crate::replica::message::{Changes, Leave, Message, Page, Update};
 use crate::replica::receiver::Receiver;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
     memory_of,
 };
-use crate::scheme::Scheme;
 
 /// What is known of another host's set.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,9 +73,6 @@ pub struct ReplicaInfo {
 #[derive(Debug)]
 struct Set<C, R: Rows> {
     own: Option<Arc<LocalSet<C>>>,
-    /// Of an own set that was deleted: its last epoch and scheme, so that others hear of it
-    /// and a new set of that name goes on counting.
-    deleted: Option<(Epoch, Scheme)>,
     replicas: Arc<Replicas<R>>,
     receivers: BTreeMap<Name, Receiver>,
 }
@@ -80,14 +80,14 @@ struct Set<C, R: Rows> {
 impl<C, R: Rows> Set<C, R> {
     /// Whether anybody has the set, as far as is known here.
     fn exists(&self) -> bool {
-        self.own.is_some() || self.receivers.values().any(|receiver| !receiver.is_withdrawn())
+        self.own.is_some() || !self.receivers.is_empty()
     }
 }
 
 /// Messages and events that wait to be polled; more are dropped and counted.
 const QUEUE: usize = 65_536;
 /// Digests of members in an announcement.
-const SAMPLES: usize = 8;
+const SAMPLES: usize = 4;
 
 /// A host's share of the replica protocol.
 #[derive(Debug)]
@@ -95,18 +95,29 @@ pub struct Engine<C, R: Rows = HeapRows> {
     config: Config,
     sets: BTreeMap<Name, Set<C, R>>,
     peers: BTreeMap<Name, Peer>,
+    /// What this host has published.
+    published: PublishedSets,
+    /// The publication whose set was sampled last.
+    sampled_at: u64,
+    /// Own sets of which something is served that is to be let go of.
+    serving: BTreeSet<Name>,
     /// Hosts that said that they leave: which life of theirs, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
     next_announce: Duration,
     last_announce: Option<Duration>,
+    /// When something happened last: a host that is stopped for a while knows it by this.
+    awake: Duration,
     random: u64,
     transmits: VecDeque<Transmit>,
+    /// Pages and changes, which are long, leave after everything that is due.
+    replies: VecDeque<Transmit>,
     events: VecDeque<Event>,
     counters: Counters,
     refusals: Refusals,
     /// Bytes that all replicas are charged.
     charged: u64,
     own_memory: Arc<OwnMemory>,
+    alarm: Arc<Alarm>,
 }
 
 impl<C: Catalogue> Engine<C> {
@@ -122,21 +133,28 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     #[must_use]
     pub fn with_rows(config: Config) -> Self {
         let random = config.seed;
+        let published = PublishedSets::new(config.incarnation);
         let own_memory = Arc::new(OwnMemory::new(config.own_bytes));
         Self {
             config,
             sets: BTreeMap::new(),
             peers: BTreeMap::new(),
+            published,
+            sampled_at: 0,
+            serving: BTreeSet::new(),
             left: BTreeMap::new(),
             next_announce: Duration::ZERO,
             last_announce: None,
+            awake: Duration::ZERO,
             random,
             transmits: VecDeque::new(),
+            replies: VecDeque::new(),
             events: VecDeque::new(),
             counters: Counters::ZERO,
             refusals: Refusals::new(),
             charged: 0,
             own_memory,
+            alarm: Arc::new(Alarm::new()),
         }
     }
 
@@ -168,7 +186,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// The hosts whose replicas answer for a set, or are on their way.
     pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
         let receivers = self.sets.get(set).into_iter().flat_map(|set| &set.receivers);
-        receivers.filter(|(_, receiver)| !receiver.is_withdrawn()).map(|(host, _)| host)
+        receivers.map(|(host, _)| host)
     }
 
     /// How fresh another host's replica is.
@@ -207,15 +225,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         mut home: Home<C>,
         before: Option<Standing>,
     ) {
-        let (memory, work) = (Arc::clone(&self.own_memory), self.config.work);
+        let shared = (Arc::clone(&self.own_memory), Arc::clone(&self.alarm));
+        let work = self.config.work;
         if work == Work::Deferred {
             home.build_in_steps(self.config.max_keys_at_once);
         }
+        let epoch = self.published.first_epoch();
         let here = self.set_mut(set);
-        let epoch = here.deleted.take().map_or(Epoch(0), |(epoch, _)| epoch);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let local = LocalSet::new(home, epoch, hosts, memory, work);
+        let local = LocalSet::new(home, epoch, hosts, shared, work);
         if let Some(old) = here.own.replace(Arc::new(local)) {
             old.close();
         }
@@ -233,7 +252,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let hasher = self.config.hasher;
         self.sets.entry(name.clone()).or_insert_with(|| Set {
             own: None,
-            deleted: None,
             replicas: Arc::new(Replicas::new(hasher)),
             receivers: BTreeMap::new(),
         })
@@ -274,11 +292,14 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         let Some(here) = self.sets.get_mut(set) else { return false };
         let Some(local) = here.own.take() else { return false };
         let epoch = local.close();
-        let scheme = *local.lock().home.kept().scheme();
-        here.deleted = Some((epoch, scheme));
-        if epoch > Epoch(0) {
-            self.send_withdrawal(set);
+        let (has_published, scheme) = {
+            let state = local.lock();
+            (state.served.has_published(), *state.home.kept().scheme())
+        };
+        if has_published {
+            self.send_withdrawal(set, epoch.next(), scheme);
         }
+        self.drop_if_unused(set);
         true
     }
 
@@ -337,7 +358,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn known_hosts(&self) -> (u64, u64) {
-        let known = self.peers.iter().filter(|(name, peer)| self.is_known(name, peer));
+        let known = self.peers.values().filter(|peer| peer.sets.is_known());
         (1 + known.count() as u64, 1 + self.peers.len() as u64)
     }
 
@@ -356,12 +377,14 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             set.replicas.validate(&expected);
         }
         self.validate_budgets();
+        self.validate_peers();
     }
 
     // ---- what happened
 
     fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
         self.counters.messages += 1;
+        self.wake(now);
         let message = match Message::decode(bytes) {
             Ok(message) => message,
             Err(error) => return self.refuse(from, error.to_string()),
@@ -382,19 +405,22 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.heard(now, from);
         // Only the set of an update or page can want pages now; an announcement is about all.
         let about = match &message {
-            Message::Update(Update { set, .. }) | Message::Page(Page { set, .. }) => {
-                Some(set.clone())
-            }
+            Message::Update(Update { set, .. })
+            | Message::Page(Page { set, .. })
+            | Message::Changes(Changes { set, .. }) => Some(set.clone()),
             _ => None,
         };
         match message {
-            Message::Update(update) => self.handle_update(now, &update),
+            Message::Update(update) => self.handle_update(now, update),
             Message::Announce(announce) => self.handle_announce(now, &announce),
             Message::Page(page) => self.handle_page(now, &page),
-            Message::Request(request) => self.handle_request(from, &request),
+            Message::Changes(changes) => self.handle_changes(now, &changes),
+            Message::ListRequest(request) => self.handle_list_request(from, &request),
+            Message::List(list) => self.handle_list(now, &list),
+            Message::Request(request) => self.handle_request(now, from, &request),
             Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
         }
-        self.ask_for_pages(now, from, about.as_ref());
+        self.request_missing(now, from, about.as_ref());
     }
 
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
@@ -407,14 +433,14 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         if self.has_left(host, Some(incarnation)) || !self.admits_peer(host) {
             return;
         }
+        self.wake(now);
         self.heard(now, host);
-        if let Some(peer) = self.peers.get_mut(host) {
-            peer.incarnation = peer.incarnation.max(incarnation);
-        }
+        self.live_anew(host, incarnation);
     }
 
     /// After the grace time its replicas answer no more.
     fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        self.wake(now);
         let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
         if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
             peer.gone_since = Some(now);
@@ -434,17 +460,21 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     fn handle_greeting(&mut self, _now: Duration, _host: &Name, _fits: bool) {}
 
     fn handle_timeout(&mut self, now: Duration) {
+        self.wake(now);
         self.expire(now);
-        self.count_homes(now);
-        let sets: Vec<Name> = self.sets.keys().cloned().collect();
-        sets.iter().for_each(|set| self.publish_if_due(now, set));
-        if now >= self.next_announce {
+        self.expire_served(now);
+        let announces = now >= self.next_announce;
+        if announces {
+            self.count_homes(now);
+        }
+        self.publish_all_due(now);
+        if announces {
             self.announce();
             self.last_announce = Some(now);
             self.next_announce = now + self.config.announce_every;
         }
         let peers: Vec<Name> = self.peers.keys().cloned().collect();
-        peers.iter().for_each(|peer| self.ask_for_pages(now, peer, None));
+        peers.iter().for_each(|peer| self.request_missing(now, peer, None));
     }
 
     fn build_part(&mut self, now: Duration, keys: usize) -> bool {
@@ -461,12 +491,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     // ---- what to do
 
     fn poll_transmit(&mut self) -> Option<Transmit> {
-        self.transmits.pop_front()
+        self.transmits.pop_front().or_else(|| self.replies.pop_front())
     }
 
     fn is_urgent(&self, set: &Name, then: Duration) -> bool {
         let timeout = self.local_set(set).and_then(|local| local.next_timeout());
         !self.transmits.is_empty()
+            || !self.replies.is_empty()
             || !self.events.is_empty()
             || timeout.is_some_and(|timeout| timeout < then)
     }
@@ -476,10 +507,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn poll_timeout(&self) -> Duration {
-        let own = self.sets.values().filter_map(|set| set.own.as_ref()?.next_timeout());
-        let receivers = self.sets.values().flat_map(|set| set.receivers.values());
-        let pages = receivers.filter_map(Receiver::next_timeout);
         let peers = self.peers.values().map(|peer| self.expiry(peer));
-        own.chain(pages).chain(peers).fold(self.next_announce, Duration::min)
+        let first = self.next_announce.min(self.alarm.at());
+        self.request_timeouts().chain(peers).fold(first, Duration::min)
     }
 }

@@ -3,11 +3,13 @@
 //! A host that disappears may come back, so that its replicas answer for a grace time; one
 //! that says that it leaves is gone at once, and what it said before in that life is not
 //! listened to any more, should it arrive late.
+//!
+//! A host that was stopped itself has heard nobody: that time does not count as their silence.
 
 use std::time::Duration;
 
 use super::Engine;
-use super::budget::charge_of;
+use super::peer_sets::PeerSets;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Event, Protocol as _};
@@ -20,8 +22,7 @@ pub(super) struct Peer {
     heard: Duration,
     /// When it disappeared.
     pub(super) gone_since: Option<Duration>,
-    /// Whether it has said which sets it has.
-    pub(super) has_announced: bool,
+    pub(super) sets: PeerSets,
 }
 
 /// What is known of another host.
@@ -54,11 +55,23 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                     incarnation: Incarnation(0),
                     heard: now,
                     gone_since: None,
-                    has_announced: false,
+                    sets: PeerSets::default(),
                 };
                 self.peers.insert(host.clone(), peer);
                 self.announce_soon(now);
                 self.event(Event::Up(host.clone()));
+            }
+        }
+    }
+
+    /// Notes that this host runs. If it did not for long, as its own announcements show, nobody
+    /// else is to blame for what was not heard.
+    pub(super) fn wake(&mut self, now: Duration) {
+        let stopped = now.saturating_sub(std::mem::replace(&mut self.awake, now));
+        if stopped > self.config.announce_every * 2 {
+            for peer in self.peers.values_mut() {
+                peer.heard += stopped;
+                peer.gone_since = peer.gone_since.map(|since| since + stopped);
             }
         }
     }
@@ -78,16 +91,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 incarnation: peer.incarnation,
                 is_suspected: peer.gone_since.is_some(),
                 silence: now.saturating_sub(peer.heard),
-                is_known: self.is_known(name, peer),
+                is_known: peer.sets.is_known(),
             };
             (name, info)
         })
     }
 
-    /// Whether a host has said which sets it has, and every one of them has arrived.
-    pub(super) fn is_known(&self, host: &Name, peer: &Peer) -> bool {
-        let mut receivers = self.sets.values().filter_map(|set| set.receivers.get(host));
-        peer.has_announced && receivers.all(|receiver| receiver.epoch().is_some())
+    /// A host lives in this life of it, or a later one.
+    pub(super) fn live_anew(&mut self, host: &Name, incarnation: Incarnation) {
+        if let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation < incarnation) {
+            peer.incarnation = incarnation;
+            peer.sets.restart();
+        }
     }
 
     /// When a host counts as gone for good, unless it is heard of.
@@ -103,9 +118,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             self.forget(host);
         }
         self.left.retain(|_, (_, since)| now < *since + self.config.silence);
-        self.sets.retain(|_, set| {
-            set.own.is_some() || set.deleted.is_some() || !set.receivers.is_empty()
-        });
     }
 
     /// A host says that it leaves: its replicas answer no more from now on.
@@ -123,15 +135,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     pub(super) fn forget(&mut self, host: Name) {
-        self.peers.remove(&host);
-        let mut freed = 0;
-        for set in self.sets.values_mut() {
-            if let Some(mut receiver) = set.receivers.remove(&host) {
-                freed += charge_of(&receiver);
-                receiver.expire(&set.replicas);
-            }
-        }
-        self.recharge(freed, None);
+        let peer = self.peers.remove(&host);
+        let sets = peer.iter().flat_map(|peer| peer.sets.names());
+        sets.for_each(|set| self.remove_receiver(set, &host));
         self.forget_refusals(&host);
         self.event(Event::Down(host));
     }

@@ -23,17 +23,14 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn count_homes(&mut self, now: Duration) {
         for (name, set) in &self.sets {
             let Some(local) = &set.own else { continue };
-            let mut own = local.lock();
-            let own = &mut *own;
-            if own.home.plan().expected_hosts.is_some() {
-                own.hosts = ExpectedHosts::new();
-                continue;
-            }
-            let others = set.receivers.values().filter(|receiver| !receiver.is_withdrawn());
-            let homes = u32::try_from(others.count()).unwrap_or(u32::MAX).saturating_add(1);
-            if let Some(planned) = own.hosts.see(now, homes) {
-                own.home.expect_hosts(now, planned, wait_of(&self.config.name, name));
-            }
+            let homes = u32::try_from(set.receivers.len()).unwrap_or(u32::MAX).saturating_add(1);
+            local.with_state(|own| {
+                if own.home.plan().expected_hosts.is_some() {
+                    own.hosts = ExpectedHosts::new();
+                } else if let Some(planned) = own.hosts.see(now, homes) {
+                    own.home.expect_hosts(now, planned, wait_of(&self.config.name, name));
+                }
+            });
         }
     }
 

@@ -4,37 +4,44 @@ use std::time::Duration;
 
 use super::Engine;
 use super::budget::charge_of;
+use super::peer_sets::Contribution;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event};
-use crate::replica::image::Image;
-use crate::replica::message::{Announce, Message, Page, Request, Update};
-use crate::replica::paged::{self, ONLY, PAGE_BITS};
+use crate::replica::message::{Changes, Page, Request, Update};
+use crate::replica::pins::Published;
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
-use crate::replica::{Counters, Epoch, Incarnation, Name};
+use crate::replica::{Counters, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    pub(super) fn handle_update(&mut self, now: Duration, update: &Update) {
+    pub(super) fn handle_update(&mut self, now: Duration, update: Update) {
+        let Update { home, set, incarnation, sequence, .. } = &update;
+        let (is_new, sequence) = (!self.has_receiver(set, home), *sequence);
+        self.live_anew(home, *incarnation);
+        if let Some(peer) = self.peers.get_mut(home).filter(|peer| peer.incarnation == *incarnation)
+        {
+            if is_new && peer.sets.has_seen(sequence) {
+                // Overtaken by the list of sets, which does not name this one any more.
+                self.counters.duplicates += 1;
+                return;
+            }
+            peer.sets.saw(sequence);
+        }
         if !self.accepts(&update.home, &update.set, &update.scheme) {
             return;
         }
-        let life = update.incarnation;
-        self.with_receiver(now, &update.set, &update.home, life, |receiver, replicas, counters| {
+        let (life, set, home) = (update.incarnation, update.set.clone(), update.home.clone());
+        self.with_receiver(now, &set, &home, life, |receiver, replicas, counters| {
             receiver.update(now, update, replicas, counters)
         });
     }
 
     pub(super) fn handle_page(&mut self, now: Duration, page: &Page) {
-        if self.sets.get(&page.set).is_none_or(|set| !set.receivers.contains_key(&page.home)) {
-            return;
-        }
-        if page.components.iter().any(|component| *component != ONLY) {
-            let reason = String::from("its image has another component than number 0");
-            return self.refuse(&page.home, reason);
-        }
-        if !self.accepts(&page.home, &page.set, &page.scheme) {
+        if !self.has_receiver(&page.set, &page.home)
+            || !self.accepts(&page.home, &page.set, &page.scheme)
+        {
             return;
         }
         self.with_receiver(
@@ -46,74 +53,46 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         );
     }
 
-    pub(super) fn handle_announce(&mut self, now: Duration, announce: &Announce) {
-        let Announce { home, incarnation, sets } = announce;
-        for set in sets {
-            if !self.accepts(home, &set.set, &set.scheme) {
-                continue;
-            }
-            self.with_receiver(
-                now,
-                &set.set,
-                home,
-                *incarnation,
-                |receiver, replicas, counters| {
-                    receiver.announced(now, *incarnation, set, replicas, counters);
-                    Ok(())
-                },
-            );
+    pub(super) fn handle_changes(&mut self, now: Duration, changes: &Changes) {
+        let Changes { home, set, incarnation, scheme, .. } = changes;
+        if !self.has_receiver(set, home) || !self.accepts(home, set, scheme) {
+            return;
         }
-        self.forget_unannounced(announce);
-        if let Some(peer) = self.peers.get_mut(home) {
-            peer.incarnation = peer.incarnation.max(*incarnation);
-            peer.has_announced = true;
-        }
+        self.with_receiver(now, set, home, *incarnation, |receiver, replicas, counters| {
+            receiver.changes(now, changes, replicas, counters)
+        });
     }
 
-    /// A set that a home's new life does not name is no longer there.
-    pub(super) fn forget_unannounced(&mut self, announce: &Announce) {
-        let mut freed = 0;
-        for (name, set) in &mut self.sets {
-            let named = announce.sets.iter().any(|announced| announced.set == *name);
-            let receiver = set.receivers.get_mut(&announce.home);
-            // In the same life, an announcement from before the first update may come late.
-            let Some(receiver) = receiver.filter(|receiver| {
-                let life = receiver.incarnation();
-                let nothing_here = announce.incarnation == life && receiver.epoch().is_none();
-                !named && (announce.incarnation > life || nothing_here)
-            }) else {
-                continue;
-            };
-            freed += charge_of(receiver);
-            receiver.expire(&set.replicas);
-            set.receivers.remove(&announce.home);
-        }
-        self.recharge(freed, None);
-    }
-
-    pub(super) fn handle_request(&mut self, from: &Name, request: &Request) {
+    pub(super) fn handle_request(&mut self, now: Duration, from: &Name, request: &Request) {
         if request.home != self.config.name || request.incarnation != self.config.incarnation {
             self.counters.old_lives += 1;
             return;
         }
-        let Some(set) = self.sets.get(&request.set) else { return };
-        let name = self.config.name.clone();
-        let reply = match (&set.own, set.deleted) {
-            (Some(local), _) => {
-                let own = local.lock();
-                page_of(own.home.kept(), request, name, own.epoch)
-            }
-            (None, Some((epoch, scheme))) => {
-                page_of(&Image::new(scheme, Vec::new()), request, name, epoch)
-            }
-            (None, None) => return,
-        };
-        let bytes = Message::Page(reply).encode();
+        let Some(local) = self.local_set(&request.set) else { return };
+        let found = local.with_state(|state| {
+            let newest = Published { epoch: state.epoch, image: state.home.kept() };
+            let may_pin = self.own_memory.limit_for(0) >= newest.image.memory_bytes();
+            state.served.find(now, request.wanted, newest, may_pin)
+        });
+        let Some(found) = found else { return };
+        self.serving.insert(request.set.clone());
+        let bytes = found.into_message(request).encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
         self.transmit(Destination::Reply(from.clone()), bytes);
     }
 
-    /// Lets a replica take a message, and keeps the table of columns in step.
+    /// Lets go of what nobody fetches any more.
+    pub(super) fn expire_served(&mut self, now: Duration) {
+        let (patience, sets) = (self.config.page_patience, &self.sets);
+        self.serving.retain(|set| {
+            let local = sets.get(set).and_then(|set| set.own.as_ref());
+            local.is_some_and(|local| {
+                local.with_state(|state| state.served.expire(now, patience, state.home.kept()))
+            })
+        });
+    }
+
+    /// Lets a replica take a message, and keeps what is counted of it in step.
     pub(super) fn with_receiver(
         &mut self,
         now: Duration,
@@ -130,11 +109,19 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             .entry(home.clone())
             .or_insert_with(|| Receiver::new(now, home.clone(), incarnation));
         let (epoch, before) = (receiver.epoch(), if is_new { 0 } else { charge_of(receiver) });
+        let contributed = (!is_new).then(|| Contribution::of(set_name, receiver));
         let outcome = take(receiver, &set.replicas, &mut counters);
-        let charge = charge_of(receiver);
-        let arrived = receiver.epoch().filter(|now| Some(*now) != epoch);
+        let (charge, contributes) = (charge_of(receiver), Contribution::of(set_name, receiver));
+        let (arrived, is_withdrawn) =
+            (receiver.epoch().filter(|now| Some(*now) != epoch), receiver.is_withdrawn());
         self.counters = counters;
         self.recharge(before, Some(charge));
+        if let Some(peer) = self.peers.get_mut(home) {
+            peer.sets.changed(set_name, contributed, contributes);
+        }
+        if is_withdrawn {
+            self.remove_receiver(set_name, home);
+        }
         if let Some(epoch) = arrived {
             let (set, home) = (set_name.clone(), home.clone());
             self.event(Event::Updated { set, home, epoch });
@@ -144,12 +131,32 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    fn has_receiver(&self, set: &Name, home: &Name) -> bool {
+    pub(super) fn has_receiver(&self, set: &Name, home: &Name) -> bool {
         self.sets.get(set).is_some_and(|set| set.receivers.contains_key(home))
     }
 
+    /// A home has a set no longer: its replica answers no more.
+    pub(super) fn remove_receiver(&mut self, name: &Name, home: &Name) {
+        let Some(set) = self.sets.get_mut(name) else { return };
+        let Some(mut receiver) = set.receivers.remove(home) else { return };
+        let (charge, contributed) = (charge_of(&receiver), Contribution::of(name, &receiver));
+        receiver.expire(&set.replicas);
+        self.recharge(charge, None);
+        if let Some(peer) = self.peers.get_mut(home) {
+            peer.sets.removed(name, contributed);
+        }
+        self.drop_if_unused(name);
+    }
+
+    /// Forgets a set that nobody has any more.
+    pub(super) fn drop_if_unused(&mut self, name: &Name) {
+        if self.sets.get(name).is_some_and(|set| !set.exists()) {
+            self.sets.remove(name);
+        }
+    }
+
     /// Whether a home's filter of this scheme may be held here; if not, that is counted and told.
-    fn accepts(&mut self, home: &Name, set: &Name, scheme: &Scheme) -> bool {
+    pub(super) fn accepts(&mut self, home: &Name, set: &Name, scheme: &Scheme) -> bool {
         let own = Scheme::new(*scheme.shape(), self.config.hasher);
         if let Err(mismatch) = own.check(scheme) {
             self.refuse(home, mismatch.to_string());
@@ -161,32 +168,5 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn refuse(&mut self, from: &Name, reason: String) {
         self.counters.refused += 1;
         self.event(Event::Refused { from: from.clone(), reason });
-    }
-}
-
-/// The page that was asked for. If its component is no more, or that page never was, the
-/// answer names the components that are, and gives the first page of the first.
-fn page_of(image: &Image, request: &Request, home: Name, epoch: Epoch) -> Page {
-    let shape = image.scheme().shape();
-    let wanted = request.component.and_then(|id| image.component(id));
-    let (component, page) = match wanted {
-        Some(component) if request.page < paged::pages(shape) => (Some(component), request.page),
-        _ => (image.components().first(), 0),
-    };
-    let mut bytes = Vec::new();
-    if let Some(component) = component {
-        let len = paged::page_len(shape, page);
-        paged::encode_page(&mut bytes, &component.bits.slice(page * PAGE_BITS, len));
-    }
-    Page {
-        home,
-        set: request.set.clone(),
-        incarnation: request.incarnation,
-        epoch,
-        scheme: *image.scheme(),
-        checksum: image.checksum(),
-        components: image.components().iter().map(|component| component.id).collect(),
-        of: component.map(|component| (component.id, page)),
-        bytes,
     }
 }

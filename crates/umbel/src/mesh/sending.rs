@@ -1,20 +1,39 @@
-//! What an engine has to say: updates, announcements, requests for pages.
+//! What an engine has to say: updates, and requests for what is missing.
 
 use std::time::Duration;
 
-use super::local::{LocalSet, LocalState};
-use super::{Engine, QUEUE, SAMPLES};
+use super::local::LocalState;
+use super::{Engine, QUEUE};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event, Transmit};
-use crate::replica::fetch::PageId;
 use crate::replica::image::Image;
-use crate::replica::message::{Announce, AnnouncedSet, Message, Request, Update};
+use crate::replica::message::{ListedSet, Message, Request, Update, Wanted};
 use crate::replica::paged::encode_changes;
+use crate::replica::pins::Published;
 use crate::replica::publisher::Publication;
 use crate::replica::{Epoch, Incarnation, Name};
+use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
+    /// Publishes the own sets whose time has come. A pass over all sets, but only if the time of
+    /// any has come.
+    pub(super) fn publish_all_due(&mut self, now: Duration) {
+        if now < self.alarm.at() {
+            return;
+        }
+        self.alarm.reset();
+        let mut due = Vec::new();
+        for (name, set) in &self.sets {
+            match set.own.as_ref().and_then(|local| local.next_timeout()) {
+                Some(timeout) if timeout <= now => due.push(name.clone()),
+                Some(timeout) => self.alarm.set(timeout),
+                None => {}
+            }
+        }
+        due.iter().for_each(|set| self.publish_if_due(now, set));
+    }
+
     /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(local) = self.local_set(set).cloned() else { return };
@@ -24,7 +43,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 true => Some(state.home.publish(now)),
                 false => state.home.poll(now),
             };
-            (publication.map(|publication| self.update_of(set, state, publication)), state.report())
+            let update =
+                publication.map(|publication| self.update_of(now, set, state, &publication));
+            (update, state.report())
         });
         if let Some(update) = update {
             self.send_update(update);
@@ -39,24 +60,39 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.list_confined(set, now_is.is_confined);
     }
 
-    /// The next update of an own set, which counts from now on.
-    fn update_of(&self, set: &Name, state: &mut LocalState<C>, publication: Publication) -> Update {
+    /// The next update of an own set, which counts from now on; its number is given to it when it
+    /// is sent.
+    fn update_of(
+        &self,
+        now: Duration,
+        set: &Name,
+        state: &mut LocalState<C>,
+        publication: &Publication,
+    ) -> Update {
         let base = (!publication.from_nothing).then_some(state.epoch);
         state.epoch = state.epoch.next();
+        let newest = Published { epoch: state.epoch, image: state.home.kept() };
+        state.served.published(now, newest, publication);
         Update {
             home: self.config.name.clone(),
             set: set.clone(),
             incarnation: self.config.incarnation,
+            sequence: 0,
             epoch: state.epoch,
             base,
             scheme: *state.home.kept().scheme(),
             checksum: state.home.kept().checksum(),
-            changes: publication.changes,
+            items: state.home.catalogue().len(),
+            changes: publication.is_short.then(|| publication.changes.to_vec()),
         }
     }
 
-    fn send_update(&mut self, update: Update) {
+    fn send_update(&mut self, mut update: Update) {
         let (set, epoch) = (update.set.clone(), update.epoch);
+        let Update { scheme, checksum, items, .. } = update;
+        let listed = ListedSet { set: set.clone(), scheme, epoch, checksum, items };
+        update.sequence = self.published.publish(listed);
+        self.serving.insert(set.clone());
         let message = Message::Update(update).encode();
         let bytes = message.len() as u64;
         self.counters.updates_sent += 1;
@@ -65,70 +101,56 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.event(Event::Published { set, epoch, bytes });
     }
 
-    /// Tells everybody that a set that was deleted is no more: an image without components.
-    pub(super) fn send_withdrawal(&mut self, set: &Name) {
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        let deleted = self.sets.get_mut(set).and_then(|set| set.deleted.as_mut());
-        let Some((epoch, scheme)) = deleted else { return };
-        *epoch = epoch.next();
-        let image = Image::new(*scheme, Vec::new());
+    /// Tells everybody that a set was deleted: an image without components.
+    pub(super) fn send_withdrawal(&mut self, set: &Name, epoch: Epoch, scheme: Scheme) {
+        let image = Image::new(scheme, Vec::new());
         let mut changes = Vec::new();
         encode_changes(&mut changes, &image, &[], &[]);
         let update = Update {
-            home,
+            home: self.config.name.clone(),
             set: set.clone(),
-            incarnation,
-            epoch: *epoch,
+            incarnation: self.config.incarnation,
+            sequence: self.published.withdraw(set, epoch),
+            epoch,
             base: None,
-            scheme: *scheme,
+            scheme,
             checksum: image.checksum(),
+            items: 0,
             changes: Some(changes),
         };
         self.transmit(Destination::All, Message::Update(update).encode());
     }
 
-    pub(super) fn announce(&mut self) {
-        let mut random = self.random;
-        let mut pick = |below| next_random(&mut random) % below;
-        let sets = self.sets.iter().filter_map(|(name, set)| match (&set.own, set.deleted) {
-            (Some(own), _) => Some(own_announced(name, own, &mut pick)),
-            (None, Some((epoch, scheme))) => Some(AnnouncedSet {
-                set: name.clone(),
-                scheme,
-                epoch,
-                checksum: Image::new(scheme, Vec::new()).checksum(),
-                items: 0,
-                samples: Vec::new(),
-            }),
-            (None, None) => None,
-        });
-        let sets = sets.filter(|set| set.epoch > Epoch(0)).collect();
-        self.random = random;
-        let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        let bytes = Message::Announce(Announce { home, incarnation, sets }).encode();
-        self.transmit(Destination::All, bytes);
+    /// When something is to be requested again.
+    pub(super) fn request_timeouts(&self) -> impl Iterator<Item = Duration> {
+        self.peers.iter().flat_map(|(host, peer)| {
+            let receiver = |set: &Name| self.sets.get(set)?.receivers.get(host)?.next_timeout();
+            peer.sets.unfinished().iter().filter_map(receiver)
+        })
     }
 
-    /// Asks a host for the pages of its sets that are on their way.
-    pub(super) fn ask_for_pages(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
+    /// Asks a host for what is missing of its sets.
+    pub(super) fn request_missing(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
         let first = self.config.page_patience;
         let jitter = 1.0 + (next_random(&mut self.random) >> 11) as f64 / (1u64 << 53) as f64 / 4.0;
         let patience = |tries: u32| (first * (1 << tries.min(6))).mul_f64(jitter);
-        let mut requests: Vec<(Name, Incarnation, Option<PageId>)> = Vec::new();
-        let sets = match only {
-            Some(only) => self.sets.range_mut::<Name, _>(only..=only),
-            None => self.sets.range_mut::<Name, _>(..),
+        let mut requests: Vec<(Name, Incarnation, Wanted)> = Vec::new();
+        let Some(peer) = self.peers.get(host) else { return };
+        let sets: Vec<Name> = match only {
+            Some(only) => peer.sets.unfinished().get(only).cloned().into_iter().collect(),
+            None => peer.sets.unfinished().iter().cloned().collect(),
         };
-        for (name, set) in sets {
-            if let Some(receiver) = set.receivers.get_mut(host) {
+        for name in sets {
+            let set = self.sets.get_mut(&name);
+            if let Some(receiver) = set.and_then(|set| set.receivers.get_mut(host)) {
                 let incarnation = receiver.incarnation();
-                let pages = receiver.requests(now, patience, &mut self.counters);
-                requests.extend(pages.into_iter().map(|page| (name.clone(), incarnation, page)));
+                let wanted = receiver.requests(now, patience, &mut self.counters);
+                let wanted = wanted.into_iter().map(|wanted| (name.clone(), incarnation, wanted));
+                requests.extend(wanted);
             }
         }
-        for (set, incarnation, page) in requests {
-            let (component, page) = (page.map(|(id, _)| id), page.map_or(0, |(_, page)| page));
-            let request = Request { home: host.clone(), set, incarnation, component, page };
+        for (set, incarnation, wanted) in requests {
+            let request = Request { home: host.clone(), set, incarnation, wanted };
             let bytes = Message::Request(request).encode();
             self.counters.requests_sent += 1;
             self.transmit(Destination::Host(host.clone()), bytes);
@@ -136,10 +158,14 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     pub(super) fn transmit(&mut self, to: Destination, bytes: Vec<u8>) {
-        if self.transmits.len() >= QUEUE {
+        let queue = match to {
+            Destination::Reply(_) => &mut self.replies,
+            _ => &mut self.transmits,
+        };
+        if queue.len() >= QUEUE {
             self.counters.dropped += 1;
         } else {
-            self.transmits.push_back(Transmit { to, bytes });
+            queue.push_back(Transmit { to, bytes });
         }
     }
 
@@ -152,24 +178,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 }
 
-fn own_announced<C: Catalogue>(
-    name: &Name,
-    local: &LocalSet<C>,
-    pick: impl FnMut(u64) -> u64,
-) -> AnnouncedSet {
-    let own = local.lock();
-    AnnouncedSet {
-        set: name.clone(),
-        scheme: *own.home.kept().scheme(),
-        epoch: own.epoch,
-        checksum: own.home.kept().checksum(),
-        items: own.home.catalogue().len(),
-        samples: own.home.sample(SAMPLES, pick),
-    }
-}
-
 /// `SplitMix64`: what looks random here repeats from the seed.
-fn next_random(state: &mut u64) -> u64 {
+pub(super) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -24,13 +24,17 @@ pub struct Counters {
     pub snapshots: u64,
     /// Pages taken.
     pub pages: u64,
+    /// Parts of missed changes taken.
+    pub parts: u64,
+    /// Times that missed changes were applied.
+    pub caught_up: u64,
     /// Updates sent.
     pub updates_sent: u64,
     /// Their bytes, each counted once.
     pub update_bytes_sent: u64,
-    /// Pages asked for.
+    /// Pages and changes asked for.
     pub requests_sent: u64,
-    /// Bytes of pages sent.
+    /// Bytes of pages and changes sent in reply.
     pub page_bytes_sent: u64,
     /// Climbs and descents of own sets.
     pub rebuilds: u64,
@@ -51,6 +55,8 @@ impl Counters {
         deltas: 0,
         snapshots: 0,
         pages: 0,
+        parts: 0,
+        caught_up: 0,
         updates_sent: 0,
         update_bytes_sent: 0,
         requests_sent: 0,

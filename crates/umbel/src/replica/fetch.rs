@@ -1,68 +1,47 @@
 //! A home's image on its way, page by page.
 //!
-//! Pages come at the epoch that the home had when it answered, so a busy home's pages differ
-//! in epoch. Updates that arrive meanwhile bring the pages that are here up to date, and
-//! only the others are asked for again: a busy home cannot starve a joiner.
+//! All pages are of one epoch: the first reply names it, the home pins that image, and every
+//! further request asks for it. What the home publishes meanwhile is fetched afterwards, as changes
+//! since that epoch; so a busy home cannot starve a joiner. If the home has let go of the epoch, a
+//! reply names another one, and the fetch begins again with that.
 //!
-//! Always true: an image is handed out only when all its pages are of one epoch and their
-//! checksum is the one that the home gave for it.
+//! Always true: an image is handed out only when all its pages are of one epoch and their checksum
+//! is the one that the home gave for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::image::{Image, ImageComponent};
-use super::message::{Page, Update};
-use super::paged::{self, PAGE_BITS, PartialChange};
-use super::{Epoch, Incarnation};
+use super::Epoch;
+use super::message::{Page, Wanted};
+use super::paged::{self, PAGE_BITS};
+use super::window::Window;
 use crate::bits::BitVector;
 use crate::codec::{DecodeError, Reader};
-use crate::filter::ComponentId;
 use crate::params::Bits;
 use crate::scheme::Scheme;
-
-/// Which page.
-pub(crate) type PageId = (ComponentId, u64);
 
 /// An image being fetched.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    pub(crate) incarnation: Incarnation,
     scheme: Scheme,
-    /// The newest epoch that is known, with the checksum and components of its image.
-    newest: Option<Newest>,
-    pages: BTreeMap<PageId, (Epoch, BitVector)>,
-    /// Pages asked for, and when to ask again; `None` asks for any.
-    asked: BTreeMap<Option<PageId>, Duration>,
-    tries: u32,
-}
-
-#[derive(Debug, Clone)]
-struct Newest {
-    epoch: Epoch,
-    checksum: u64,
-    components: Vec<ComponentId>,
+    /// The epoch that is fetched, with the checksum of its image; `None` until the first reply.
+    of: Option<(Epoch, u64)>,
+    pages: BTreeMap<u64, BitVector>,
+    window: Window,
 }
 
 /// A whole image, and which epoch it is.
 #[derive(Debug)]
 pub(crate) struct Fetched {
     pub(crate) epoch: Epoch,
-    pub(crate) image: Image,
+    pub(crate) scheme: Scheme,
+    /// `None`: the home has the set no longer.
+    pub(crate) bits: Option<BitVector>,
 }
 
-/// Pages asked for at the same time.
-const WINDOW: usize = 4;
-
 impl Fetch {
-    pub(crate) const fn new(incarnation: Incarnation, scheme: Scheme) -> Self {
-        Self {
-            incarnation,
-            scheme,
-            newest: None,
-            pages: BTreeMap::new(),
-            asked: BTreeMap::new(),
-            tries: 0,
-        }
+    pub(crate) const fn new(scheme: Scheme) -> Self {
+        Self { scheme, of: None, pages: BTreeMap::new(), window: Window::new() }
     }
 
     /// Length of the image.
@@ -76,38 +55,17 @@ impl Fetch {
         &mut self,
         now: Duration,
         patience: impl Fn(u32) -> Duration,
-    ) -> Vec<Option<PageId>> {
-        let overdue: Vec<_> =
-            self.asked.iter().filter(|(_, at)| **at <= now).map(|(p, _)| *p).collect();
-        if !overdue.is_empty() {
-            self.tries += 1;
-            overdue.iter().for_each(|page| {
-                self.asked.remove(page);
-            });
-        }
-        let wanted: Vec<_> =
-            self.missing().into_iter().filter(|page| !self.asked.contains_key(page)).collect();
-        let room = WINDOW.saturating_sub(self.asked.len());
-        let requests: Vec<_> = wanted.into_iter().take(room).collect();
-        let until = now + patience(self.tries);
-        requests.iter().for_each(|page| {
-            self.asked.insert(*page, until);
-        });
-        requests
+    ) -> Vec<Wanted> {
+        let epoch = self.of.map(|(epoch, _)| epoch);
+        let pages = if epoch.is_some() { paged::pages(self.scheme.shape()) } else { 1 };
+        let missing = (0..pages).filter(|page| !self.pages.contains_key(page));
+        let pages = self.window.open(now, missing, patience);
+        pages.into_iter().map(|page| Wanted::Page { epoch, page }).collect()
     }
 
     /// When to ask again.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
-        self.asked.values().min().copied()
-    }
-
-    /// Pages that are not here at the newest epoch, up to a window of them.
-    fn missing(&self) -> Vec<Option<PageId>> {
-        let Some(newest) = &self.newest else { return vec![None] };
-        let pages = paged::pages(self.scheme.shape());
-        let all = newest.components.iter().flat_map(|id| (0..pages).map(|page| (*id, page)));
-        let here = |page: &PageId| self.pages.get(page).is_some_and(|(e, _)| *e == newest.epoch);
-        all.filter(|page| !here(page)).take(2 * WINDOW).map(Some).collect()
+        self.window.next_timeout()
     }
 
     /// Takes a page. `Ok(None)` if more are needed.
@@ -116,133 +74,65 @@ impl Fetch {
     /// If the page is not what it says; all pages are thrown away when it completes an image
     /// that is not the home's.
     pub(crate) fn page(&mut self, page: &Page) -> Result<Option<Fetched>, DecodeError> {
-        if self.scheme != page.scheme {
-            // The home has another shape by now: start over with that.
-            *self = Self { tries: self.tries, ..Self::new(self.incarnation, page.scheme) };
+        let bits = decoded(page)?;
+        match self.of {
+            // A reply to an earlier fetch, delivered late.
+            Some((epoch, _)) if page.epoch < epoch => return Ok(None),
+            Some(of) if of == (page.epoch, page.checksum) && self.scheme == page.scheme => {}
+            _ => self.begin(page),
         }
-        let bits = self.check(page)?;
-        self.asked.remove(&None);
-        if self.newest.as_ref().is_none_or(|newest| newest.epoch <= page.epoch) {
-            self.newest = Some(Newest {
-                epoch: page.epoch,
-                checksum: page.checksum,
-                components: page.components.clone(),
-            });
-        }
-        if let (Some(id), Some(bits)) = (page.of, bits) {
-            self.asked.remove(&Some(id));
-            let older = self.pages.get(&id).is_none_or(|(epoch, _)| *epoch <= page.epoch);
-            if older {
-                self.pages.insert(id, (page.epoch, bits));
-            }
-        }
-        self.complete()
-    }
-
-    /// Checks a page against what it says of itself, and decodes it.
-    fn check(&self, page: &Page) -> Result<Option<BitVector>, DecodeError> {
-        let shape = self.scheme.shape();
-        let Some((component, index)) = page.of else {
-            return if page.components.is_empty() && page.bytes.is_empty() {
-                Ok(None)
-            } else {
-                Err(DecodeError::Malformed("a page of nothing"))
-            };
+        let Some((index, bits)) = page.page.zip(bits) else {
+            let (epoch, scheme) = (page.epoch, page.scheme);
+            return Ok(Some(Fetched { epoch, scheme, bits: None }));
         };
-        if page.components.binary_search(&component).is_err() || index >= paged::pages(shape) {
-            return Err(DecodeError::Malformed("a page that its image does not have"));
-        }
-        let mut reader = Reader::new(&page.bytes);
-        let bits = paged::decode_page(&mut reader, paged::page_len(shape, index))?;
-        reader.end()?;
-        Ok(Some(bits))
+        self.window.arrived(index);
+        self.pages.insert(index, bits);
+        self.complete(page.epoch, page.checksum)
     }
 
-    /// Lets an update bring the pages that are here up to date. `Ok(None)` if more are
-    /// needed.
-    ///
-    /// # Errors
-    /// If the update is malformed.
-    pub(crate) fn update(
-        &mut self,
-        update: &Update,
-        most: usize,
-    ) -> Result<Option<Fetched>, DecodeError> {
-        let (Some(newest), Some(base), Some(changes)) =
-            (&mut self.newest, update.base, &update.changes)
-        else {
-            return Ok(None);
-        };
-        if update.scheme != self.scheme || update.epoch <= newest.epoch {
-            return Ok(None);
-        }
-        let pages = &self.pages;
-        let have = |id: ComponentId, page: u64| {
-            pages.get(&(id, page)).filter(|(epoch, _)| *epoch == base).map(|(_, bits)| bits)
-        };
-        let changes =
-            paged::decode_partial(&mut Reader::new(changes), self.scheme.shape(), most, have)?;
-        if newest.epoch == base {
-            let untouched = |id: &ComponentId| !changes.components.iter().any(|(c, _)| c == id);
-            for ((id, _), (epoch, _)) in &mut self.pages {
-                if *epoch == base && untouched(id) {
-                    *epoch = update.epoch;
-                }
-            }
-            newest.epoch = update.epoch;
-            newest.checksum = update.checksum;
-            for (id, change) in changes.components {
-                self.take(id, change, update.epoch);
-            }
-            return self.complete();
-        }
-        Ok(None)
+    /// Fetches the image that this page is of, and nothing of another one.
+    fn begin(&mut self, page: &Page) {
+        self.scheme = page.scheme;
+        self.of = Some((page.epoch, page.checksum));
+        self.pages.clear();
+        self.window.restart();
     }
 
-    fn take(&mut self, id: ComponentId, change: PartialChange, epoch: Epoch) {
-        let newest = self.newest.as_mut().expect("pages are changed only once one is here");
-        match change {
-            PartialChange::Dropped => {
-                self.pages.retain(|(component, _), _| *component != id);
-                newest.components.retain(|component| *component != id);
-            }
-            PartialChange::Whole(pages) => {
-                if let Err(place) = newest.components.binary_search(&id) {
-                    newest.components.insert(place, id);
-                }
-                let pages = (0..).zip(pages);
-                self.pages.extend(pages.map(|(page, bits)| ((id, page), (epoch, bits))));
-            }
-            PartialChange::Pages(pages) => {
-                self.pages
-                    .extend(pages.into_iter().map(|(page, bits)| ((id, page), (epoch, bits))));
-            }
-        }
-    }
-
-    /// The image, once all pages are here at one epoch.
-    fn complete(&mut self) -> Result<Option<Fetched>, DecodeError> {
-        let Some(newest) = self.newest.clone() else { return Ok(None) };
-        if !self.missing().is_empty() {
-            return Ok(None);
-        }
+    /// The image, once all pages are here.
+    fn complete(&mut self, epoch: Epoch, checksum: u64) -> Result<Option<Fetched>, DecodeError> {
         let shape = *self.scheme.shape();
-        let mut components = Vec::new();
-        for id in &newest.components {
-            let mut bits = BitVector::zeros(Bits::new(shape.bits())?)?;
-            for page in 0..paged::pages(&shape) {
-                bits.put_slice(page * PAGE_BITS, &self.pages[&(*id, page)].1);
-            }
-            components.push(ImageComponent::new(*id, bits));
+        if (self.pages.len() as u64) < paged::pages(&shape) {
+            return Ok(None);
         }
-        let image = Image::new(self.scheme, components);
-        let found = image.checksum();
-        if found != newest.checksum {
-            self.pages.clear();
-            self.newest = None;
-            self.tries += 1;
-            return Err(DecodeError::WrongResult { stored: newest.checksum, found });
+        let mut bits = BitVector::zeros(Bits::new(shape.bits())?)?;
+        for (page, here) in std::mem::take(&mut self.pages) {
+            bits.put_slice(page * PAGE_BITS, &here);
         }
-        Ok(Some(Fetched { epoch: newest.epoch, image }))
+        let found = bits.checksum();
+        if found != checksum {
+            self.of = None;
+            self.window.failed();
+            return Err(DecodeError::WrongResult { stored: checksum, found });
+        }
+        Ok(Some(Fetched { epoch, scheme: self.scheme, bits: Some(bits) }))
     }
+}
+
+/// Checks a page against what it says of itself, and decodes it; `None` for an image without
+/// components.
+fn decoded(page: &Page) -> Result<Option<BitVector>, DecodeError> {
+    let shape = page.scheme.shape();
+    let Some(index) = page.page else {
+        return match (page.bytes.is_empty(), page.checksum) {
+            (true, 0) => Ok(None),
+            _ => Err(DecodeError::Malformed("a page of nothing")),
+        };
+    };
+    if index >= paged::pages(shape) {
+        return Err(DecodeError::Malformed("a page that its image does not have"));
+    }
+    let mut reader = Reader::new(&page.bytes);
+    let bits = paged::decode_page(&mut reader, paged::page_len(shape, index))?;
+    reader.end()?;
+    Ok(Some(bits))
 }

@@ -7,6 +7,8 @@
 //! of its bits. The image's checksum is a weighted sum of theirs, so that it follows a
 //! change at the cost of the words that changed.
 
+use std::sync::Arc;
+
 use crate::bits::BitVector;
 use crate::codec::Flips;
 use crate::filter::{ComponentId, claims};
@@ -17,14 +19,15 @@ use crate::scheme::Scheme;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageComponent {
     pub(crate) id: ComponentId,
-    pub(crate) bits: BitVector,
+    /// Shared, so that an image that is being fetched costs nothing until the next one.
+    pub(crate) bits: Arc<BitVector>,
     checksum: u64,
 }
 
 impl ImageComponent {
     pub(crate) fn new(id: ComponentId, bits: BitVector) -> Self {
         let checksum = bits.checksum();
-        Self { id, bits, checksum }
+        Self { id, bits: Arc::new(bits), checksum }
     }
 
     /// A component's share of the image's checksum: the id takes part.
@@ -72,12 +75,6 @@ impl Image {
         Some(&self.components[self.place(id).ok()?])
     }
 
-    /// The bits of the one component, if there is one: images on a ladder have no more.
-    pub(crate) fn into_only(mut self) -> Option<BitVector> {
-        debug_assert!(self.components.len() <= 1, "images of replicated sets have one component");
-        self.components.pop().map(|component| component.bits)
-    }
-
     /// The same keys' image that many rungs below.
     pub(crate) fn folded(&self, scheme: Scheme, steps: u32) -> Self {
         let fold = |component: &ImageComponent| {
@@ -89,6 +86,12 @@ impl Image {
     /// Names the bits of all components.
     pub(crate) fn checksum(&self) -> u64 {
         self.components.iter().map(ImageComponent::share).fold(0, u64::wrapping_add)
+    }
+
+    /// Bytes that its bits take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let bytes = |component: &ImageComponent| size_of_val(component.bits.words()) as u64;
+        self.components.iter().map(bytes).sum()
     }
 
     /// Whether any component claims a digest.
@@ -146,7 +149,7 @@ impl Image {
         if let Ok(index) = self.place(id) {
             let component = &mut self.components[index];
             component.checksum = flips.checksum_after(&component.bits, component.checksum);
-            flips.apply(&mut component.bits);
+            flips.apply(Arc::make_mut(&mut component.bits));
         }
     }
 

@@ -10,7 +10,9 @@
 //!
 //! Papers 1 and 3 give the update control, formulas section 2 its corrected mathematics.
 
+pub(crate) mod catch_up;
 mod counters;
+mod draft;
 pub(crate) mod fetch;
 pub(crate) mod fields;
 mod home;
@@ -18,14 +20,18 @@ pub(crate) mod image;
 pub(crate) mod message;
 mod names;
 pub(crate) mod paged;
+pub(crate) mod pins;
 mod policy;
 pub(crate) mod publisher;
 pub(crate) mod receiver;
 pub(crate) mod replicas;
 mod sample;
+pub(crate) mod served;
 mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod update_log;
+mod window;
 
 pub use counters::Counters;
 pub(crate) use home::memory_of;

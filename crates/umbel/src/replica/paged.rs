@@ -18,10 +18,8 @@
 //! refined   = for each page of 2^20 bits of the lower rung: varint length, refinement
 //! ```
 //!
-//! Why pages: bits are named among a base's zeros and ones, so a change can be read only by
-//! who has the base. Somebody who is still fetching a large filter has some pages of it;
-//! block by block, the change still tells him what became of those. A filter of up to 2^20
-//! bits is one page and pays one length for it.
+//! Why pages: an image is fetched page by page, and ranks among a page's zeros and ones are found in
+//! memory that fits into a cache. A filter of up to 2^20 bits is one page and pays one length for it.
 //!
 //! Always true: what is decoded fits the image it was decoded against.
 
@@ -89,7 +87,7 @@ pub(crate) fn decode_changes(
     image: &Image,
     most: usize,
 ) -> Result<Changes, DecodeError> {
-    let base = |id| image.component(id).map(|component| &component.bits);
+    let base = |id| image.component(id).map(|component| &*component.bits);
     decode_changes_of(reader, image.scheme().shape(), base, most)
 }
 
@@ -368,80 +366,6 @@ fn block<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, DecodeError> {
 
 fn page_of(bits: &BitVector, shape: &Shape, page: u64) -> BitVector {
     bits.slice(page * PAGE_BITS, page_len(shape, page))
-}
-
-/// What an update makes of pages that somebody has, without the rest of the filter.
-#[derive(Debug)]
-pub(crate) struct PartialChanges {
-    /// For each component that changes: dropped, or what becomes of which page.
-    pub(crate) components: Vec<(ComponentId, PartialChange)>,
-}
-
-/// What becomes of one component, of which only some pages are here.
-#[derive(Debug)]
-pub(crate) enum PartialChange {
-    /// It is no more.
-    Dropped,
-    /// All its pages, given anew.
-    Whole(Vec<BitVector>),
-    /// The pages that were here, after the change.
-    Pages(Vec<(u64, BitVector)>),
-}
-
-/// Reads a change for the sake of the pages that `have` gives; more than `most` components
-/// given anew are refused.
-pub(crate) fn decode_partial<'a>(
-    reader: &mut Reader<'_>,
-    shape: &Shape,
-    most: usize,
-    have: impl Fn(ComponentId, u64) -> Option<&'a BitVector>,
-) -> Result<PartialChanges, DecodeError> {
-    let mut components = Vec::new();
-    let mut wholes = 0;
-    for _ in 0..reader.varint()? {
-        let id = ComponentId(reader.varint32()?);
-        let change = match reader.byte()? {
-            DROPPED => PartialChange::Dropped,
-            WHOLE => {
-                wholes += 1;
-                check_number(wholes, most)?;
-                let mut page = |page| decode_page(&mut block(reader)?, page_len(shape, page));
-                PartialChange::Whole((0..pages(shape)).map(&mut page).collect::<Result<_, _>>()?)
-            }
-            op @ (BY_BITS | BY_DIGESTS) => {
-                PartialChange::Pages(decode_partial_flips(reader, shape, op, |page| {
-                    have(id, page)
-                })?)
-            }
-            _ => return Err(DecodeError::Malformed("unknown change of a component")),
-        };
-        components.push((id, change));
-    }
-    Ok(PartialChanges { components })
-}
-
-fn decode_partial_flips<'a>(
-    reader: &mut Reader<'_>,
-    shape: &Shape,
-    op: u8,
-    have: impl Fn(u64) -> Option<&'a BitVector>,
-) -> Result<Vec<(u64, BitVector)>, DecodeError> {
-    let mut set = BitVector::zeros(Bits::new(shape.bits())?)?;
-    if op == BY_DIGESTS {
-        decode_digests(reader, shape, &mut set)?;
-    }
-    let mut changed = Vec::new();
-    for page in 0..pages(shape) {
-        let mut block = block(reader)?;
-        let Some(base) = have(page) else { continue };
-        let mut bits = base.clone();
-        bits.union_with(&page_of(&set, shape, page));
-        if !block.is_empty() {
-            decode_block(&mut block, base, &mut bits, op)?;
-        }
-        changed.push((page, bits));
-    }
-    Ok(changed)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
-//! One home's set at a host: the image it has, and the next one on its way.
+//! One home's set at a host: the image it has, and what leads to the next one.
 //!
 //! Updates are applied in order, exactly once: flips are not idempotent. Duplicates and old
-//! lives are ignored; a gap, a wrong checksum, a new life or an announcement that names
-//! something newer leads to a fetch. The column in the bank keeps answering with the last
-//! good image until the next one is whole.
+//! lives are ignored. Whoever missed updates requests the changes since the last one that it has
+//! (`catch_up`); whoever has no image of this life, or whose changes are lost to the home too,
+//! requests pages (`fetch`). Updates that arrive meanwhile are kept and applied when it is their
+//! turn. The column in the bank keeps answering with the last good image until the next one is
+//! whole.
 //!
 //! An update to another rung of the ladder is decoded against the image that is here: folded to
 //! the lower one, refined to the higher one. A home that restarts with the same bits sends
@@ -14,18 +16,19 @@
 //!
 //! Not here: who the home is and whether it lives (`engine`).
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::fetch::{Fetch, Fetched, PageId};
-use super::image::Change;
-use super::message::{AnnouncedSet, Page, Update};
-use super::paged::{decode_change, decode_step};
+use super::catch_up::CatchUp;
+use super::draft::{Draft, Label, Next, decode_snapshot};
+use super::fetch::{Fetch, Fetched};
+use super::message::{Changes, ListedSet, Members, Page, Update, Wanted};
 use super::replicas::Replicas;
+use super::update_log::Record;
 use super::{Counters, Epoch, Incarnation, Name};
 use crate::bank::{BankError, ColumnId, Rows};
 use crate::bits::BitVector;
 use crate::codec::{DecodeError, Flips, Reader};
-use crate::design::ladder::steps_between;
 use crate::filter::claims;
 use crate::key_hash::Walk;
 use crate::scheme::Scheme;
@@ -37,10 +40,16 @@ pub(crate) struct Receiver {
     /// The home's newest life that was heard of.
     incarnation: Incarnation,
     installed: Option<Installed>,
-    fetch: Option<Fetch>,
-    /// Since when the home is known to have published something that is not here, and of
-    /// which scheme it is.
-    behind: Option<(Duration, Scheme)>,
+    /// How what is missing is fetched.
+    repair: Option<Repair>,
+    /// What the home is known to have published, if it is not here.
+    behind: Option<Behind>,
+    /// The newest epoch of this life that was heard of, and the checksum of its image.
+    heard: Option<(Epoch, u64)>,
+    /// The host's last publication of this life that was about this set, of those that arrived.
+    pub(crate) sequence: u64,
+    /// Updates whose turn has not come, by the epochs that they are against.
+    early: BTreeMap<Epoch, Update>,
     /// When the last image or update arrived.
     updated: Duration,
     /// Members that the home named, and how many of them the image denied.
@@ -68,14 +77,30 @@ pub struct Sampled {
     pub denied: u64,
 }
 
+/// How what is missing is fetched.
+#[derive(Debug)]
+enum Repair {
+    /// As a whole image.
+    Fetch(Fetch),
+    /// As the changes since the image that is here.
+    CatchUp(CatchUp),
+}
+
+/// The newest image that a home is known to have published.
+#[derive(Debug, Clone, Copy)]
+struct Behind {
+    /// Since when that is known.
+    since: Duration,
+    epoch: Epoch,
+    scheme: Scheme,
+}
+
 /// The image that answers.
 #[derive(Debug)]
 struct Installed {
     incarnation: Incarnation,
     epoch: Epoch,
-    scheme: Scheme,
-    /// Of the bits; 0 if there are none.
-    checksum: u64,
+    label: Label,
     /// `None` if the home says that it has the set no longer.
     column: Option<ColumnId>,
 }
@@ -95,8 +120,11 @@ impl Receiver {
             home,
             incarnation,
             installed: None,
-            fetch: None,
+            repair: None,
             behind: None,
+            heard: None,
+            sequence: 0,
+            early: BTreeMap::new(),
             updated: now,
             sampled: Sampled { members: 0, denied: 0 },
             items: 0,
@@ -108,7 +136,7 @@ impl Receiver {
     pub(crate) fn update<R: Rows>(
         &mut self,
         now: Duration,
-        update: &Update,
+        update: Update,
         replicas: &Replicas<R>,
         counters: &mut Counters,
     ) -> Result<(), Refused> {
@@ -116,32 +144,73 @@ impl Receiver {
         if !self.is_of_this_life(update.incarnation, counters) {
             return Ok(());
         }
+        self.sequence = self.sequence.max(update.sequence);
+        if self.hear(update.epoch, update.checksum) {
+            self.items = update.items;
+        }
         if self.epoch().is_some_and(|epoch| update.epoch <= epoch) {
             counters.duplicates += 1;
             return Ok(());
         }
-        if self.has_bits(&update.scheme, update.checksum) {
+        let label = update.label();
+        if self.has_bits(&label) {
             counters.same_bits += 1;
             self.adopt(now, update.epoch);
-            return Ok(());
+            return self.take_early(now, replicas, counters);
         }
         match (&update.changes, update.base) {
             (Some(changes), None) => {
-                let bits = decode_snapshot(update, changes)?;
+                let bits = decode_snapshot(&label, changes)?;
                 counters.snapshots += 1;
-                self.install(now, update.epoch, &update.scheme, bits, replicas)
+                self.install(now, update.epoch, &label, bits, replicas)?;
             }
             (Some(changes), Some(base)) if self.fits(base, &update.scheme) => {
-                self.take_change(now, update, changes, replicas)?;
+                self.take_change(now, update.epoch, &label, changes, replicas)?;
                 counters.deltas += 1;
-                Ok(())
             }
             _ => {
                 counters.gaps += 1;
-                self.start_fetch(now, &update.scheme);
-                self.feed_fetch(now, update, replicas, counters)
+                self.note_behind(now, update.epoch, &update.scheme);
+                self.keep_early(update);
+                self.start_repair();
+                return Ok(());
             }
         }
+        self.take_early(now, replicas, counters)
+    }
+
+    /// Keeps an update until those before it are here. What there is no room for is fetched.
+    fn keep_early(&mut self, update: Update) {
+        let length = |update: &Update| update.changes.as_ref().map_or(0, Vec::len) as u64;
+        let kept: u64 = self.early.values().map(length).sum();
+        if let (Some(base), Some(_)) = (update.base, &update.changes)
+            && kept + length(&update) <= self.bits() / 8
+        {
+            self.early.insert(base, update);
+        }
+    }
+
+    /// Applies the kept updates whose turn has come.
+    fn take_early<R: Rows>(
+        &mut self,
+        now: Duration,
+        replicas: &Replicas<R>,
+        counters: &mut Counters,
+    ) -> Result<(), Refused> {
+        while let Some(epoch) = self.epoch() {
+            self.early = self.early.split_off(&epoch);
+            let Some(update) = self.early.remove(&epoch) else { break };
+            let Some(changes) = update.changes.as_ref() else { break };
+            if !self.fits(epoch, &update.scheme) {
+                break;
+            }
+            self.take_change(now, update.epoch, &update.label(), changes, replicas)?;
+            counters.deltas += 1;
+        }
+        if self.behind.is_some() {
+            self.start_repair();
+        }
+        Ok(())
     }
 
     /// Whether a message is of the home's newest life; a newer one than known makes it so.
@@ -152,22 +221,44 @@ impl Receiver {
         }
         if incarnation > self.incarnation {
             self.incarnation = incarnation;
-            self.fetch = None;
-            self.behind = None;
+            (self.heard, self.sequence) = (None, 0);
+            self.forget_repair();
         }
         true
+    }
+
+    /// Notes an epoch of this life; returns whether none later was heard of.
+    fn hear(&mut self, epoch: Epoch, checksum: u64) -> bool {
+        let is_newest = self.heard.is_none_or(|(heard, _)| heard <= epoch);
+        if is_newest {
+            self.heard = Some((epoch, checksum));
+        }
+        is_newest
+    }
+
+    /// The newest epoch of this life that is known of, and the checksum of its image.
+    pub(crate) fn newest(&self) -> Option<(Epoch, u64)> {
+        let here = self.installed.as_ref().filter(|here| here.incarnation == self.incarnation);
+        let here = here.map(|here| (here.epoch, here.label.checksum));
+        here.into_iter().chain(self.heard).max_by_key(|(epoch, _)| *epoch)
+    }
+
+    /// What is under way, and what was heard of, is of no use any more.
+    fn forget_repair(&mut self) {
+        self.repair = None;
+        self.behind = None;
+        self.early.clear();
     }
 
     /// Whether a change against this epoch, to this scheme, is one against the installed image.
     fn fits(&self, base: Epoch, scheme: &Scheme) -> bool {
         let here = self.installed.as_ref().filter(|here| here.column.is_some());
-        self.epoch() == Some(base) && here.is_some_and(|here| here.steps_to(scheme).is_some())
+        self.epoch() == Some(base) && here.is_some_and(|here| here.label.steps_to(scheme).is_some())
     }
 
     /// Whether the installed image, of whichever life, has these bits.
-    fn has_bits(&self, scheme: &Scheme, checksum: u64) -> bool {
-        let here = self.installed.as_ref();
-        here.is_some_and(|here| &here.scheme == scheme && here.checksum == checksum)
+    fn has_bits(&self, label: &Label) -> bool {
+        self.installed.as_ref().is_some_and(|here| here.label == *label)
     }
 
     /// The installed image is the home's newest: nothing needs to arrive.
@@ -175,56 +266,171 @@ impl Receiver {
         if let Some(here) = &mut self.installed {
             (here.incarnation, here.epoch) = (self.incarnation, epoch);
         }
-        self.is_up_to_date(now);
+        self.arrived(now, epoch);
     }
 
-    fn is_up_to_date(&mut self, now: Duration) {
+    /// The image of this epoch is installed.
+    fn arrived(&mut self, now: Duration, epoch: Epoch) {
         self.updated = now;
         self.received.updates += 1;
-        self.behind = None;
-        self.fetch = None;
+        self.behind = self.behind.filter(|behind| behind.epoch > epoch);
+        self.repair = None;
+    }
+
+    /// The home has published an image that is not here.
+    fn note_behind(&mut self, now: Duration, epoch: Epoch, scheme: &Scheme) {
+        let behind = self.behind.get_or_insert(Behind { since: now, epoch, scheme: *scheme });
+        if epoch >= behind.epoch {
+            (behind.epoch, behind.scheme) = (epoch, *scheme);
+        }
+    }
+
+    /// Begins to fetch what is missing, unless that is under way.
+    fn start_repair(&mut self) {
+        let Some(behind) = self.behind.filter(|_| self.repair.is_none()) else { return };
+        let has_column = self.installed.as_ref().is_some_and(|here| here.column.is_some());
+        self.repair = Some(match self.epoch().filter(|_| has_column) {
+            Some(epoch) => Repair::CatchUp(CatchUp::new(epoch, self.early.keys().next().copied())),
+            None => Repair::Fetch(Fetch::new(behind.scheme)),
+        });
+    }
+
+    /// Begins to fetch a whole image: what is here cannot be changed into the next one.
+    fn start_fetch(&mut self, now: Duration, epoch: Epoch, scheme: &Scheme) {
+        self.note_behind(now, epoch, scheme);
+        if !matches!(self.repair, Some(Repair::Fetch(_))) {
+            self.repair = Some(Repair::Fetch(Fetch::new(*scheme)));
+        }
     }
 
     /// A change of the installed image: checked before a single bit moves.
     fn take_change<R: Rows>(
         &mut self,
         now: Duration,
-        update: &Update,
+        epoch: Epoch,
+        label: &Label,
         changes: &[u8],
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
-        let here = self.installed.as_mut().expect("the change fits what is installed");
+        let here = self.installed.as_ref().expect("the change fits what is installed");
         let column = here.column.expect("the change fits what is installed");
-        let decoded =
-            replicas.with_bits(column, |bits| here.decode(bits, &update.scheme, changes))?;
-        let checked = decoded.and_then(|(next, checksum)| match checksum {
-            found if found == update.checksum => Ok(next),
-            found => Err(DecodeError::WrongResult { stored: update.checksum, found }),
-        });
-        match checked {
+        let decoded = replicas.with_bits(column, |bits| here.label.decode(bits, label, changes))?;
+        match decoded {
+            Ok(next) => self.take_next(now, epoch, label, next, replicas),
             Err(error) => {
-                self.start_fetch(now, &update.scheme);
-                return Err(error.into());
+                self.start_fetch(now, epoch, &label.scheme);
+                Err(error.into())
             }
-            Ok(Next::Flips(flips)) => {
+        }
+    }
+
+    /// Makes of the installed image the next one.
+    fn take_next<R: Rows>(
+        &mut self,
+        now: Duration,
+        epoch: Epoch,
+        label: &Label,
+        next: Next,
+        replicas: &Replicas<R>,
+    ) -> Result<(), Refused> {
+        let here = self.installed.as_mut().expect("only what is installed is changed");
+        match (next, here.column) {
+            (Next::Flips(flips), Some(column)) => {
                 // First all that adds, then all that takes away: a key that is claimed before
                 // and after is never denied in between.
                 replicas.set(column, &flips.sets)?;
                 replicas.clear(column, &flips.clears)?;
             }
-            Ok(Next::Bits(bits)) => {
-                here.column = Some(replicas.install(&self.home, &update.scheme, bits)?);
+            (Next::Flips(_), None) => return Ok(()),
+            (Next::Bits(bits), _) => {
+                here.column = Some(replicas.install(&self.home, &label.scheme, bits)?);
             }
-            Ok(Next::Nothing) => {
+            (Next::Nothing, _) => {
                 replicas.remove(&self.home);
                 here.column = None;
             }
         }
-        here.epoch = update.epoch;
-        here.scheme = update.scheme;
-        here.checksum = update.checksum;
-        self.is_up_to_date(now);
+        here.epoch = epoch;
+        here.label = *label;
+        self.arrived(now, epoch);
         Ok(())
+    }
+
+    /// Takes changes that were asked for.
+    pub(crate) fn changes<R: Rows>(
+        &mut self,
+        now: Duration,
+        changes: &Changes,
+        replicas: &Replicas<R>,
+        counters: &mut Counters,
+    ) -> Result<(), Refused> {
+        self.received.bytes += changes.part.bytes.len() as u64;
+        if !self.is_of_this_life(changes.incarnation, counters) {
+            return Ok(());
+        }
+        let most = changes.scheme.shape().bits().max(self.bits()) / 8 + LONGEST_HEADERS;
+        let Some(Repair::CatchUp(catch_up)) = &mut self.repair else { return Ok(()) };
+        counters.parts += 1;
+        let applied = match catch_up.part(changes.since, &changes.part, most) {
+            Ok(None) => {
+                self.note_behind(now, changes.part.until, &changes.scheme);
+                return Ok(());
+            }
+            Ok(Some(stream)) if stream.is_empty() => {
+                // The home has published nothing since.
+                self.forget_repair();
+                return Ok(());
+            }
+            Ok(Some(stream)) => self.take_stream(now, &stream, &changes.scheme, replicas),
+            Err(error) => Err(error.into()),
+        };
+        match applied {
+            Ok(()) => {
+                counters.caught_up += 1;
+                self.take_early(now, replicas, counters)
+            }
+            Err(error) => {
+                self.start_fetch(now, changes.part.until, &changes.scheme);
+                Err(error)
+            }
+        }
+    }
+
+    /// Applies a whole stream of changes in one step.
+    fn take_stream<R: Rows>(
+        &mut self,
+        now: Duration,
+        stream: &[u8],
+        newest: &Scheme,
+        replicas: &Replicas<R>,
+    ) -> Result<(), Refused> {
+        let here = self.installed.as_ref().expect("only what is installed is caught up");
+        let column = here.column.expect("only what is installed is caught up");
+        let base = replicas.with_bits(column, BitVector::clone)?;
+        let longest = newest.shape().bits().max(base.len());
+        let (before, mut epoch) = (here.label, here.epoch);
+        let mut draft = Draft { label: before, bits: Some(base.clone()) };
+        let mut reader = Reader::new(stream);
+        while !reader.is_empty() {
+            let record = Record::read(&mut reader)?;
+            let is_expected = record.from_nothing || record.epoch == epoch.next();
+            let is_of_this_hash = record.scheme.hasher() == before.scheme.hasher();
+            if !is_expected || !is_of_this_hash || record.scheme.shape().bits() > longest {
+                return Err(DecodeError::Malformed("a record that does not follow").into());
+            }
+            let to = Label { scheme: record.scheme, checksum: record.checksum };
+            draft.apply(to, record.from_nothing, record.changes)?;
+            epoch = record.epoch;
+        }
+        let Draft { label, bits } = draft;
+        let next = match bits {
+            None => Next::Nothing,
+            Some(bits) if label.scheme == before.scheme && !is_dense(&base, &bits) => {
+                Next::Flips(Flips::between(&base, &bits))
+            }
+            Some(bits) => Next::Bits(bits),
+        };
+        self.take_next(now, epoch, &label, next, replicas)
     }
 
     /// Takes a page that was asked for.
@@ -239,71 +445,91 @@ impl Receiver {
         if !self.is_of_this_life(page.incarnation, counters) {
             return Ok(());
         }
-        let Some(fetch) = &mut self.fetch else { return Ok(()) };
+        let is_old = self.epoch().is_some_and(|epoch| page.epoch < epoch);
+        if self.repair.is_none() || is_old {
+            return Ok(());
+        }
+        // In reply to a request for changes: the home has them no longer.
+        self.start_fetch(now, page.epoch, &page.scheme);
+        let Some(Repair::Fetch(fetch)) = &mut self.repair else { return Ok(()) };
         counters.pages += 1;
-        if let Some(fetched) = fetch.page(page)? {
+        if let Some(Fetched { epoch, scheme, bits }) = fetch.page(page)? {
             counters.snapshots += 1;
-            self.install_fetched(now, fetched, replicas)?;
+            let label = Label { scheme, checksum: page.checksum };
+            self.install(now, epoch, &label, bits, replicas)?;
+            self.take_early(now, replicas, counters)?;
         }
         Ok(())
     }
 
-    /// Takes what a home says of its set.
-    pub(crate) fn announced<R: Rows>(
+    /// Takes what a home says that it published last.
+    pub(crate) fn listed(
         &mut self,
         now: Duration,
         incarnation: Incarnation,
-        set: &AnnouncedSet,
-        replicas: &Replicas<R>,
+        set: &ListedSet,
         counters: &mut Counters,
     ) {
         if !self.is_of_this_life(incarnation, counters) {
             return;
         }
-        self.items = set.items;
+        if self.hear(set.epoch, set.checksum) {
+            self.items = set.items;
+        }
         match &self.installed {
             Some(here) if here.incarnation == incarnation => {
-                if let Some(denied) = here.denied_of(set, replicas) {
-                    self.sampled.members += set.samples.len() as u64;
-                    self.sampled.denied += denied;
-                }
                 if set.epoch > here.epoch {
-                    // The update may be on its way behind the announcement: wait a little.
-                    self.behind.get_or_insert((now, set.scheme)).1 = set.scheme;
-                } else if set.epoch == here.epoch && set.checksum != here.checksum {
+                    // The update may be on its way behind the list: wait a little.
+                    self.note_behind(now, set.epoch, &set.scheme);
+                } else if set.epoch == here.epoch && set.checksum != here.label.checksum {
                     counters.mismatches += 1;
-                    self.start_fetch(now, &set.scheme);
+                    self.start_fetch(now, set.epoch, &set.scheme);
                 }
             }
-            _ if self.has_bits(&set.scheme, set.checksum) => {
+            _ if self.has_bits(&Label { scheme: set.scheme, checksum: set.checksum }) => {
                 counters.same_bits += 1;
                 self.adopt(now, set.epoch);
             }
-            _ => self.start_fetch(now, &set.scheme),
+            _ => self.start_fetch(now, set.epoch, &set.scheme),
         }
     }
 
-    /// Pages to ask the home for now.
+    /// Counts how many of the members that a home named are denied.
+    pub(crate) fn sampled_by<R: Rows>(&mut self, members: &Members, replicas: &Replicas<R>) {
+        self.items = members.items;
+        let here = self.installed.as_ref().filter(|here| here.incarnation == self.incarnation);
+        if let Some(denied) = here.and_then(|here| here.denied_of(members, replicas)) {
+            self.sampled.members += members.samples.len() as u64;
+            self.sampled.denied += denied;
+        }
+    }
+
+    /// What to ask the home for now.
     pub(crate) fn requests(
         &mut self,
         now: Duration,
         patience: impl Fn(u32) -> Duration,
         counters: &mut Counters,
-    ) -> Vec<Option<PageId>> {
-        if let Some((since, scheme)) = self.behind
-            && self.fetch.is_none()
-            && now >= since + PATIENCE
+    ) -> Vec<Wanted> {
+        if let Some(behind) = self.behind
+            && self.repair.is_none()
+            && now >= behind.since + PATIENCE
         {
             counters.gaps += 1;
-            self.start_fetch(now, &scheme);
+            self.start_repair();
         }
-        self.fetch.as_mut().map_or(Vec::new(), |fetch| fetch.requests(now, patience))
+        match &mut self.repair {
+            Some(Repair::Fetch(fetch)) => fetch.requests(now, patience),
+            Some(Repair::CatchUp(catch_up)) => catch_up.requests(now, patience),
+            None => Vec::new(),
+        }
     }
 
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
-        match (&self.fetch, self.behind) {
-            (Some(fetch), _) => fetch.next_timeout(),
-            (None, Some((since, _))) => Some(since + PATIENCE),
+        match (&self.repair, self.behind) {
+            (Some(Repair::Fetch(fetch)), _) => fetch.next_timeout(),
+            (Some(Repair::CatchUp(catch_up)), _) => catch_up.next_timeout(),
+            (None, Some(behind)) => Some(behind.since + PATIENCE),
             (None, None) => None,
         }
     }
@@ -313,8 +539,7 @@ impl Receiver {
         if self.installed.take().is_some_and(|here| here.column.is_some()) {
             replicas.remove(&self.home);
         }
-        self.fetch = None;
-        self.behind = None;
+        self.forget_repair();
     }
 
     /// The epoch of the installed image, if it is of the home's newest life.
@@ -329,7 +554,7 @@ impl Receiver {
 
     /// Whether nothing newer is known of than what answers.
     pub(crate) fn is_current(&self) -> bool {
-        self.epoch().is_some() && self.fetch.is_none() && self.behind.is_none()
+        self.epoch().is_some() && self.repair.is_none() && self.behind.is_none()
     }
 
     pub(crate) const fn updated(&self) -> Duration {
@@ -340,15 +565,19 @@ impl Receiver {
     /// budget for replicas is charged by.
     pub(crate) fn bits(&self) -> u64 {
         let here = self.installed.as_ref().filter(|here| here.column.is_some());
-        let here = here.map_or(0, |here| here.scheme.shape().bits());
-        let behind = self.behind.map_or(0, |(_, scheme)| scheme.shape().bits());
-        here.max(behind).max(self.fetch.as_ref().map_or(0, Fetch::bits))
+        let here = here.map_or(0, |here| here.label.scheme.shape().bits());
+        let behind = self.behind.map_or(0, |behind| behind.scheme.shape().bits());
+        let fetched = match &self.repair {
+            Some(Repair::Fetch(fetch)) => fetch.bits(),
+            _ => 0,
+        };
+        here.max(behind).max(fetched)
     }
 
     /// The column that answers and the checksum of its bits, for checks.
     pub(crate) fn expected(&self) -> Option<(&Name, ColumnId, u64)> {
         let here = self.installed.as_ref()?;
-        Some((&self.home, here.column?, here.checksum))
+        Some((&self.home, here.column?, here.label.checksum))
     }
 
     /// Whether the home says that it has the set no longer: an image without components.
@@ -359,40 +588,7 @@ impl Receiver {
     /// Life, epoch and checksum of what answers, for checks.
     pub(crate) fn installed_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
         let here = self.installed.as_ref()?;
-        Some((here.incarnation, here.epoch, here.checksum))
-    }
-
-    fn start_fetch(&mut self, now: Duration, scheme: &Scheme) {
-        self.behind.get_or_insert((now, *scheme));
-        if self.fetch.is_none() {
-            self.fetch = Some(Fetch::new(self.incarnation, *scheme));
-        }
-    }
-
-    fn feed_fetch<R: Rows>(
-        &mut self,
-        now: Duration,
-        update: &Update,
-        replicas: &Replicas<R>,
-        counters: &mut Counters,
-    ) -> Result<(), Refused> {
-        let Some(fetch) = &mut self.fetch else { return Ok(()) };
-        if let Some(fetched) = fetch.update(update, 1)? {
-            counters.snapshots += 1;
-            self.install_fetched(now, fetched, replicas)?;
-        }
-        Ok(())
-    }
-
-    fn install_fetched<R: Rows>(
-        &mut self,
-        now: Duration,
-        fetched: Fetched,
-        replicas: &Replicas<R>,
-    ) -> Result<(), Refused> {
-        let Fetched { epoch, image } = fetched;
-        let scheme = *image.scheme();
-        self.install(now, epoch, &scheme, image.into_only(), replicas)
+        Some((here.incarnation, here.epoch, here.label.checksum))
     }
 
     /// Puts a whole image in the place of the one that answered so far, in one instant.
@@ -400,105 +596,45 @@ impl Receiver {
         &mut self,
         now: Duration,
         epoch: Epoch,
-        scheme: &Scheme,
+        label: &Label,
         bits: Option<BitVector>,
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
-        let checksum = bits.as_ref().map_or(0, BitVector::checksum);
         let column = match bits {
-            Some(bits) => Some(replicas.install(&self.home, scheme, bits)?),
+            Some(bits) => Some(replicas.install(&self.home, &label.scheme, bits)?),
             None => {
                 replicas.remove(&self.home);
                 None
             }
         };
-        let (incarnation, scheme) = (self.incarnation, *scheme);
-        self.installed = Some(Installed { incarnation, epoch, scheme, checksum, column });
-        self.is_up_to_date(now);
+        let (incarnation, label) = (self.incarnation, *label);
+        self.installed = Some(Installed { incarnation, epoch, label, column });
+        self.arrived(now, epoch);
         Ok(())
     }
 }
 
-/// An image that came whole in an update.
-fn decode_snapshot(update: &Update, changes: &[u8]) -> Result<Option<BitVector>, DecodeError> {
-    let mut reader = Reader::new(changes);
-    let change = decode_change(&mut reader, update.scheme.shape(), None)?;
-    reader.end()?;
-    let bits = match change {
-        Some(Change::Whole(bits)) => Some(bits),
-        _ => None,
-    };
-    match bits.as_ref().map_or(0, BitVector::checksum) {
-        found if found == update.checksum => Ok(bits),
-        found => Err(DecodeError::WrongResult { stored: update.checksum, found }),
-    }
+/// Whether so many bits differ that they are better given anew than flipped one by one.
+fn is_dense(old: &BitVector, new: &BitVector) -> bool {
+    old.count_beyond(new) + new.count_beyond(old) > old.len() / 8
 }
+
+/// What the headers of a stream may take beside the bytes of the image.
+const LONGEST_HEADERS: u64 = 1 << 20;
 
 /// How long an update may lag behind the announcement that names it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What becomes of the bits that are here.
-#[derive(Debug)]
-enum Next {
-    /// Some flip.
-    Flips(Flips),
-    /// All are given anew, perhaps in another shape.
-    Bits(BitVector),
-    /// The home has the set no longer.
-    Nothing,
-}
-
 impl Installed {
-    /// By how many rungs a scheme stands above the image's, if it is nested with it or the same.
-    fn steps_to(&self, scheme: &Scheme) -> Option<i32> {
-        let (here, there) = (self.scheme.shape(), scheme.shape());
-        match self.scheme.hasher() == scheme.hasher() {
-            true if here == there => Some(0),
-            true => steps_between(here, there),
-            false => None,
-        }
-    }
-
-    /// What a change makes of these bits, and the checksum of the result.
-    fn decode(
-        &self,
-        bits: &BitVector,
-        scheme: &Scheme,
-        changes: &[u8],
-    ) -> Result<(Next, u64), DecodeError> {
-        let (mut reader, shape) = (Reader::new(changes), self.scheme.shape());
-        let decoded = match self.steps_to(scheme) {
-            Some(0) => match decode_change(&mut reader, shape, Some(bits))? {
-                None => (Next::Flips(Flips::default()), self.checksum),
-                Some(Change::Dropped) => (Next::Nothing, 0),
-                Some(Change::Whole(bits)) => {
-                    let checksum = bits.checksum();
-                    (Next::Bits(bits), checksum)
-                }
-                Some(Change::Flips(flips)) => {
-                    let checksum = flips.checksum_after(bits, self.checksum);
-                    (Next::Flips(flips), checksum)
-                }
-            },
-            steps => {
-                let bits = decode_step(&mut reader, shape, bits, steps.unwrap_or(0))?;
-                let checksum = bits.checksum();
-                (Next::Bits(bits), checksum)
-            }
-        };
-        reader.end()?;
-        Ok(decoded)
-    }
-
     /// How many of the members that a home named are denied; `None` if its digests are not those
     /// of the image.
-    fn denied_of<R: Rows>(&self, set: &AnnouncedSet, replicas: &Replicas<R>) -> Option<u64> {
-        let (shape, theirs) = (self.scheme.shape(), set.scheme.shape());
-        let alike = shape.digest_bits() == theirs.digest_bits();
-        let column = self.column.filter(|_| alike && !set.samples.is_empty())?;
+    fn denied_of<R: Rows>(&self, members: &Members, replicas: &Replicas<R>) -> Option<u64> {
+        let shape = self.label.scheme.shape();
+        let alike = shape.digest_bits() == members.digest_bits;
+        let column = self.column.filter(|_| alike && !members.samples.is_empty())?;
         let denied = |bits: &BitVector| {
             let claimed = |digest| claims(bits, Walk::new(digest, shape), shape.hashes());
-            set.samples.iter().filter(|digest| !claimed(**digest)).count() as u64
+            members.samples.iter().filter(|digest| !claimed(**digest)).count() as u64
         };
         replicas.with_bits(column, denied).ok()
     }

@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(100);
 const CHECK: Duration = Duration::from_millis(300);
 /// How long a silent host may take to reply.
 pub(super) const REPLY: Duration = Duration::from_secs(3);
+/// How long the declarations of both ends of a new link may take.
+const DECLARED: Duration = Duration::from_millis(200);
 /// Links that are opened at the same time.
 const AT_ONCE: usize = 16;
 /// After this time without a link to a configured address it is logged, and then ever less often.
@@ -222,6 +224,19 @@ async fn open_link(inner: &Arc<Inner>, key: &str, endpoints: &[Endpoint]) {
     };
     if !is_wanted || *inner.is_closed.borrow() {
         inner.take_channel(id).await;
+    } else {
+        tokio::spawn(greet(Arc::clone(inner), id));
+    }
+}
+
+/// Greets whoever is at the other end of a new link, once zenoh knows what that end receives: a
+/// host of another cluster would hear of this one only with the next greeting to everybody.
+async fn greet(inner: Arc<Inner>, session: SessionId) {
+    tokio::time::sleep(DECLARED).await;
+    let channel = inner.channels.read().get(&session).cloned();
+    let greeting = inner.greeting.lock().clone();
+    if let Some(channel) = channel.filter(|_| !greeting.is_empty()) {
+        channel.publish(&inner.hello, greeting);
     }
 }
 

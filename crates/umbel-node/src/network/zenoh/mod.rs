@@ -94,6 +94,8 @@ struct Inner {
     listen: SocketAddr,
     say: KeyExpr<'static>,
     hello: KeyExpr<'static>,
+    /// The last greeting, for links that are opened after it.
+    greeting: Mutex<Vec<u8>>,
     is_closed: tokio::sync::watch::Sender<bool>,
 }
 
@@ -163,6 +165,7 @@ impl ZenohNetwork {
             listen,
             say,
             hello,
+            greeting: Mutex::default(),
             is_closed: tokio::sync::watch::channel(false).0,
         });
         inner.channels.write().extend(listener.map(|channel| (channel.id, Arc::new(channel))));
@@ -321,6 +324,7 @@ impl Network for ZenohNetwork {
 
     fn greet(&self, bytes: Vec<u8>) {
         self.inner.publish_everywhere(&self.inner.hello, &bytes);
+        *self.inner.greeting.lock() = bytes;
     }
 
     fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>> {

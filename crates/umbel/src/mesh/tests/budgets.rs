@@ -20,10 +20,12 @@ fn empty_set(home: &str, set: &str, exponent: u32, epoch: u64) -> Vec<u8> {
         home: name(home),
         set: name(set),
         incarnation: Incarnation(1),
+        sequence: 1000 + epoch,
         epoch: Epoch(epoch),
         base: None,
         scheme,
         checksum,
+        items: 0,
         changes: Some(changes),
     };
     Message::Update(update).encode()

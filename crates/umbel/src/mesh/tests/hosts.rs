@@ -70,11 +70,26 @@ fn a_silent_host_is_forgotten() {
     let silence = cluster.engines[1].config().silence;
     let due = cluster.engines[1].poll_timeout();
     assert!(due <= cluster.now + silence);
-    cluster.engines[1].handle_timeout(cluster.now + silence);
+    for second in 1..=silence.as_secs() {
+        assert_eq!(cluster.who(1, 1), ["a"]);
+        cluster.engines[1].handle_timeout(cluster.now + Duration::from_secs(second));
+    }
     assert!(cluster.who(1, 1).is_empty());
     let events: Vec<_> = std::iter::from_fn(|| cluster.engines[1].poll_event()).collect();
     assert!(events.contains(&Event::Up(name("a"))));
     assert!(events.contains(&Event::Down(name("a"))));
+}
+
+/// A host that was stopped took its own silence for that of everybody else, and fetched all again.
+#[test]
+fn a_host_that_was_stopped_forgets_nobody() {
+    let mut cluster = Cluster::pair();
+    cluster.now += Duration::from_secs(60);
+    cluster.engines[1].handle_timeout(cluster.now);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    cluster.wait(20);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    assert_eq!(cluster.engines[0].counters().page_bytes_sent, 0);
 }
 
 #[test]

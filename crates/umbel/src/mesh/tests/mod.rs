@@ -2,7 +2,9 @@
 //! Random faults are the lab's.
 
 mod budgets;
+mod following;
 mod hosts;
+mod lists;
 mod rungs;
 mod updates;
 

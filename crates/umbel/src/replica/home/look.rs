@@ -22,10 +22,8 @@ impl<C: Catalogue> Home<C> {
     /// Bytes that filter and published copy take, and a filter that is being built.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
-        let kept =
-            self.kept().components().iter().map(|kept| size_of_val(kept.bits.words()) as u64);
         let build = self.build.as_ref().map_or(0, Build::memory_bytes);
-        self.filter.memory_bytes() as u64 + kept.sum::<u64>() + build
+        self.filter.memory_bytes() as u64 + self.kept().memory_bytes() + build
     }
 
     /// Where the set stands on its ladder, if it is on one.

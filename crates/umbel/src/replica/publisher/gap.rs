@@ -34,7 +34,7 @@ impl Publisher {
         let (mut copy_denies, mut both_deny) = (1.0, 1.0);
         for (id, component) in filter.components() {
             let here = component.bits();
-            let there = self.kept.component(*id).map(|kept| &kept.bits);
+            let there = self.kept.component(*id).map(|kept| &*kept.bits);
             let dirty_ones = there.map_or(here.ones(), |there| here.count_beyond(there));
             let (common, kept) = (here.ones() - dirty_ones, there.map_or(0, BitVector::ones));
             flips.add_ones(*id, dirty_ones);

@@ -20,6 +20,7 @@ mod due;
 mod gap;
 mod publish;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::image::Image;
@@ -78,8 +79,9 @@ pub(crate) struct Publication {
     /// Whether the changes lead from nothing to the image, rather than from the image
     /// before.
     pub(crate) from_nothing: bool,
-    /// The changes; `None` where they are too long for a message: receivers fetch pages.
-    pub(crate) changes: Option<Vec<u8>>,
+    pub(crate) changes: Arc<Vec<u8>>,
+    /// Whether they are short enough to be sent to everybody; else receivers fetch what they lack.
+    pub(crate) is_short: bool,
 }
 
 /// Where an added key went.

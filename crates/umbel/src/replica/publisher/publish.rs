@@ -1,5 +1,6 @@
 //! What an update carries: the target bits, and the bytes that lead to them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::image::{Image, ImageComponent};
@@ -14,7 +15,7 @@ use crate::key_hash::{Digest, KeyHash};
 use crate::model::stale;
 use crate::params::Shape;
 
-/// The longest update that is sent to everybody at once; longer ones are fetched in pages.
+/// The longest update that is sent to everybody at once; longer ones are fetched in parts.
 const LONGEST_MESSAGE: usize = 192 << 10;
 
 /// The longest image that is sent along by a home that restarts: others probably have its bits,
@@ -66,7 +67,8 @@ impl Publisher {
             true => LONGEST_RESTART,
             false => LONGEST_MESSAGE,
         };
-        Publication { from_nothing, changes: (bytes.len() <= longest).then_some(bytes) }
+        let is_short = bytes.len() <= longest;
+        Publication { from_nothing, changes: Arc::new(bytes), is_short }
     }
 
     /// Turns the kept copy into one that many rungs above; returns the bytes that do so, and
@@ -126,7 +128,7 @@ impl Publisher {
     fn targets_of_everything(&self, filter: &DynamicFilter) -> (Vec<Target>, Vec<ComponentId>) {
         let pending = self.pending(filter);
         let targets = filter.components().iter().filter_map(|(id, component)| {
-            let same = self.kept.component(*id).is_some_and(|kept| kept.bits == *component.bits());
+            let same = self.kept.component(*id).is_some_and(|kept| *kept.bits == *component.bits());
             (!same).then(|| {
                 let bits = component.bits().clone();
                 let added = self.explaining(filter.scheme().shape(), *id, &bits, &pending);
@@ -150,7 +152,7 @@ impl Publisher {
             };
             let kept = self.kept.component(*id);
             let mut bits = match kept {
-                Some(kept) => kept.bits.clone(),
+                Some(kept) => BitVector::clone(&kept.bits),
                 None => component.bits().clone(),
             };
             if pending.is_none() {
@@ -162,7 +164,7 @@ impl Publisher {
             if !self.by_digests {
                 added.clear();
             }
-            let same = kept.is_some_and(|kept| kept.bits == bits);
+            let same = kept.is_some_and(|kept| *kept.bits == bits);
             (!same).then_some(Target { id: *id, bits, added })
         });
         targets.collect()
@@ -192,7 +194,7 @@ impl Publisher {
         };
         let digests: Vec<Digest> =
             pending.iter().filter(|(_, owner)| *owner == id).map(|(digest, _)| *digest).collect();
-        let mut reached = kept.bits.clone();
+        let mut reached = BitVector::clone(&kept.bits);
         let fits = digests.iter().flat_map(|digest| digest.positions(shape)).all(|position| {
             reached.set(position);
             bits.get(position) == 1

@@ -1,5 +1,6 @@
 //! What neighbours are told: the own filter, and those of homes within range.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Published, Router, coded};
@@ -33,10 +34,9 @@ impl<C: Catalogue> Router<C> {
         let before = self.published.as_ref().map(|published| published.version.epoch);
         let epoch = self.epoch.next();
         self.epoch = epoch;
-        let delta = match publication.changes {
-            Some(changes) if !publication.from_nothing => before.map(|before| (before, changes)),
-            _ => None,
-        };
+        let is_delta = publication.is_short && !publication.from_nothing;
+        let changes = Arc::unwrap_or_clone(publication.changes);
+        let delta = before.filter(|_| is_delta).map(|before| (before, changes));
         let published = Published {
             version: Version { incarnation: self.config.incarnation, epoch },
             scheme: *image.scheme(),

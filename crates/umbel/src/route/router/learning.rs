@@ -326,7 +326,7 @@ impl<C: Catalogue> Router<C> {
 }
 
 fn filters<'a>(scheme: &'a Scheme, image: &'a Image) -> Filters<'a> {
-    Filters { scheme, components: image.components().iter().map(|part| &part.bits).collect() }
+    Filters { scheme, components: image.components().iter().map(|part| &*part.bits).collect() }
 }
 
 /// Whether the newer of two images has all bits of the older.

@@ -97,7 +97,7 @@ impl Stored for Store<'_> {
     fn load(&self, home: HomeId) -> Option<(Scheme, Vec<BitVector>)> {
         let known = self.homes.get(self.names.get(&home)?)?;
         let image = known.published.image();
-        let bits = image.components().iter().map(|component| component.bits.clone());
+        let bits = image.components().iter().map(|component| BitVector::clone(&component.bits));
         Some((known.published.scheme, bits.collect()))
     }
 }
@@ -452,7 +452,7 @@ pub(super) fn coded(image: &Image) -> Vec<u8> {
     let nothing = Image::new(*image.scheme(), Vec::new());
     let target = |component: &crate::replica::image::ImageComponent| Target {
         id: component.id,
-        bits: component.bits.clone(),
+        bits: BitVector::clone(&component.bits),
         added: Vec::new(),
     };
     let targets: Vec<Target> = image.components().iter().map(target).collect();

@@ -1,0 +1,229 @@
+//! What is known of another host's sets: as many as it has, at the cost of what changes.
+//!
+//! Always true: the sum is that of the newest version that is known of each set; a set is in
+//! `unfinished` exactly if something of it is missing or awaited.
+
+use std::collections::BTreeSet;
+
+use super::published::share;
+use crate::replica::Name;
+use crate::replica::message::List;
+use crate::replica::receiver::Receiver;
+
+/// The sets of another host.
+#[derive(Debug, Default)]
+pub(super) struct PeerSets {
+    names: BTreeSet<Name>,
+    /// Sets of which something is missing or awaited.
+    unfinished: BTreeSet<Name>,
+    /// Sets of which no image has arrived in this life of the host.
+    without_image: usize,
+    sum: u64,
+    /// What the host's sum has beyond ours, for sets that are not accepted here.
+    not_accepted: u64,
+    /// All publications up to this one are known of.
+    seen: u64,
+    /// The list that is being fetched.
+    listing: Option<Listing>,
+    /// Whether the host's list has been known completely.
+    is_listed: bool,
+}
+
+/// A list of sets on its way.
+#[derive(Debug)]
+struct Listing {
+    /// The publication that the next part begins after.
+    after: u64,
+    /// The names so far, if it is the whole list.
+    whole: Option<BTreeSet<Name>>,
+    /// The host's sequence number when the list began; `None` before the first part.
+    began: Option<u64>,
+    /// Whether a set of it was not accepted.
+    is_refused: bool,
+}
+
+/// What a receiver contributes to [`PeerSets`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Contribution {
+    sum: u64,
+    has_image: bool,
+    is_finished: bool,
+}
+
+impl Contribution {
+    pub(super) fn of(set: &Name, receiver: &Receiver) -> Self {
+        let life = receiver.incarnation();
+        let share = |(epoch, checksum)| share(set, life, epoch, checksum);
+        Self {
+            sum: receiver.newest().map_or(0, share),
+            has_image: receiver.epoch().is_some(),
+            is_finished: receiver.is_current(),
+        }
+    }
+}
+
+/// What to do about a host's list.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NextStep {
+    Nothing,
+    /// Request the sets after this publication.
+    Request(u64),
+    /// The list is complete: forget all sets but these, and those published after it.
+    Keep {
+        names: BTreeSet<Name>,
+        sequence: u64,
+    },
+}
+
+impl PeerSets {
+    /// A receiver of a set is there, or changed.
+    pub(super) fn changed(&mut self, set: &Name, before: Option<Contribution>, now: Contribution) {
+        if before.is_none() {
+            self.names.insert(set.clone());
+        }
+        self.sum = self.sum.wrapping_sub(before.map_or(0, |before| before.sum));
+        self.sum = self.sum.wrapping_add(now.sum);
+        self.without_image -= usize::from(before.is_some_and(|before| !before.has_image));
+        self.without_image += usize::from(!now.has_image);
+        match now.is_finished {
+            true => _ = self.unfinished.remove(set),
+            false => _ = self.unfinished.insert(set.clone()),
+        }
+    }
+
+    /// A receiver of a set is no more.
+    pub(super) fn removed(&mut self, set: &Name, before: Contribution) {
+        self.sum = self.sum.wrapping_sub(before.sum);
+        self.without_image -= usize::from(!before.has_image);
+        self.unfinished.remove(set);
+        self.names.remove(set);
+    }
+
+    /// The host lives anew: nothing is known of this life.
+    pub(super) fn restart(&mut self) {
+        (self.seen, self.not_accepted, self.listing, self.is_listed) = (0, 0, None, false);
+    }
+
+    pub(super) const fn names(&self) -> &BTreeSet<Name> {
+        &self.names
+    }
+
+    pub(super) const fn unfinished(&self) -> &BTreeSet<Name> {
+        &self.unfinished
+    }
+
+    /// Whether the host's list is known, and an image of every set of it.
+    pub(super) const fn is_known(&self) -> bool {
+        self.is_listed && self.without_image == 0
+    }
+
+    /// Whether a publication is known of, whatever came of it.
+    pub(super) const fn has_seen(&self, sequence: u64) -> bool {
+        sequence <= self.seen
+    }
+
+    /// A publication arrived.
+    pub(super) const fn saw(&mut self, sequence: u64) {
+        if sequence == self.seen + 1 {
+            self.seen = sequence;
+        }
+    }
+
+    const fn agrees(&self, sum: u64) -> bool {
+        self.sum.wrapping_add(self.not_accepted) == sum
+    }
+
+    /// The host announced its number of publications and its sum.
+    pub(super) fn announced(&mut self, sequence: u64, sum: u64) -> NextStep {
+        if self.agrees(sum) {
+            (self.seen, self.is_listed, self.listing) = (sequence, true, None);
+            return NextStep::Nothing;
+        }
+        if sequence < self.seen {
+            // Overtaken by what was published after it.
+            return NextStep::Nothing;
+        }
+        // A list that did not arrive since the last announcement goes on where it was.
+        let seen = self.seen;
+        let listing = self.listing.get_or_insert_with(|| Listing::after(seen));
+        NextStep::Request(listing.after)
+    }
+
+    /// A set of the list is not accepted here.
+    pub(super) const fn refused(&mut self) {
+        if let Some(listing) = &mut self.listing {
+            listing.is_refused = true;
+        }
+    }
+
+    /// Whether a part is the next one of the list that is being fetched.
+    pub(super) fn expects(&self, after: u64) -> bool {
+        self.listing.as_ref().is_some_and(|listing| listing.after == after)
+    }
+
+    /// The sets of a part were taken.
+    pub(super) fn listed(&mut self, part: &List) -> NextStep {
+        let Some(listing) = &mut self.listing else { return NextStep::Nothing };
+        let began = *listing.began.get_or_insert(part.sequence);
+        if let Some(names) = &mut listing.whole {
+            names.extend(part.sets.iter().map(|set| set.set.clone()));
+        }
+        listing.after = part.until;
+        self.seen = self.seen.max(part.until);
+        if part.until < part.sequence {
+            return NextStep::Request(part.until);
+        }
+        let Some(Listing { whole, is_refused, .. }) = self.listing.take() else {
+            return NextStep::Nothing;
+        };
+        match whole {
+            Some(names) => {
+                let is_steady = began == part.sequence;
+                self.is_listed = true;
+                self.not_accepted = 0;
+                if is_refused && is_steady {
+                    // Sets that are to be forgotten still count: see `settled`.
+                    self.not_accepted = part.sum;
+                }
+                NextStep::Keep { names, sequence: part.sequence }
+            }
+            None if self.agrees(part.sum) => {
+                self.is_listed = true;
+                NextStep::Nothing
+            }
+            None => {
+                self.listing = Some(Listing::after(0));
+                NextStep::Request(0)
+            }
+        }
+    }
+
+    /// Checks that everything counted is what these receivers contribute.
+    ///
+    /// # Panics
+    /// If it is not: a bug in this crate.
+    pub(super) fn validate<'a>(&self, receivers: impl Iterator<Item = (&'a Name, &'a Receiver)>) {
+        let mut recounted = Self::default();
+        for (name, receiver) in receivers {
+            recounted.changed(name, None, Contribution::of(name, receiver));
+        }
+        assert_eq!(self.names, recounted.names, "sets are listed");
+        assert_eq!(self.unfinished, recounted.unfinished, "what is missing is listed");
+        assert_eq!(self.without_image, recounted.without_image, "images are counted");
+        assert_eq!(self.sum, recounted.sum, "versions are summed");
+    }
+
+    /// The whole list was taken, and what it does not name forgotten.
+    pub(super) const fn settled(&mut self) {
+        if self.not_accepted > 0 {
+            self.not_accepted = self.not_accepted.wrapping_sub(self.sum);
+        }
+    }
+}
+
+impl Listing {
+    fn after(after: u64) -> Self {
+        let whole = (after == 0).then(BTreeSet::new);
+        Self { after, whole, began: None, is_refused: false }
+    }
+}

@@ -1,0 +1,136 @@
+//! An image to which changes are applied before anybody is answered from it.
+//!
+//! Every change is checked by the checksum of what it leads to, so that a draft is always an image
+//! that the home published.
+
+use crate::bits::BitVector;
+use crate::codec::{DecodeError, Flips, Reader};
+use crate::design::ladder::steps_between;
+use crate::scheme::Scheme;
+
+use super::image::Change;
+use super::paged::{decode_change, decode_step};
+
+/// The scheme of an image and the checksum of its bits.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Label {
+    pub(crate) scheme: Scheme,
+    /// 0 if there are no bits.
+    pub(crate) checksum: u64,
+}
+
+/// What becomes of the bits that are here.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// Some flip.
+    Flips(Flips),
+    /// All are given anew, perhaps in another shape.
+    Bits(BitVector),
+    /// The home has the set no longer.
+    Nothing,
+}
+
+impl Label {
+    /// By how many rungs a scheme stands above this one, if it is nested with it or the same.
+    pub(crate) fn steps_to(&self, scheme: &Scheme) -> Option<i32> {
+        let (here, there) = (self.scheme.shape(), scheme.shape());
+        match self.scheme.hasher() == scheme.hasher() {
+            true if here == there => Some(0),
+            true => steps_between(here, there),
+            false => None,
+        }
+    }
+
+    /// What a change makes of these bits.
+    ///
+    /// # Errors
+    /// If it is malformed, or does not lead to the image that it should lead to.
+    pub(crate) fn decode(
+        &self,
+        bits: &BitVector,
+        to: &Self,
+        changes: &[u8],
+    ) -> Result<Next, DecodeError> {
+        let (mut reader, shape) = (Reader::new(changes), self.scheme.shape());
+        let (next, found) = match self.steps_to(&to.scheme) {
+            None => return Err(DecodeError::Malformed("a change to a shape that is not nested")),
+            Some(0) => match decode_change(&mut reader, shape, Some(bits))? {
+                None => (Next::Flips(Flips::default()), self.checksum),
+                Some(Change::Dropped) => (Next::Nothing, 0),
+                Some(Change::Whole(bits)) => {
+                    let checksum = bits.checksum();
+                    (Next::Bits(bits), checksum)
+                }
+                Some(Change::Flips(flips)) => {
+                    let checksum = flips.checksum_after(bits, self.checksum);
+                    (Next::Flips(flips), checksum)
+                }
+            },
+            Some(steps) => {
+                let bits = decode_step(&mut reader, shape, bits, steps)?;
+                let checksum = bits.checksum();
+                (Next::Bits(bits), checksum)
+            }
+        };
+        reader.end()?;
+        checked(next, to.checksum, found)
+    }
+}
+
+/// The bits of an image that came whole in an update; `None` if it has none.
+///
+/// # Errors
+/// If they are malformed, or not those that they should be.
+pub(crate) fn decode_snapshot(
+    to: &Label,
+    changes: &[u8],
+) -> Result<Option<BitVector>, DecodeError> {
+    let mut reader = Reader::new(changes);
+    let change = decode_change(&mut reader, to.scheme.shape(), None)?;
+    reader.end()?;
+    let bits = match change {
+        Some(Change::Whole(bits)) => Some(bits),
+        _ => None,
+    };
+    let found = bits.as_ref().map_or(0, BitVector::checksum);
+    checked(bits, to.checksum, found)
+}
+
+fn checked<T>(outcome: T, stored: u64, found: u64) -> Result<T, DecodeError> {
+    match found == stored {
+        true => Ok(outcome),
+        false => Err(DecodeError::WrongResult { stored, found }),
+    }
+}
+
+/// An image that nobody is answered from yet.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) label: Label,
+    pub(crate) bits: Option<BitVector>,
+}
+
+impl Draft {
+    /// Applies a change; one from nothing needs no bits.
+    ///
+    /// # Errors
+    /// As [`Label::decode`]; the draft is of no use then.
+    pub(crate) fn apply(
+        &mut self,
+        to: Label,
+        from_nothing: bool,
+        changes: &[u8],
+    ) -> Result<(), DecodeError> {
+        match (&mut self.bits, from_nothing) {
+            (_, true) => self.bits = decode_snapshot(&to, changes)?,
+            (None, false) => return Err(DecodeError::Malformed("a change of nothing")),
+            (Some(bits), false) => match self.label.decode(bits, &to, changes)? {
+                Next::Flips(flips) => flips.apply(bits),
+                Next::Bits(new) => *bits = new,
+                Next::Nothing => self.bits = None,
+            },
+        }
+        self.label = to;
+        Ok(())
+    }
+}
