@@ -48,6 +48,11 @@ pub enum HostError {
     /// Nothing was found, and somebody who was asked has not answered.
     #[error("not found, but not everybody who was asked has answered in time: ask again")]
     Unanswered,
+    /// Of so many keys nobody can tell whether somebody holds them.
+    #[error(
+        "{0} keys may be held by hosts that did not answer in time, or could not tell: ask again"
+    )]
+    Unconfirmed(usize),
     /// A plan for a filter that other hosts would refuse.
     #[error(
         "this plan takes a filter of more than {most} bits, which hosts refuse: plan for fewer keys or raise limits.filter_bits"

@@ -43,8 +43,8 @@ pub use catalogue::{KeyPage, OwnCatalogue, Ticket};
 pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Announced, Change, Coverage, Happened, Host, HostInfo, Lifetime, Readiness, Reserve,
-    Routing, SetInfo, Status,
+    Addresses, Announced, Change, Coverage, Happened, Host, HostInfo, Lifetime, Missing, Readiness,
+    Reserve, Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};

@@ -179,7 +179,8 @@ async fn a_host_says_no_more_than_it_knows() {
     assert!(e.who_has("items", b"of G").expect("known").is_empty(), "beyond the range");
     let keys = ["of E", "of A", "of G", "nowhere"].map(|key| key.as_bytes().to_vec());
     let missing = e.missing("items", keys.to_vec()).await.expect("answered");
-    assert_eq!(missing, [b"of G".to_vec(), b"nowhere".to_vec()]);
+    assert_eq!(missing.missing, [b"of G".to_vec(), b"nowhere".to_vec()]);
+    assert!(missing.unconfirmed.is_empty());
     let hosts = e.hosts();
     let hosts: Vec<_> = hosts.iter().map(|host| (host.name.as_str(), host.state)).collect();
     let reached = [("A", "reached"), ("B", "reached"), ("D", "reached"), ("F", "reached")];
@@ -188,10 +189,11 @@ async fn a_host_says_no_more_than_it_knows() {
     assert_eq!((info.items, info.items_everywhere), (1, 6));
 
     // Of a set that nobody has, a query is answered all the same.
-    assert!(matches!(e.who_has("other", b"k"), Err(HostError::NoSuchSet(_))));
+    assert!(e.who_has("other", b"k").expect("answered").is_empty());
     assert!(e.locate("other", b"k", None).await.expect("answered").is_empty());
     assert_eq!(e.sets(), ["items"], "asked for is not known of");
-    assert!(matches!(e.who_has("other", b"k"), Err(HostError::NoSuchSet(_))));
+    assert!(!e.knows("other"));
+    assert!(matches!(e.set_info("other"), Err(HostError::NoSuchSet(_))));
     let plan = Reserve {
         false_positive: 0.01,
         capacity: 10,

@@ -54,7 +54,7 @@ assert sorted(client.scan_iter(match="*a*", count=1)) == [b"images", b"layers"]
 
 # Errors leave the connection as it was.
 try:
-    client.execute_command("UMBEL.WHO", "none", "key")
+    client.execute_command("UMBEL.INFO", "none")
     raise AssertionError("a set nobody has heard of was answered")
 except redis.ResponseError as error:
     assert "no such set" in str(error), error
@@ -64,7 +64,7 @@ assert client.ping()
 pipe = client.pipeline(transaction=False)
 for number in range(1000):
     pipe.execute_command("UMBEL.ADD", "numbers", number)
-pipe.execute_command("UMBEL.WHO", "none", 1)
+pipe.execute_command("UMBEL.INFO", "none")
 for number in range(1001):
     pipe.execute_command("UMBEL.WHO", "numbers", number)
 replies = pipe.execute(raise_on_error=False)

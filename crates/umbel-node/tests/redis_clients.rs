@@ -78,7 +78,7 @@ fn redis_cli_is_served_in_both_protocols() {
         "UMBEL.ADD images apple \"two words\"\nUMBEL.WHO images apple pear\n",
     );
     assert_eq!(add, "1\n1\nhere\n\n");
-    let error = redis_cli(address, &[], "UMBEL.WHO none apple\nPING\n");
+    let error = redis_cli(address, &[], "UMBEL.INFO none\nPING\n");
     assert_eq!(error, "ERR no such set 'none'\n\nPONG\n");
     let three =
         redis_cli(address, &["-3", "--json", "UMBEL.WHO", "images", "two words", "pear"], "");

@@ -374,6 +374,27 @@ fn a_full_disk_refuses_keys_loses_none_and_accepts_them_again_when_it_has_room()
     assert!(cluster.log(0).contains("can be written again"));
 }
 
+/// Uploads and deletions are decided by such answers.
+#[test]
+fn a_key_of_a_host_that_does_not_answer_is_not_called_missing() {
+    let cluster = Cluster::running(2);
+    let _: Vec<u8> = cluster.ask(1, &["UMBEL.ADD", "images", "held"]);
+    eventually("it is known", || cluster.who(0, "images", "held") == [name(1)]);
+    cluster.signal(1, "STOP");
+    for words in
+        [&["UMBEL.MISSING", "images", "held", "nowhere"][..], &["UMBEL.LOCATE", "images", "held"]]
+    {
+        let told = cluster.try_ask::<Vec<String>>(0, words).expect_err("nobody can tell");
+        assert!(told.to_string().contains("ask again"), "{told}");
+    }
+    cluster.signal(1, "CONT");
+    eventually("it answers again", || {
+        let missing =
+            cluster.try_ask::<Vec<String>>(0, &["UMBEL.MISSING", "images", "held", "nowhere"]);
+        missing.is_ok_and(|missing| missing == ["nowhere"])
+    });
+}
+
 /// What would be acknowledged would be gone with the process.
 #[cfg(unix)]
 #[test]

@@ -6,17 +6,22 @@ mod real;
 mod sync;
 
 use std::io::{Read as _, Write as _};
+use std::process::Output;
 
 use assert_cmd::Command;
 use fake::{Fake, bulk, error, map};
 use real::Real;
 use serde_json::Value;
 
-/// What a command prints and its exit status; it must say nothing on standard error.
-pub(crate) fn run(at: &str, arguments: &[&str], input: &str) -> (i32, String) {
+fn umbel(at: &str, arguments: &[&str], input: &str) -> Output {
     let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
     let output = umbel.env("UMBEL_AT", at).args(arguments).write_stdin(input).output();
-    let output = output.expect("the binary runs");
+    output.expect("the binary runs")
+}
+
+/// What a command prints and its exit status; it must say nothing on standard error.
+pub(crate) fn run(at: &str, arguments: &[&str], input: &str) -> (i32, String) {
+    let output = umbel(at, arguments, input);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(told.is_empty(), "{arguments:?}: {told}");
     let printed = String::from_utf8(output.stdout).expect("text");
@@ -25,9 +30,7 @@ pub(crate) fn run(at: &str, arguments: &[&str], input: &str) -> (i32, String) {
 
 /// The one line on standard error of a command that fails.
 pub(crate) fn refused(at: &str, arguments: &[&str], input: &str) -> String {
-    let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
-    let output = umbel.env("UMBEL_AT", at).args(arguments).write_stdin(input).output();
-    let output = output.expect("the binary runs");
+    let output = umbel(at, arguments, input);
     let told = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
     assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
@@ -189,15 +192,26 @@ fn a_set_is_shown_and_told() {
 }
 
 #[test]
-fn questions_about_a_set_that_nobody_has_are_refused() {
+fn a_set_that_nobody_is_known_to_have_is_an_empty_one() {
     let host = Real::start();
-    for command in ["has", "who", "missing", "locate", "remove"] {
-        let told = refused(&host.at, &[command, "none", "k"], "");
-        assert!(told.contains("no such set"), "{command}: {told}");
+    for command in ["has", "locate"] {
+        assert_eq!(run(&host.at, &[command, "none", "k"], "").0, 1, "{command}: none");
     }
-    for command in ["match", "withdraw"] {
-        assert!(refused(&host.at, &[command, "none", "/k"], "").contains("no such set"));
-    }
+    assert_eq!(run(&host.at, &["missing", "none", "k"], ""), (0, "k\n".into()));
+    assert_eq!(run(&host.at, &["match", "none", "/k"], "").0, 1);
+    let output = umbel(&host.at, &["who", "none", "k"], "");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(told.contains("knows of nobody who has a set 'none'"), "{told}");
+    run(&host.at, &["add", "s", "a"], "");
+    assert_eq!(umbel(&host.at, &["who", "s", "k"], "").stderr, b"", "a set that is known");
+}
+
+#[test]
+fn changes_and_facts_of_a_set_that_nobody_has_are_refused() {
+    let host = Real::start();
+    assert!(refused(&host.at, &["remove", "none", "k"], "").contains("no such set"));
+    assert!(refused(&host.at, &["withdraw", "none", "/k"], "").contains("no such set"));
     for command in ["info", "policy", "publish"] {
         assert!(refused(&host.at, &[command, "none"], "").contains("no such set"));
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use umbel::replica::Name;
 
 use super::sets::Known;
-use super::{HELD, Host, UNKNOWN};
+use super::{HELD, Host, Missing, UNKNOWN};
 use crate::confirm::object_address;
 use crate::error::HostError;
 use crate::question::Question;
@@ -32,13 +32,16 @@ pub(super) struct Verdict {
 impl Host {
     /// The hosts that confirm that they hold a key, where everybody knows everybody; and
     /// whether everybody who was asked has answered.
+    ///
+    /// # Errors
+    /// If no set can have that name.
     pub(super) async fn confirmed(
         &self,
         set: &str,
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<(Vec<String>, bool), HostError> {
-        let known = self.inner.sets.find(set)?;
+        let Some(known) = self.inner.sets.look_up(set)? else { return Ok((Vec::new(), true)) };
         let keys = [key];
         let others = self.confirm(&known, &keys, timeout.unwrap_or(PATIENCE));
         let (own, verdicts) = tokio::join!(self.holds(set, &keys), others);
@@ -52,22 +55,24 @@ impl Host {
         Ok((hosts, answered))
     }
 
-    /// The keys that no host confirms to hold, where everybody knows everybody; and whether
-    /// everybody who was asked has answered.
-    pub(super) async fn missing_confirmed(
-        &self,
-        known: &Arc<Known>,
-        keys: &[Vec<u8>],
-    ) -> (Vec<Vec<u8>>, bool) {
+    /// Which keys no host holds, where everybody knows everybody.
+    pub(super) async fn missing_confirmed(&self, known: &Arc<Known>, keys: &[Vec<u8>]) -> Missing {
         let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let own = self.holds(known.name.as_str(), &borrowed).await;
-        let absent = borrowed.iter().zip(&own).filter(|(_, own)| **own != HELD);
-        let absent: Vec<&[u8]> = absent.map(|(key, _)| *key).collect();
-        let verdicts = self.confirm(known, &absent, PATIENCE).await;
-        let answered = own.iter().all(|own| *own != UNKNOWN)
-            && verdicts.iter().all(|verdict| !verdict.unanswered);
-        let missing = absent.iter().zip(verdicts).filter(|(_, verdict)| verdict.holders.is_empty());
-        (missing.map(|(key, _)| key.to_vec()).collect(), answered)
+        let absent = borrowed.iter().zip(own).filter(|(_, own)| *own != HELD);
+        let (absent, own): (Vec<&[u8]>, Vec<u8>) = absent.map(|(key, own)| (*key, own)).unzip();
+        let verdicts = self.confirm(known, &absent, patience(&absent)).await;
+        let mut answer = Missing::default();
+        for ((key, own), verdict) in absent.iter().zip(own).zip(verdicts) {
+            match verdict.holders.is_empty() {
+                true if own == UNKNOWN || verdict.unanswered => {
+                    answer.unconfirmed.push(key.to_vec());
+                }
+                true => answer.missing.push(key.to_vec()),
+                false => {}
+            }
+        }
+        answer
     }
 
     /// Where the object of a key is fetched: the address of the first host that confirms that
@@ -75,14 +80,14 @@ impl Host {
     /// the same time, so that the nearest answers.
     ///
     /// # Errors
-    /// If nobody has the set.
+    /// If no set can have that name.
     pub async fn fetch(
         &self,
         set: &str,
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<Option<String>, HostError> {
-        let known = self.inner.sets.find(set)?;
+        let Some(known) = self.inner.sets.look_up(set)? else { return Ok(None) };
         let address = |advertise: &str| object_address(&known.confirm, advertise, set, key);
         if let Some(advertise) = &self.inner.settings.advertise
             && self.holds(set, &[key]).await == [HELD]
@@ -167,6 +172,12 @@ impl Host {
         });
         candidates
     }
+}
+
+/// How long candidates may take to answer about these keys: long questions take longer.
+fn patience(keys: &[&[u8]]) -> Duration {
+    let bytes: usize = keys.iter().map(|key| key.len()).sum();
+    PATIENCE + Duration::from_millis((bytes >> 12) as u64)
 }
 
 /// Cuts a list of places into questions that are not too long.

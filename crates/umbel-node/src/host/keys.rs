@@ -77,27 +77,31 @@ impl Host {
     /// Whether this host holds each key: exact.
     ///
     /// # Errors
-    /// If nobody has the set.
+    /// If no set can have that name.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
-        let known = self.inner.sets.find(set)?;
-        let own = known.catalogue();
+        let known = self.inner.sets.look_up(set)?;
+        let own = known.as_ref().and_then(|known| known.catalogue());
         answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
         Ok(())
     }
 
     /// Shows, for each key in turn, the names of the hosts that may hold it: this host first
     /// if it does, then the others in the order of their names. From memory; in an overlay
-    /// others within range only.
+    /// others within range only. A set that nobody is known to have answers as an empty one
+    /// ([`Host::knows`] tells which it is).
     ///
     /// # Errors
-    /// If nobody has the set; in an overlay whose entries do not keep hosts apart.
+    /// If no set can have that name; in an overlay whose entries do not keep hosts apart.
     pub fn who(
         &self,
         set: &str,
         keys: &[&[u8]],
         each: &mut dyn FnMut(&[&str]),
     ) -> Result<(), HostError> {
-        let known = self.inner.sets.find(set)?;
+        let Some(known) = self.inner.sets.look_up(set)? else {
+            keys.iter().for_each(|_| each(&[]));
+            return Ok(());
+        };
         let Some(replicas) = &known.replicas else { return self.who_in_range(&known, keys, each) };
         SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
             hashes.clear();

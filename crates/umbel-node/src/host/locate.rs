@@ -11,27 +11,56 @@ use umbel::route::{Located, Search};
 use super::Host;
 use crate::error::HostError;
 
+/// What came of a question which keys no host holds. Those that are in neither list are held.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missing {
+    /// Keys that no host holds, in the order in which they were asked for.
+    pub missing: Vec<Vec<u8>>,
+    /// Keys that nobody confirmed to hold, while a host that may has not answered, or could not
+    /// tell: ask again.
+    pub unconfirmed: Vec<Vec<u8>>,
+}
+
+impl Missing {
+    /// The keys that no host holds.
+    ///
+    /// # Errors
+    /// If there are others of which nobody can tell.
+    pub fn confirmed(self) -> Result<Vec<Vec<u8>>, HostError> {
+        match self.unconfirmed.len() {
+            0 => Ok(self.missing),
+            unconfirmed => Err(HostError::Unconfirmed(unconfirmed)),
+        }
+    }
+}
+
 impl Host {
     /// The hosts that confirm that they hold a key, this one first. Those that do not answer
     /// within the timeout are left out. In an overlay a query looks for them, and stops at
     /// those it finds: see [`Host::route`].
     ///
     /// # Errors
-    /// If nobody has the set; in an overlay as [`Host::route`].
+    /// As [`Host::route`].
     pub async fn locate(
         &self,
         set: &str,
         key: &[u8],
         timeout: Option<Duration>,
     ) -> Result<Vec<String>, HostError> {
-        self.locate_fully(set, key, timeout).await.map(|(holders, _)| holders)
+        match self.locate_fully(set, key, timeout).await? {
+            (holders, false) if holders.is_empty() && !self.is_in_overlay() => {
+                Err(HostError::Unanswered)
+            }
+            (holders, _) => Ok(holders),
+        }
     }
 
-    /// As [`Self::locate`]; and whether everybody who was asked has answered. In an overlay a
-    /// query ends with the first holder on its way, so that others may not have been asked.
+    /// As [`Self::locate`]; and whether everybody who was asked has answered, which need not be
+    /// so. In an overlay a query ends with the first holder on its way, so that others may not
+    /// have been asked.
     ///
     /// # Errors
-    /// As there.
+    /// If no set can have that name; in an overlay as [`Host::route`].
     pub(crate) async fn locate_fully(
         &self,
         set: &str,
@@ -50,11 +79,12 @@ impl Host {
     ///
     /// In an overlay a query follows the filters that claim the key for at most `hops`; without
     /// a number, as far as filters travel. Where none does it walks at random, as far as the
-    /// settings permit. A set that nobody within range has is no error: it may be farther away.
+    /// settings permit. A set that nobody is known to have is no error: news of it may be on its
+    /// way, or in an overlay it may be farther away.
     ///
     /// # Errors
-    /// If `hops` is given outside an overlay, or nobody has the set there; in an overlay, if
-    /// nothing was found and somebody who was asked has not answered in time.
+    /// If nothing was found and somebody who was asked has not answered in time, if `hops` is
+    /// given outside an overlay, or if no set can have that name.
     ///
     /// ```
     /// # #[tokio::main]
@@ -99,34 +129,25 @@ impl Host {
             true => vec![holder],
             false => vec![me.to_owned(), holder],
         };
-        let (holders, _) = self.confirmed(set, key, timeout).await?;
+        let holders = self.locate(set, key, timeout).await?;
         Ok(holders.into_iter().map(path).collect())
     }
 
-    /// The keys that no host holds, in their order. A claim counts only when its host
-    /// confirms it, because a false "somebody has it" loses an upload; a host that does not
-    /// answer confirms nothing. In an overlay only hosts within range are asked.
+    /// Which keys no host holds. A claim counts only when its host confirms it, because a false
+    /// "somebody has it" loses an upload; and a key whose claims cannot be confirmed is not
+    /// called missing. In an overlay only hosts within range are asked.
     ///
     /// # Errors
-    /// If nobody has the set.
-    pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Vec<Vec<u8>>, HostError> {
-        self.missing_fully(set, keys).await.map(|(missing, _)| missing)
-    }
-
-    /// As [`Self::missing`]; and whether everybody who was asked has answered.
-    ///
-    /// # Errors
-    /// If nobody has the set.
-    pub(crate) async fn missing_fully(
-        &self,
-        set: &str,
-        keys: Vec<Vec<u8>>,
-    ) -> Result<(Vec<Vec<u8>>, bool), HostError> {
-        let known = self.inner.sets.find(set)?;
+    /// If no set can have that name.
+    pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Missing, HostError> {
         if self.is_in_overlay() {
-            return Ok((self.missing_in_range(&known.name, keys).await?, false));
+            let name = Name::new(set).ok_or(HostError::SetName)?;
+            return self.missing_in_range(&name, keys).await;
         }
-        Ok(self.missing_confirmed(&known, &keys).await)
+        match self.inner.sets.look_up(set)? {
+            Some(known) => Ok(self.missing_confirmed(&known, &keys).await),
+            None => Ok(Missing { missing: keys, unconfirmed: Vec::new() }),
+        }
     }
 
     /// What became of a query in an overlay.
@@ -149,7 +170,8 @@ impl Host {
         Ok(located)
     }
 
-    fn is_in_overlay(&self) -> bool {
+    /// Whether hosts know their neighbours only.
+    pub(crate) fn is_in_overlay(&self) -> bool {
         self.inner.settings.overlay.is_some()
     }
 }

@@ -50,6 +50,7 @@ pub use happened::Happened;
 pub use info::{Coverage, HostInfo, Readiness, Routing, SetInfo, Status};
 pub(crate) use lifecycle::Lifecycle;
 pub(crate) use live::LiveSettings;
+pub use locate::Missing;
 pub use names::Announced;
 pub use plan::{Change, Reserve};
 pub use ports::Addresses;

@@ -77,7 +77,7 @@ impl Host {
     /// knows. No other host is asked.
     ///
     /// # Errors
-    /// If it is no name, or nobody has the set.
+    /// If it is no name, or no set can have that name.
     pub fn match_name(&self, set: &str, name: &str) -> Result<Option<Announced>, HostError> {
         let name = parse_one(name)?;
         let keys: Vec<&[u8]> = name.prefixes().map(str::as_bytes).collect();
@@ -97,7 +97,7 @@ impl Host {
     /// the time that is left.
     ///
     /// # Errors
-    /// If it is no name, or nobody has the set.
+    /// If it is no name, or no set can have that name.
     pub async fn match_confirmed(
         &self,
         set: &str,

@@ -7,9 +7,9 @@ use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 use umbel::route::{Located, Search};
 
-use super::Host;
 use super::keys::show;
 use super::sets::Known;
+use super::{Host, Missing};
 use crate::error::HostError;
 
 /// Queries of one request that are under way at a time.
@@ -34,16 +34,21 @@ impl Host {
         &self,
         set: &Name,
         keys: Vec<Vec<u8>>,
-    ) -> Result<Vec<Vec<u8>>, HostError> {
-        let mut missing = Vec::new();
+    ) -> Result<Missing, HostError> {
+        let mut answer = Missing::default();
         for part in keys.chunks(AT_ONCE) {
             let part: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
             let located = self.query_all(set, &part, |search| Search { walk: 0, ..search }).await?;
             let found = part.iter().zip(located);
-            let absent = found.filter(|(_, located)| located.holders.is_empty());
-            missing.extend(absent.map(|(key, _)| key.to_vec()));
+            for (key, located) in found.filter(|(_, located)| located.holders.is_empty()) {
+                let list = match located.is_complete {
+                    true => &mut answer.missing,
+                    false => &mut answer.unconfirmed,
+                };
+                list.push(key.to_vec());
+            }
         }
-        Ok(missing)
+        Ok(answer)
     }
 
     /// Sends out a query for each key and waits for what becomes of them.

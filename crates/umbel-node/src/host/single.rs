@@ -29,7 +29,7 @@ impl Host {
     /// The hosts that may hold one key, this one first: from memory.
     ///
     /// # Errors
-    /// If nobody has the set.
+    /// As [`Host::who`].
     pub fn who_has(&self, set: &str, key: &[u8]) -> Result<Vec<String>, HostError> {
         let mut hosts = Vec::new();
         self.who(set, &[key], &mut |named| {

@@ -41,6 +41,8 @@ pub(super) struct Holders {
     hosts: Vec<String>,
     #[serde(flatten)]
     coverage: Coverage,
+    /// Whether anybody is known to have the set.
+    set_known: bool,
 }
 
 /// The hosts that confirm that they hold a key.
@@ -56,8 +58,9 @@ pub(super) async fn locate(
     Query(query): Query<LocateQuery>,
 ) -> Result<Json<Holders>, Problem> {
     let key = query.encoding.decode(&path.written)?;
+    let set_known = host.knows(&path.set);
     let (hosts, answered) = host.locate_fully(&path.set, &key, query.timeout()?).await?;
     let mut coverage = host.coverage();
     coverage.complete &= answered;
-    Ok(Json(Holders { hosts, coverage }))
+    Ok(Json(Holders { hosts, set_known, coverage }))
 }

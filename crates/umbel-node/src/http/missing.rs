@@ -1,5 +1,7 @@
 //! Which of many keys no host holds: what a build cache asks before an upload.
 
+use std::borrow::Cow;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::{Query, State};
@@ -16,14 +18,19 @@ use crate::{Coverage, Host};
 pub(super) struct Missing {
     /// In the order of the lines, written as these.
     missing: Vec<String>,
+    /// Those that a host may hold which has not answered, or could not tell.
+    unconfirmed: Vec<String>,
     #[serde(flatten)]
     coverage: Coverage,
+    /// Whether anybody is known to have the set.
+    set_known: bool,
 }
 
 /// Which of many keys, a line each, no host holds.
 ///
-/// Claims are confirmed by asking the hosts that may hold the keys. A host that does not answer
-/// counts as not holding, and makes the answer incomplete.
+/// Claims are confirmed by asking the hosts that may hold the keys. A key that nobody confirms to
+/// hold while such a host does not answer is named as unconfirmed, not as missing, and makes the
+/// answer incomplete. A set that nobody is known to have answers as an empty one.
 #[utoipa::path(
     post, path = "/v1/sets/{set}/missing", tag = "questions", params(SetPath, EncodingQuery),
     request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
@@ -36,10 +43,14 @@ pub(super) async fn missing(
     body: Bytes,
 ) -> Result<Json<Missing>, Problem> {
     let keys = read(&body, query.encoding)?;
-    let (missing, answered) = host.missing_fully(&set, keys).await?;
+    let set_known = host.knows(&set);
+    let found = host.missing(&set, keys).await?;
     let mut coverage = host.coverage();
-    coverage.complete &= answered;
-    let written = |key: &Vec<u8>| query.encoding.encode(key).map(std::borrow::Cow::into_owned);
-    let missing = missing.iter().map(written).collect::<Result<_, _>>()?;
-    Ok(Json(Missing { missing, coverage }))
+    coverage.complete &= found.unconfirmed.is_empty() && !host.is_in_overlay();
+    let written = |keys: &[Vec<u8>]| {
+        let written = |key: &Vec<u8>| query.encoding.encode(key).map(Cow::into_owned);
+        keys.iter().map(written).collect::<Result<_, _>>()
+    };
+    let (missing, unconfirmed) = (written(&found.missing)?, written(&found.unconfirmed)?);
+    Ok(Json(Missing { missing, unconfirmed, set_known, coverage }))
 }

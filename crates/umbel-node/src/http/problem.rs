@@ -69,7 +69,9 @@ impl From<HostError> for Problem {
             HostError::PrefixName { .. } => (StatusCode::BAD_REQUEST, "prefix_name"),
             HostError::InOverlay(_) => (StatusCode::CONFLICT, "in_overlay"),
             HostError::NoOverlay(_) => (StatusCode::CONFLICT, "no_overlay"),
-            HostError::Unanswered => (StatusCode::GATEWAY_TIMEOUT, "unanswered"),
+            HostError::Unconfirmed(_) | HostError::Unanswered => {
+                (StatusCode::GATEWAY_TIMEOUT, "unanswered")
+            }
             HostError::Param(_) | HostError::TooLarge { .. } => (StatusCode::BAD_REQUEST, "plan"),
             HostError::NoWayToCache | HostError::CacheOrigin(_) => {
                 (StatusCode::BAD_REQUEST, "confirm")

@@ -25,7 +25,22 @@ pub(super) struct Candidates {
     /// Their names, the host that was asked first.
     hosts: Vec<String>,
     #[serde(flatten)]
+    about: About,
+}
+
+/// What an answer from memory rests on.
+#[derive(Debug, Serialize, ToSchema)]
+struct About {
+    #[serde(flatten)]
     coverage: Coverage,
+    /// Whether anybody is known to have the set.
+    set_known: bool,
+}
+
+impl About {
+    fn of(host: &Host, set: &str) -> Self {
+        Self { set_known: host.knows(set), coverage: host.coverage() }
+    }
 }
 
 /// One key of many, and the hosts that may hold it.
@@ -41,7 +56,7 @@ struct KeyCandidates<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ManyCandidates<'a> {
     #[serde(flatten)]
-    coverage: Coverage,
+    about: About,
     /// An answer a key, in the order of the lines.
     answers: Vec<KeyCandidates<'a>>,
 }
@@ -60,8 +75,8 @@ pub(super) async fn one(
     Query(query): Query<EncodingQuery>,
 ) -> Result<Json<Candidates>, Problem> {
     let key = query.encoding.decode(&path.written)?;
-    let coverage = host.coverage();
-    Ok(Json(Candidates { hosts: host.who_has(&path.set, &key)?, coverage }))
+    let about = About::of(&host, &path.set);
+    Ok(Json(Candidates { hosts: host.who_has(&path.set, &key)?, about }))
 }
 
 /// The hosts that may hold many keys, a line each, from memory.
@@ -78,7 +93,7 @@ pub(super) async fn many(
 ) -> Result<Response, Problem> {
     host.has(&set, &[], &mut Vec::new())?;
     let keys = read(&body, query.encoding)?;
-    let begin = serde_json::to_string(&host.coverage()).expect("numbers");
+    let begin = serde_json::to_string(&About::of(&host, &set)).expect("numbers");
     let asking = Asking { host, set, keys, next: 0, encoding: query.encoding };
     // The answer is made part by part as it is sent: it may be many times as long as the body.
     let parts = stream::unfold((Some(begin), asking), |(begin, mut asking)| async move {

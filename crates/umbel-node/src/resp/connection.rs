@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             if read == 0 || self.burst().await? == Then::Close {
                 break;
             }
-            self.note_acquaintance();
+            self.note_deadline();
         }
         self.socket.shutdown().await
     }
@@ -90,19 +90,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         left.into_iter().chain(idle).min()
     }
 
-    /// Notes whether the client is a stranger by now.
-    fn note_acquaintance(&mut self) {
-        let client = &self.admission.client;
-        let is_known = if self.host.access().is_open() {
-            client.told.lock().last.is_some()
-        } else {
-            self.identity.user().is_some()
+    /// Notes until when a stranger may be here.
+    fn note_deadline(&mut self) {
+        let Admission { clients, client } = &self.admission;
+        self.deadline = match self.deadline {
+            _ if !client.is_stranger() => None,
+            None => Some(Instant::now() + clients.limits.login_time),
+            deadline => deadline,
         };
-        if client.is_stranger() == is_known {
-            client.set_known(is_known);
-            let login_time = self.admission.clients.limits.login_time;
-            self.deadline = (!is_known).then(|| Instant::now() + login_time);
-        }
     }
 
     /// Executes every whole request of the buffer and sends the replies.
@@ -169,8 +164,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             tracing::debug!(peer = %burst.context.client.peer, %error, "a Redis client is sent away");
             burst.context.replies.error(&error.to_string());
         }
-        sender.send(&mut burst.context).await?;
         burst.context.note();
+        // Before the replies are sent: who has read one does not make room for a stranger.
+        burst.context.note_acquaintance();
+        sender.send(&mut burst.context).await?;
         let closes = burst.context.quit || broken.is_some();
         *spare = run.into_spare();
         buffer.consume(consumed);

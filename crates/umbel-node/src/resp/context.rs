@@ -55,4 +55,13 @@ impl Context<'_> {
             told.last = Some((last, Instant::now()));
         }
     }
+
+    /// Notes whether the client is a stranger by now: one without a user or, where there are no
+    /// users, without a command.
+    pub(super) fn note_acquaintance(&self) {
+        self.client.set_known(match self.host.access().is_open() {
+            true => self.client.told.lock().last.is_some(),
+            false => self.identity.user().is_some(),
+        });
+    }
 }

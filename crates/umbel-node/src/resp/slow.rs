@@ -63,7 +63,9 @@ impl Slow {
 
     async fn ask(self, host: &Host) -> Result<Answer, HostError> {
         Ok(match self {
-            Self::Missing { set, keys } => Answer::List(host.missing(&set, keys).await?),
+            Self::Missing { set, keys } => {
+                Answer::List(host.missing(&set, keys).await?.confirmed()?)
+            }
             Self::Locate { set, key, limits: Limits { timeout, hops }, with_path } => {
                 let paths = host.route(&set, &key, hops, timeout).await?;
                 if with_path {

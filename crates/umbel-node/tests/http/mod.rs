@@ -16,6 +16,7 @@ fn covered(mut answer: serde_json::Value) -> serde_json::Value {
     answer["complete"] = true.into();
     answer["hosts_known"] = 1.into();
     answer["hosts_expected"] = 1.into();
+    answer["set_known"] = true.into();
     answer
 }
 
@@ -204,6 +205,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     let port = Port::open();
     port.send("POST", "/v1/sets/s/keys", b"a\nb\n");
     // What the host sends meanwhile, it sends by the clock.
+    assert_eq!(port.send("POST", "/v1/sets/s/publish", b"").json()["published"], true);
     let sets = || {
         let mut answer = port.get("/v1/sets").json();
         answer["sets"][0].as_object_mut().expect("a set").remove("bytes_sent");
@@ -228,15 +230,15 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("PUT", "/v1/sets/s/keys/k?encodin=base64", 400, "request"),
         ("PUT", "/v1/sets/s/keys/k?encoding=hex", 400, "request"),
         ("PUT", "/v1/sets/s/keys/!?encoding=base64", 400, "base64"),
-        ("GET", "/v1/sets/none/keys/k", 404, "no_such_set"),
+        ("GET", "/v1/sets/none/keys/k", 404, "not_held"),
         ("DELETE", "/v1/sets/none/keys/k", 404, "no_such_set"),
-        ("GET", "/v1/sets/none/who/k", 404, "no_such_set"),
-        ("POST", "/v1/sets/none/who", 404, "no_such_set"),
-        ("GET", "/v1/sets/none/locate/k", 404, "no_such_set"),
+        ("GET", "/v1/sets/a%20b/who/k", 400, "set_name"),
+        ("POST", "/v1/sets/a%20b/who", 400, "set_name"),
+        ("GET", "/v1/sets/a%20b/locate/k", 400, "set_name"),
+        ("POST", "/v1/sets/a%20b/missing", 400, "set_name"),
         ("GET", "/v1/sets/s/locate/a?timeout=0", 400, "timeout"),
         ("GET", "/v1/sets/s/locate/a?timeout=60001", 400, "timeout"),
-        ("POST", "/v1/sets/none/missing", 404, "no_such_set"),
-        ("GET", "/v1/sets/none/fetch/k", 404, "no_such_set"),
+        ("GET", "/v1/sets/none/fetch/k", 404, "no_holder"),
         ("GET", "/v1/sets/s/fetch/none", 404, "no_holder"),
         ("GET", "/v1/sets/s/fetch/a", 404, "no_holder"),
         ("POST", "/v1/sets/none/keys:remove", 404, "no_such_set"),

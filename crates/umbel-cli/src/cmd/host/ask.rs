@@ -35,7 +35,8 @@ pub(crate) struct Has {
 #[command(after_help = "\
 Prints each key, a tab and the names of the hosts, the asked one first if it holds the key.
 A name is wrong at most as often as the set's false positive rate says; umbel locate asks
-the hosts themselves. Exit status as grep's: 0 if some key has a host, 1 if none, 2 for errors.
+the hosts themselves. A set that the host has not heard of is answered as an empty one, with a
+note on standard error. Exit status as grep's: 0 if some key has a host, 1 if none, 2 for errors.
 With --json: {\"keys\": [{\"key\": \"a\", \"hosts\": [\"cache-1\"]}], \"asked\": 1, \"count\": 1}.
 
 Examples:
@@ -49,6 +50,9 @@ pub(crate) struct Who {
 /// Print the keys that no host holds: claims are confirmed by asking the claimants
 #[derive(Args)]
 #[command(after_help = "\
+A key that a host may hold which does not answer in time is not called missing: the command
+ends with an error then, and may be repeated.
+
 Examples:
   umbel missing builds --file outputs.txt | upload
   umbel missing builds 4f53 77aa --json")]
@@ -89,7 +93,11 @@ impl Who {
                 batch.keys().zip(&hosts).try_for_each(|(key, hosts)| printer.hosts(key, hosts))
             })
         };
-        self.question.run("UMBEL.WHO", print).map(found)
+        let count = self.question.run("UMBEL.WHO", print)?;
+        if count == 0 {
+            self.question.note_unknown_set();
+        }
+        Ok(found(count))
     }
 }
 
@@ -108,6 +116,19 @@ pub(super) fn found(count: u64) -> ExitCode {
 }
 
 impl Question {
+    /// Says so if the host has not heard of the set: the name may be mistyped, which an answer
+    /// as for an empty set does not tell.
+    fn note_unknown_set(&self) {
+        let known = self
+            .options
+            .at
+            .connect()
+            .and_then(|mut client| client.ask(&[b"EXISTS", self.set.as_bytes()]));
+        if matches!(known, Ok(Value::Int(0))) {
+            eprintln!("note: the host knows of nobody who has a set '{}'", self.set);
+        }
+    }
+
     /// Asks about all keys; `print` returns `None` for what is no answer. How many keys
     /// were found comes back.
     fn run(

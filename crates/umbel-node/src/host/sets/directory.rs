@@ -142,6 +142,18 @@ impl Sets {
         self.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
     }
 
+    /// A set to be asked; `None` if nobody is known to have it, which answers as an empty one:
+    /// the news of its first key may be on its way.
+    ///
+    /// # Errors
+    /// If no set can have that name.
+    pub(in crate::host) fn look_up(&self, set: &str) -> Result<Option<Arc<Known>>, HostError> {
+        match self.known(set) {
+            None if Name::new(set).is_none() => Err(HostError::SetName),
+            known => Ok(known),
+        }
+    }
+
     /// The names of the sets that somebody is known to have, in order.
     pub(in crate::host) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
