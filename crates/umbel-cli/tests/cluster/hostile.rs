@@ -188,7 +188,7 @@ impl Maker {
 }
 
 /// Puts the checksum at the end of a message right.
-fn seal(message: &mut Vec<u8>) {
+fn seal(message: &mut [u8]) {
     let end = message.len() - 4;
     let sum = crc32c::crc32c(&message[..end]);
     message[end..].copy_from_slice(&sum.to_le_bytes());

@@ -180,11 +180,11 @@ fn nothing_acknowledged_is_lost_whatever_happens_to_hosts() {
             others.all(|host| count(&cluster, host, &keys, Some(home)) == keys.len())
         })
     });
-    for host in 0..HOSTS {
+    for (host, before) in base.into_iter().enumerate() {
         let memory = cluster.memory_bytes(host);
         assert!(memory <= MOST_BYTES, "seed {seed}: host {host} takes {memory} bytes");
         eventually("descriptors are given back", || {
-            cluster.descriptors(host) <= base[host] + MOST_DESCRIPTORS
+            cluster.descriptors(host) <= before + MOST_DESCRIPTORS
         });
         assert!(!cluster.log(host).contains("panicked"), "{}", cluster.log(host));
     }
