@@ -280,6 +280,7 @@ impl Driver {
     fn tick(&mut self) {
         let now = self.inner.now();
         let mut is_polled = false;
+        let turns = self.inner.sets.long_turns(now);
         let (transmits, events) = {
             let mut state = self.inner.sets.lock();
             if now >= state.protocol.poll_timeout() {
@@ -296,6 +297,7 @@ impl Driver {
             (transmits, events)
         };
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
+        drop(turns);
         if is_polled {
             self.inner.sets.offer_builds();
         }

@@ -1,6 +1,7 @@
 //! Which sets are known, for questions that must not wait for the state's lock.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,9 @@ use crate::catalogue::HostCatalogue;
 use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::huge_rows::HugeRows;
+
+/// Sets by name.
+pub(in crate::host) type Directory = HashMap<Box<str>, Arc<Known>>;
 
 /// A set that somebody has.
 #[derive(Debug)]
@@ -79,7 +83,7 @@ impl Sets {
         let (Event::Updated { set, .. }, Some(engine)) = (event, state.protocol.mesh()) else {
             return event.changes_sets();
         };
-        let directory = self.directory.read();
+        let directory = self.directory.load();
         let listed = directory.get(set.as_str()).map(|known| known.replicas.as_ref());
         match (listed, engine.shared_replicas(set)) {
             (None, None) => false,
@@ -88,9 +92,14 @@ impl Sets {
         }
     }
 
-    /// Brings the directory up to date with the engine.
+    /// The sets as they are now. Asking writes to no memory that others who ask use.
+    pub(in crate::host) fn directory(&self) -> impl Deref<Target = Arc<Directory>> {
+        self.directory.load()
+    }
+
+    /// Brings the directory up to date with the engine. Whoever calls it holds the state's lock.
     pub(crate) fn refresh_directory(&self, state: &State) {
-        let old = self.directory.read();
+        let old = self.directory.load();
         let mut new = HashMap::new();
         for name in state.protocol.sets() {
             let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
@@ -105,18 +114,17 @@ impl Sets {
             let known = Known { name, replicas, own, confirmed, confirm };
             new.insert(Box::from(known.name.as_str()), Arc::new(known));
         }
-        drop(old);
-        *self.directory.write() = new;
+        self.directory.store(Arc::new(new));
     }
 
     /// A set that somebody is known to have. Waits for no change of any set.
     pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
-        self.directory.read().get(set).cloned()
+        self.directory.load().get(set).cloned()
     }
 
     /// An own set of this host. Waits for no change of any set.
     pub(in crate::host) fn own(&self, set: &str) -> Option<Arc<OwnSet>> {
-        self.directory.read().get(set)?.own.clone()
+        self.directory.load().get(set)?.own.clone()
     }
 
     /// As [`Self::known`].
@@ -133,7 +141,15 @@ impl Sets {
     /// # Errors
     /// If no set can have that name.
     pub(in crate::host) fn look_up(&self, set: &str) -> Result<Option<Arc<Known>>, HostError> {
-        match self.known(set) {
+        Ok(Self::look_up_in(&self.directory.load(), set)?.cloned())
+    }
+
+    /// As [`Self::look_up`], for who has the directory already.
+    pub(in crate::host) fn look_up_in<'a>(
+        directory: &'a Directory,
+        set: &str,
+    ) -> Result<Option<&'a Arc<Known>>, HostError> {
+        match directory.get(set) {
             None if Name::new(set).is_none() => Err(HostError::SetName),
             known => Ok(known),
         }
@@ -142,7 +158,7 @@ impl Sets {
     /// The names of the sets that somebody is known to have, in order.
     pub(in crate::host) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            self.directory.read().keys().map(ToString::to_string).collect();
+            self.directory.load().keys().map(ToString::to_string).collect();
         names.sort_unstable();
         names
     }

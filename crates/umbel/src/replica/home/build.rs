@@ -96,7 +96,7 @@ impl<C: Catalogue> Home<C> {
 
     /// Draws the sample anew, unless that is being done.
     pub(super) fn draw_sample(&mut self) {
-        if self.build.is_some() || self.begin(None, Goal::Sample).is_ok() {
+        if self.build.is_some() || self.begin(None, Goal::Sample).is_none() {
             return;
         }
         let (mut sample, hasher) = (Sample::new(), self.hasher);

@@ -57,7 +57,7 @@ impl<C: Catalogue> Home<C> {
             None => {
                 let Ok(filter) = filter_on(self.hasher, shape) else { return };
                 match self.begin(Some(filter), Goal::Rung(to)) {
-                    Err((Some(filter), _)) => (filter, false),
+                    Some((Some(filter), _)) => (filter, false),
                     _ => return,
                 }
             }
@@ -117,7 +117,7 @@ impl<C: Catalogue> Home<C> {
             self.growth = Growth::Ladder(choice);
         } else {
             let filter = filter_on(self.hasher, shape)?;
-            if let Err((Some(filter), Goal::Plan(choice))) =
+            if let Some((Some(filter), Goal::Plan(choice))) =
                 self.begin(Some(filter), Goal::Plan(choice))
             {
                 self.growth = Growth::Ladder(choice);

@@ -47,6 +47,13 @@ impl<C: Catalogue> Home<C> {
         self.publisher.freshness(&self.filter)
     }
 
+    /// Members that the published copy denies, and removed keys that it claims, per member: asking
+    /// costs nothing.
+    #[must_use]
+    pub fn miss_and_ghost(&self) -> (f64, f64) {
+        self.publisher.miss_and_ghost(&self.filter)
+    }
+
     /// Whether the published copy claims a key: what other hosts would answer if every
     /// update had arrived.
     #[must_use]
