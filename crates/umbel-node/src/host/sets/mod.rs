@@ -52,7 +52,7 @@ use crate::protocol::HostProtocol;
 use builder::Builder;
 use directory::Directory;
 pub(super) use directory::Known;
-pub use expiry::Lifetime;
+pub use own::Lifetime;
 pub(crate) use own::OwnSet;
 pub(super) use own::{Change as SetChange, Terms};
 pub(crate) use stored::StoredSet;

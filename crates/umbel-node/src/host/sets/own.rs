@@ -12,7 +12,6 @@ use umbel::mesh::LocalSet;
 use umbel::replica::{Name, Policy, SetPlan};
 
 use super::Sets;
-use super::expiry::Lifetime;
 use crate::catalogue::{HostCatalogue, SetNumber, SetRecord};
 use crate::confirm::Confirm;
 use crate::error::HostError;
@@ -38,6 +37,18 @@ pub(crate) struct OwnSet {
     is_in_builder: AtomicBool,
     /// Whose turn it is to change the set, among tasks.
     turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// How long a key is held unless it is removed or added again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lifetime {
+    /// As long as the set's keys are by default: for ever unless it was reserved otherwise.
+    #[default]
+    Default,
+    /// For this long from now.
+    For(Duration),
+    /// Until it is removed, whatever was said before.
+    Forever,
 }
 
 /// How an own set's keys are held and confirmed.

@@ -1,6 +1,6 @@
 //! What can be asked of a home.
 
-use super::growth::Growth;
+use super::shape::Growth;
 use super::steps::Build;
 use super::{Home, SetPlan};
 use crate::catalogue::Catalogue;

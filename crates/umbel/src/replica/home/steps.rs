@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use super::growth::Growth;
+use super::shape::Growth;
 use super::{BATCH, Home};
 use crate::catalogue::{Catalogue, InPass};
 use crate::design::ladder::{Rung, RungChoice, steps_between};
