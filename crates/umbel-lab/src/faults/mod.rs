@@ -5,7 +5,8 @@
 //! published; and after the faults stop every host comes to hold what the homes within its range
 //! published last. In a mesh that is everybody. In an overlay also that queries end in time, name
 //! no host that never held the key, and find what is within range once the faults have stopped. One
-//! mesh in 64 is a world of loads, with a bound on bytes and time (`loads`). A world that fails is named by its seed and can be run again alone.
+//! mesh in 64 is a world of loads, with a bound on bytes and time (`loads`). A world that fails is
+//! named by its seed and can be run again alone.
 
 mod links;
 mod loads;
@@ -120,7 +121,7 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
                     let seed = plan.seed.wrapping_add(index);
                     let (tally, failure) = match plan.overlay {
                         true => one::<Overlay<MemoryCatalogue>>(seed, plan),
-                        false if seed % LOADS == 0 => one_load(seed),
+                        false if seed.is_multiple_of(LOADS) => one_load(seed),
                         false => one::<Engine<MemoryCatalogue>>(seed, plan),
                     };
                     let mut outcome = outcome.lock().expect("no world panics while it reports");
