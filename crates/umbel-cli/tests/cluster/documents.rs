@@ -282,7 +282,9 @@ fn the_tests_that_documents_name_are_there() {
     let sources = sources(&root.join("crates"));
     let is_test = |word: &&str| {
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        word.matches('_').count() > 2 && word.chars().all(plain)
+        // Metrics have underscores, too.
+        let is_metric = word.starts_with("umbel_");
+        word.matches('_').count() > 2 && word.chars().all(plain) && !is_metric
     };
     for (document, least) in [("security.md", 25), ("reliability.md", 5)] {
         let text = std::fs::read_to_string(root.join("docs").join(document)).expect("text");
