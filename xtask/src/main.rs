@@ -22,7 +22,9 @@ usage: cargo xtask <command>
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
   links   hosts that hang, and clusters that start at once: --rounds N of each kind (default 20; needs root)
   dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
-  fuzz    every fuzz target for a while: --seconds N each (default 60; needs nightly, cargo-fuzz)
+  hostile a member that turns hostile, with and without certificates: --minutes M of each (default 5), --seed S
+  soak    clients at full speed while hosts are killed, stopped and restarted: --minutes M (default 5), --seed S
+  fuzz    all fuzz targets: --minutes M together (default 18; needs nightly)
   help    this text";
 
 fn main() -> ExitCode {
@@ -36,7 +38,9 @@ fn main() -> ExitCode {
         Some("links") => number("--rounds", 20).and_then(links),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
-        Some("fuzz") => number("--seconds", 60).and_then(fuzz),
+        Some("hostile") => seeded("a hostile member", "cluster::hostile", "UMBEL_HOSTILE"),
+        Some("soak") => seeded("soak", "cluster::soak", "UMBEL_SOAK"),
+        Some("fuzz") => number("--minutes", 18).and_then(fuzz),
         Some("help") | None => {
             println!("{HELP}");
             Ok(())
@@ -82,14 +86,23 @@ fn test() -> Result<(), String> {
 
 /// The one option of a command: a number.
 fn number(option: &str, default: u64) -> Result<u64, String> {
+    numbers([(option, default)]).map(|[number]| number)
+}
+
+/// The numbers of these options, or what they are if nobody says.
+fn numbers<const N: usize>(options: [(&str, u64); N]) -> Result<[u64; N], String> {
+    let mut numbers = options.map(|(_, default)| default);
     let mut arguments = std::env::args().skip(2);
-    match (arguments.next(), arguments.next()) {
-        (None, _) => Ok(default),
-        (Some(name), Some(value)) if name == option => {
-            value.parse().map_err(|_| format!("{option} takes a number, not '{value}'"))
-        }
-        (Some(other), _) => Err(format!("this takes {option} N, not '{other}'")),
+    while let Some(name) = arguments.next() {
+        let place = options.iter().position(|(option, _)| **option == name);
+        let (Some(place), Some(value)) = (place, arguments.next()) else {
+            let all = options.map(|(option, _)| format!("{option} N")).join(" and ");
+            return Err(format!("this takes {all}, not '{name}'"));
+        };
+        numbers[place] =
+            value.parse().map_err(|_| format!("{name} takes a number, not '{value}'"))?;
     }
+    Ok(numbers)
 }
 
 /// The long round of the store's kill test; CI runs a short one.
@@ -106,19 +119,47 @@ fn worlds(seeds: u64) -> Result<(), String> {
     step("worlds of faults", cargo(&run))
 }
 
-/// Every fuzz target in turn.
-fn fuzz(seconds: u64) -> Result<(), String> {
+/// Runs tests of clusters for some minutes, from a seed that is given or from one of the clock;
+/// the tests print it. CI runs seconds of them, from a fixed seed.
+fn seeded(name: &str, tests: &str, variable: &str) -> Result<(), String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(1, |now| now.as_secs());
+    let [minutes, seed] = numbers([("--minutes", 5), ("--seed", now)])?;
+    let mut run = cargo("test --workspace --test integration -- --nocapture --test-threads 1");
+    run.arg(tests).env(format!("{variable}_SEED"), seed.to_string());
+    run.env(format!("{variable}_SECONDS"), (minutes * 60).to_string());
+    step(name, run)
+}
+
+/// How libFuzzer wants programs compiled: what they compare and where they go is counted.
+const FUZZ_FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+     -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address";
+
+/// Every fuzz target in turn, each for its share of the time, from its seeds and from what earlier
+/// runs found.
+fn fuzz(minutes: u64) -> Result<(), String> {
     let targets = std::fs::read_dir("fuzz/fuzz_targets").map_err(|error| error.to_string())?;
     let mut names: Vec<String> = targets
         .filter_map(|target| Some(target.ok()?.path().file_stem()?.to_str()?.to_owned()))
         .collect();
     names.sort();
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    // Through rustup's own cargo: the one that runs this knows no +nightly.
+    let mut build = Command::new("cargo");
+    build.args(["+nightly", "build", "--release", "--bins", "--target", TARGET]);
+    build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"]);
+    build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env("RUSTFLAGS", FUZZ_FLAGS);
+    step("fuzz targets", build)?;
+    let seconds = (minutes * 60 / names.len().max(1) as u64).max(1);
     for name in names {
-        // Through rustup's own cargo: the one that runs this knows no +nightly.
-        let mut run = Command::new("cargo");
-        run.args(["+nightly", "fuzz", "run", &name, "--"]);
+        let found = format!("fuzz/corpus/{name}");
+        std::fs::create_dir_all(&found).map_err(|error| format!("{found}: {error}"))?;
+        let seeds = format!("fuzz/seeds/{name}");
+        let mut run = Command::new(format!("target/fuzz/{TARGET}/release/{name}"));
+        run.arg(&found).args(Path::new(&seeds).exists().then_some(&seeds));
         run.args([&format!("-max_total_time={seconds}"), "-max_len=4096"]);
-        run.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO");
+        run.args(["-rss_limit_mb=1024", "-malloc_limit_mb=256", "-print_final_stats=1"]);
         step(&name, run)?;
     }
     Ok(())

@@ -1,7 +1,8 @@
 //! What `who` costs while updates arrive, beside what it costs when none do.
 //!
 //! Prints percentiles of one question's time in microseconds: alone, then with a home that
-//! publishes a changed filter twenty times a second. Run it with
+//! publishes a changed filter twenty times a second. Then how many questions two threads ask in
+//! the time in which one asks some, under the same updates, in rounds that take turns. Run it with
 //! `cargo bench -p umbel-node --bench who`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -46,6 +47,40 @@ fn print(what: &str, times: &[Duration]) {
     );
 }
 
+/// Questions that so many threads together ask in a time.
+fn count(host: &Host, held: &[&[u8]], time: Duration, threads: usize) -> u64 {
+    let end = Instant::now() + time;
+    let ask = |first: usize| {
+        let mut questions = 0;
+        for key in held.iter().cycle().skip(first) {
+            host.who(SET, &[key], &mut |hosts| assert!(!hosts.is_empty())).expect("known");
+            questions += 1;
+            if questions % 64 == 0 && Instant::now() >= end {
+                break;
+            }
+        }
+        questions
+    };
+    std::thread::scope(|scope| {
+        let asking: Vec<_> = (0..threads)
+            .map(|thread| scope.spawn(move || ask(thread * held.len() / threads)))
+            .collect();
+        asking.into_iter().map(|asking| asking.join().expect("asked")).sum()
+    })
+}
+
+/// What a second thread adds.
+fn print_scaling(host: &Host, held: &[&[u8]], time: Duration) {
+    let mut ratios: Vec<f64> = (0..7)
+        .map(|_| count(host, held, time, 2) as f64 / count(host, held, time, 1) as f64)
+        .collect();
+    ratios.sort_unstable_by(f64::total_cmp);
+    println!(
+        "two threads / one: {:.2} (median of 7; {:.2} to {:.2})",
+        ratios[3], ratios[0], ratios[6]
+    );
+}
+
 #[tokio::main]
 async fn main() {
     // `cargo test --benches` only wants to know that it runs.
@@ -86,6 +121,7 @@ async fn main() {
             }
         });
         print("under updates", &ask(&host, &slices(&stable), time));
+        print_scaling(&host, &slices(&stable), time / 5);
         done.store(true, Ordering::Relaxed);
     });
     println!("updates meanwhile: {}", host.set_info(SET).expect("known").updates_received - before);

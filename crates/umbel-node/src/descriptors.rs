@@ -2,14 +2,14 @@
 //!
 //! A connection takes a descriptor, and so do the catalogue's files and the links to other hosts.
 //! If clients took them all, neither port could accept anybody and no file could be opened. So the
-//! ports together leave a quarter of them, and at least [`RESERVED`], to everything else.
+//! ports together leave a quarter of them to everything else, within [`RESERVED`].
 
 use std::fs;
 
 use crate::settings::Settings;
 
-/// Descriptors that clients never take.
-const RESERVED: usize = 64;
+/// How many descriptors clients leave, at least and at most.
+const RESERVED: std::ops::RangeInclusive<usize> = 64..=4096;
 
 /// Clients that each port has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,8 @@ impl Places {
 
     /// As many, or as this many descriptors suffice for, shared between the ports.
     fn within(self, descriptors: usize) -> Self {
-        let all = descriptors.saturating_sub(RESERVED.max(descriptors / 4)).max(2);
+        let reserved = (descriptors / 4).clamp(*RESERVED.start(), *RESERVED.end());
+        let all = descriptors.saturating_sub(reserved).max(2);
         let Self { resp, http } = self;
         let half = all / 2;
         match (resp.min(half), http.min(half)) {
@@ -75,6 +76,7 @@ mod tests {
         let wanted = |resp, http| Places { resp, http };
         for (descriptors, of, places) in [
             (65_536, wanted(10_000, 10_000), wanted(10_000, 10_000)),
+            (24_096, wanted(10_000, 10_000), wanted(10_000, 10_000)),
             (1024, wanted(10_000, 10_000), wanted(384, 384)),
             (1024, wanted(100, 10_000), wanted(100, 668)),
             (1024, wanted(10_000, 0), wanted(768, 0)),

@@ -281,6 +281,7 @@ impl Driver {
     fn tick(&mut self) {
         let now = self.inner.now();
         let mut is_polled = false;
+        let turns = self.inner.sets.long_turns(now);
         let (transmits, events) = {
             let mut state = self.inner.sets.lock();
             if now >= state.protocol.poll_timeout() {
@@ -295,6 +296,7 @@ impl Driver {
             (transmits, events)
         };
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
+        drop(turns);
         if is_polled {
             self.inner.sets.offer_builds();
         }
@@ -319,7 +321,7 @@ impl Driver {
             _ => None,
         });
         match names.collect::<Option<Vec<_>>>() {
-            Some(names) => names.into_iter().for_each(|set| sets.refresh_set(state, set)),
+            Some(names) => sets.refresh_sets(state, names),
             None => sets.refresh_directory(state),
         }
     }

@@ -17,6 +17,9 @@ mod confirm;
 mod descriptors;
 mod driver;
 mod error;
+#[cfg(all(any(test, feature = "fuzzing"), feature = "resp", feature = "http"))]
+#[doc(hidden)]
+pub mod fuzzing;
 mod hello;
 mod host;
 #[cfg(feature = "http")]

@@ -182,7 +182,7 @@ fn examine_modes(settings: &Settings, found: &mut Findings) {
         match (std::fs::metadata(path), too_wide(what, path, mode)) {
             (Err(_), _) if is_new => {}
             (Err(error), _) => {
-                found.add(State::Wrong, what, format!("{}: {error}", path.display()))
+                found.add(State::Wrong, what, format!("{}: {error}", path.display()));
             }
             (Ok(_), Some(wide)) => found.add(State::Warning, what, wide.to_string()),
             (Ok(_), None) => found.add(State::Ok, what, path.display().to_string()),

@@ -261,3 +261,37 @@ fn three_hosts_are_secured_by_following_security_md() {
     }
     assert!(tried >= 12, "only {tried} lines were found");
 }
+
+/// All text of the Rust files below a folder.
+fn sources(folder: &std::path::Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            text += &sources(&path);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text += &std::fs::read_to_string(&path).expect("text");
+        }
+    }
+    text
+}
+
+#[test]
+fn the_tests_that_documents_name_are_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let sources = sources(&root.join("crates"));
+    let is_test = |word: &&str| {
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+        // Metrics have underscores, too.
+        let is_metric = word.starts_with("umbel_");
+        word.matches('_').count() > 2 && word.chars().all(plain) && !is_metric
+    };
+    for (document, least) in [("security.md", 25), ("reliability.md", 5)] {
+        let text = std::fs::read_to_string(root.join("docs").join(document)).expect("text");
+        let named: Vec<&str> = text.split('`').filter(is_test).collect();
+        assert!(named.len() >= least, "{document} names {}", named.len());
+        for name in named {
+            assert!(sources.contains(&format!("fn {name}()")), "{document}: {name}");
+        }
+    }
+}

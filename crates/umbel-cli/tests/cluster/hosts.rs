@@ -119,6 +119,12 @@ impl Cluster {
         kilobytes.expect("a number of kB") * 1024
     }
 
+    /// Files that a running host has open.
+    pub(crate) fn descriptors(&self, host: usize) -> usize {
+        let id = self.hosts[host].as_ref().expect("it runs").child.id();
+        std::fs::read_dir(format!("/proc/{id}/fd")).expect("it runs").count()
+    }
+
     /// A host's name and where it listens, as peers are written.
     pub(crate) fn peer(&self, host: usize) -> String {
         format!("{}={}", self.names[host], self.listen[host])

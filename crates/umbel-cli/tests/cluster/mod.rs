@@ -4,11 +4,13 @@ mod cable;
 mod dns;
 mod documents;
 mod healing;
+mod hostile;
 mod hosts;
 mod overlay;
 mod routers;
 mod secured;
 mod sets;
+mod soak;
 mod traffic;
 
 use std::sync::atomic::{AtomicBool, Ordering};

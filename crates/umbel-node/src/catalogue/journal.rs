@@ -19,10 +19,9 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex, RwLock};
 use smallvec::SmallVec;
 use tokio::sync::watch;
-use umbel_store::{Batch, Store};
+use umbel_store::{Batch, Snapshot, Store};
 
 use super::layout;
-use super::pass::Moment;
 use super::{SetNumber, SetRecord};
 use crate::error::HostError;
 
@@ -77,6 +76,13 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from
 struct Done {
     ticket: u64,
     failed: Option<Arc<str>>,
+}
+
+/// The store at one moment, and the changes that were not in it yet.
+pub(super) struct Moment {
+    pub(super) snapshot: Snapshot,
+    /// By record name: whether the record is there.
+    pub(super) unwritten: HashMap<Box<[u8]>, bool>,
 }
 
 impl Journal {

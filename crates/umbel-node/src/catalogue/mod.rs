@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockWriteGuard};
 use umbel::catalogue::{Catalogue, InPass, MemoryCatalogue, Place};
 use umbel::filter::ComponentId;
 
@@ -86,7 +86,7 @@ impl Catalogue for HostCatalogue {
 
     fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
         match self {
-            Self::Memory(keys) => keys.write().insert_new(key, component),
+            Self::Memory(keys) => fairly(keys, |keys| keys.insert_new(key, component)),
             Self::Folder(folder) => folder.insert_new(key, component),
             Self::Own(keys) => keys.write().insert_new(key, component),
         }
@@ -94,7 +94,7 @@ impl Catalogue for HostCatalogue {
 
     fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
         match self {
-            Self::Memory(held) => held.write().insert_many(keys, component, told),
+            Self::Memory(held) => fairly(held, |held| held.insert_many(keys, component, told)),
             Self::Folder(folder) => {
                 keys.iter().for_each(|key| told(folder.insert_new(key, component)));
             }
@@ -104,7 +104,7 @@ impl Catalogue for HostCatalogue {
 
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
         match self {
-            Self::Memory(keys) => keys.write().remove(key),
+            Self::Memory(keys) => fairly(keys, |keys| keys.remove(key)),
             Self::Folder(folder) => folder.remove(key),
             Self::Own(keys) => keys.write().remove(key),
         }
@@ -150,7 +150,7 @@ impl Catalogue for HostCatalogue {
 
     fn pass_part(&mut self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
         match self {
-            Self::Memory(keys) => keys.write().pass_part(count, show),
+            Self::Memory(keys) => keys.read().show_part(count, show),
             Self::Folder(folder) => folder.pass.as_ref().is_some_and(|pass| pass.part(show)),
             Self::Own(keys) => keys.write().pass_part(count, show),
         }
@@ -187,6 +187,15 @@ impl Catalogue for HostCatalogue {
             Self::Own(keys) => keys.read().len(),
         }
     }
+}
+
+/// Changes a catalogue, and hands it to whoever waits to read it: a load that takes the lock again
+/// at once would keep them waiting for as long as it goes on.
+fn fairly<T>(keys: &RwLock<MemoryCatalogue>, change: impl FnOnce(&mut MemoryCatalogue) -> T) -> T {
+    let mut keys = keys.write();
+    let changed = change(&mut keys);
+    RwLockWriteGuard::unlock_fair(keys);
+    changed
 }
 
 /// Keys that are reassigned in one batch.

@@ -1,14 +1,12 @@
 //! The keys of a folder's set as they were at one moment, read by a thread of its own: whoever
 //! takes them waits for no disk.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use parking_lot::Mutex;
-use umbel_store::Snapshot;
 
-use super::journal::Journal;
+use super::journal::{Journal, Moment};
 
 /// Keys that are handed over at a time.
 const PART: usize = 1024;
@@ -21,13 +19,6 @@ pub(super) struct Pass {
     parts: Mutex<Receiver<Vec<Box<[u8]>>>>,
 }
 
-/// The store at one moment, and the changes that were not in it yet.
-pub(super) struct Moment {
-    pub(super) snapshot: Snapshot,
-    /// By record name: whether the record is there.
-    pub(super) unwritten: HashMap<Box<[u8]>, bool>,
-}
-
 impl Pass {
     /// Begins to read the records that start with `prefix`, as they are now. The caller sees to it
     /// that none of them changes before this returns.
@@ -35,7 +26,7 @@ impl Pass {
         let (sender, receiver) = sync_channel(AHEAD);
         let (journal, moment) = (Arc::clone(journal), journal.moment(&prefix));
         let thread = std::thread::Builder::new().name("umbel-pass".into());
-        thread.spawn(move || read(&journal, moment, &prefix, sender))?;
+        thread.spawn(move || read(&journal, moment, &prefix, &sender))?;
         Ok(Self { parts: Mutex::new(receiver) })
     }
 
@@ -52,7 +43,7 @@ impl Pass {
 }
 
 /// Reads all keys. If nobody wants them any more, what is left is passed over.
-fn read(journal: &Journal, moment: Moment, prefix: &[u8], sender: SyncSender<Vec<Box<[u8]>>>) {
+fn read(journal: &Journal, moment: Moment, prefix: &[u8], sender: &SyncSender<Vec<Box<[u8]>>>) {
     let Moment { snapshot, unwritten } = moment;
     let (mut part, mut is_wanted) = (Vec::with_capacity(PART), true);
     let mut put = |key: &[u8]| {

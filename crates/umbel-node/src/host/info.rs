@@ -50,7 +50,8 @@ pub struct SetInfo {
     pub expiring: u64,
     /// The published copy's false positive rate, from its fill.
     pub estimated_false_positive: Option<f64>,
-    /// The papers' false negative: own filter and published copy differ on a random key.
+    /// The papers' false negative: own filter and published copy differ on a random key. Told of
+    /// single sets only, because it takes a pass over all bits.
     pub disagreement: Option<f64>,
     /// Share of the own keys that the published copy denies.
     pub miss: Option<f64>,

@@ -7,7 +7,7 @@ use umbel::bank::BatchCandidates;
 use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 
-use super::{Host, Lifetime};
+use super::{Host, Lifetime, Sets};
 use crate::catalogue::{KeyPage, Ticket};
 use crate::error::HostError;
 
@@ -37,7 +37,7 @@ impl Host {
         lifetime: Lifetime,
         answers: &mut Vec<bool>,
     ) -> Result<Ticket, HostError> {
-        check_keys(keys)?;
+        Self::check_keys(keys)?;
         let sets = &self.inner.sets;
         loop {
             let own = sets.own_or_default(set)?;
@@ -46,6 +46,27 @@ impl Host {
             change.add(keys, lifetime, &mut |is_new| answers.push(is_new));
             self.inner.wake_if_urgent(&change);
             return sets.checked_ticket();
+        }
+    }
+
+    /// Waits, as a task, until it is the caller's turn to change an own set; to be kept until that
+    /// is done. A set that is not there needs no turn.
+    #[cfg(any(feature = "resp", feature = "http"))]
+    pub(crate) async fn turn(&self, set: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        match self.inner.sets.own(set) {
+            Some(own) => Some(own.turn().await),
+            None => None,
+        }
+    }
+
+    /// Whether keys may be keys at all.
+    ///
+    /// # Errors
+    /// If one is empty or too long.
+    pub(crate) fn check_keys(keys: &[&[u8]]) -> Result<(), HostError> {
+        match keys.iter().find(|key| key.is_empty() || key.len() > Self::MAX_KEY) {
+            Some(key) => Err(HostError::KeyLength { given: key.len(), most: Self::MAX_KEY }),
+            None => Ok(()),
         }
     }
 
@@ -59,7 +80,7 @@ impl Host {
         keys: &[&[u8]],
         answers: &mut Vec<bool>,
     ) -> Result<Ticket, HostError> {
-        check_keys(keys)?;
+        Self::check_keys(keys)?;
         let sets = &self.inner.sets;
         let known = sets.find(set)?;
         let change = known.own.as_ref().map(|own| sets.change(own)).transpose()?.flatten();
@@ -79,8 +100,8 @@ impl Host {
     /// # Errors
     /// If no set can have that name.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
-        let known = self.inner.sets.look_up(set)?;
-        let own = known.as_ref().and_then(|known| known.catalogue());
+        let directory = self.inner.sets.directory();
+        let own = Sets::look_up_in(&directory, set)?.and_then(|known| known.catalogue());
         answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
         Ok(())
     }
@@ -98,11 +119,12 @@ impl Host {
         keys: &[&[u8]],
         each: &mut dyn FnMut(&[&str]),
     ) -> Result<(), HostError> {
-        let Some(known) = self.inner.sets.look_up(set)? else {
+        let directory = self.inner.sets.directory();
+        let Some(known) = Sets::look_up_in(&directory, set)? else {
             keys.iter().for_each(|_| each(&[]));
             return Ok(());
         };
-        let Some(replicas) = &known.replicas else { return self.who_in_range(&known, keys, each) };
+        let Some(replicas) = &known.replicas else { return self.who_in_range(known, keys, each) };
         SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
             hashes.clear();
             hashes.extend(keys.iter().map(|key| self.inner.sets.hasher.hash(key)));
@@ -138,12 +160,5 @@ pub(super) fn show(own: Option<&str>, hosts: &[&Name], each: &mut dyn FnMut(&[&s
         each(&few[..count]);
     } else {
         each(&names.collect::<Vec<_>>());
-    }
-}
-
-fn check_keys(keys: &[&[u8]]) -> Result<(), HostError> {
-    match keys.iter().find(|key| key.is_empty() || key.len() > Host::MAX_KEY) {
-        Some(key) => Err(HostError::KeyLength { given: key.len(), most: Host::MAX_KEY }),
-        None => Ok(()),
     }
 }

@@ -134,7 +134,7 @@ impl Host {
         if self.inner.lifecycle.is_ready() {
             return Readiness::Ready;
         }
-        let (known, expected) = self.inner.sets.lock().known_hosts();
+        let (known, expected) = self.inner.cluster.known_hosts();
         Readiness::Waiting { known, expected }
     }
 

@@ -26,7 +26,19 @@ impl Host {
         self.inner.sets.known(set).is_some()
     }
 
-    /// One set.
+    /// One set, with the disagreement of its filter and the published copy: a pass over all bits,
+    /// which takes milliseconds where there are many.
+    ///
+    /// # Errors
+    /// If nobody has it.
+    pub fn full_set_info(&self, set: &str) -> Result<SetInfo, HostError> {
+        let own = self.inner.sets.find(set)?.own.clone();
+        let mut info = self.set_info(set)?;
+        info.disagreement = own.and_then(|own| own.disagreement(&self.inner.sets));
+        Ok(info)
+    }
+
+    /// One set, but for [`SetInfo::disagreement`]: see [`Self::full_set_info`].
     ///
     /// # Errors
     /// If nobody has it.
@@ -204,7 +216,8 @@ impl HostInfo {
 }
 
 fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
-    let (filter, fresh, sent) = (home.filter(), home.freshness(), home.sent());
+    let (filter, sent) = (home.filter(), home.sent());
+    let (miss, ghost) = home.miss_and_ghost();
     let shape = filter.scheme().shape();
     info.own = true;
     info.items = home.catalogue().len();
@@ -225,10 +238,9 @@ fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
     info.hashes = Some(shape.hashes().into());
     info.policy = Some(home.policy().to_string());
     info.false_positive = Some(home.plan().false_positive);
-    info.estimated_false_positive = Some(fresh.false_positive);
-    info.disagreement = Some(fresh.disagreement);
-    info.miss = Some(fresh.miss);
-    info.ghost = Some(fresh.ghost);
+    info.estimated_false_positive = Some(home.published_false_positive());
+    info.miss = Some(miss);
+    info.ghost = Some(ghost);
     info.updates_sent = sent.updates;
     info.bytes_sent = sent.bytes;
     info.full_broadcast_bytes = sent.full_broadcast_bytes;

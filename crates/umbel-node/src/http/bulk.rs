@@ -20,8 +20,8 @@ use super::lines::{Line, Lines};
 use super::problem::{Problem, Problems};
 use crate::{Host, HostError, Lifetime, Ticket};
 
-/// Keys that are changed under one lock.
-const BATCH: usize = 1024;
+/// Keys that are changed in one turn: some hundred microseconds.
+const BATCH: usize = 256;
 /// Keys that are changed before earlier ones must have settled.
 const AHEAD: u64 = 128 * 1024;
 /// Refused lines that are told one by one.
@@ -158,7 +158,9 @@ impl Load {
         let mut cut = Vec::with_capacity(piece.len() / 16);
         lines.cut(piece, &mut cut);
         for batch in cut.chunks(BATCH) {
+            let turn = self.host.turn(&self.set).await;
             self.batch(batch)?;
+            drop(turn);
             self.wait().await?;
         }
         Ok(())

@@ -20,7 +20,7 @@ pub(super) struct Hosts {
     responses((status = 200, description = "The hosts", body = Hosts))
 )]
 pub(super) async fn hosts(State(host): State<Host>) -> Json<Hosts> {
-    Json(Hosts { hosts: host.hosts() })
+    Json(Hosts { hosts: tokio::task::block_in_place(|| host.hosts()) })
 }
 
 /// This host's own state.
@@ -29,5 +29,5 @@ pub(super) async fn hosts(State(host): State<Host>) -> Json<Hosts> {
     responses((status = 200, description = "Its state", body = Status))
 )]
 pub(super) async fn status(State(host): State<Host>) -> Json<Status> {
-    Json(host.status())
+    Json(tokio::task::block_in_place(|| host.status()))
 }

@@ -70,7 +70,9 @@ pub(super) async fn put(
 ) -> Result<(StatusCode, Json<Added>), Problem> {
     let (key, lifetime) = (query.encoding.decode(&path.written)?, query.lifetime()?);
     let mut answers = Vec::with_capacity(1);
+    let turn = host.turn(&path.set).await;
     let ticket = host.add(&path.set, &[&*key], lifetime, &mut answers)?;
+    drop(turn);
     host.settled(ticket).await?;
     let added = answers == [true];
     let status = if added { StatusCode::CREATED } else { StatusCode::OK };

@@ -115,3 +115,32 @@ impl axum::extract::FromRef<App> for Host {
         app.host.clone()
     }
 }
+
+/// Serves connections over any stream, without a port.
+#[cfg(all(any(test, feature = "fuzzing"), feature = "resp"))]
+pub(crate) struct Harness {
+    clients: Arc<clients::Clients>,
+    connections: connection::Connections,
+    _open: tokio::sync::watch::Sender<bool>,
+}
+
+#[cfg(all(any(test, feature = "fuzzing"), feature = "resp"))]
+impl Harness {
+    pub(crate) fn new(host: Host) -> Self {
+        let limits = Limits { header_bytes: 8192, question_bytes: 8192, ..Limits::default() };
+        let clients = clients::Clients::new(&limits);
+        let app = App { metrics: Arc::new(metrics::Metrics::new(&host, &clients)), host };
+        let (open, stopped) = tokio::sync::watch::channel(false);
+        let router = routes::router(app, authority::Names::ANY, &limits, stopped.clone());
+        let connections = connection::Connections { router, limits, stopped };
+        Self { clients, connections, _open: open }
+    }
+
+    pub(crate) async fn serve<S>(&self, stream: S)
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let admission = self.clients.admit().expect("there is room for one");
+        let _ = self.connections.clone().serve(stream, [127, 0, 0, 1].into(), admission).await;
+    }
+}

@@ -103,7 +103,7 @@ pub(super) struct Published {
     responses((status = 200, description = "The sets", body = Sets))
 )]
 pub(super) async fn list(State(host): State<Host>) -> Json<Sets> {
-    // How stale a set is takes a pass over its bits: not on a thread that serves others.
+    // The lock of the host may be held while a message is decoded.
     let told = tokio::task::spawn_blocking(move || {
         host.sets().iter().filter_map(|set| host.set_info(set).ok()).collect()
     });
@@ -119,7 +119,12 @@ pub(super) async fn get(
     State(host): State<Host>,
     SetPath { set }: SetPath,
 ) -> Result<Json<SetInfo>, Problem> {
-    Ok(Json(host.set_info(&set)?))
+    Ok(Json(describe(&host, &set)?))
+}
+
+/// All about one set. Takes a pass over its bits: tasks of this thread go on elsewhere meanwhile.
+fn describe(host: &Host, set: &str) -> Result<SetInfo, Problem> {
+    Ok(tokio::task::block_in_place(|| host.full_set_info(set))?)
 }
 
 /// Makes a set on this host, or builds one that is there into another plan.
@@ -138,7 +143,7 @@ pub(super) async fn put(
     let (made, ticket) = host.make_or_change(&set, &plan.change()?)?;
     host.settled(ticket).await?;
     let status = if made { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(host.set_info(&set)?)))
+    Ok((status, Json(describe(&host, &set)?)))
 }
 
 /// Changes some of what a set of this host's own is planned for.
@@ -153,7 +158,7 @@ pub(super) async fn patch(
 ) -> Result<Json<SetInfo>, Problem> {
     let ticket = host.change(&set, &plan.change()?)?;
     host.settled(ticket).await?;
-    Ok(Json(host.set_info(&set)?))
+    Ok(Json(describe(&host, &set)?))
 }
 
 /// Deletes this host's own set with all its keys. Other hosts keep theirs of the same name.
@@ -165,7 +170,8 @@ pub(super) async fn delete(
     State(host): State<Host>,
     SetPath { set }: SetPath,
 ) -> Result<Json<Deleted>, Problem> {
-    let (deleted, ticket) = host.delete(&set)?;
+    // A pass over its keys.
+    let (deleted, ticket) = tokio::task::block_in_place(|| host.delete(&set))?;
     if !deleted {
         return Err(crate::HostError::NotOwn(set).into());
     }

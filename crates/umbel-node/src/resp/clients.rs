@@ -21,8 +21,6 @@ pub(super) struct Clients {
     pub(super) local: SocketAddr,
     pub(super) since: Instant,
     pub(super) budget: Arc<Budget>,
-    /// Whose run changes sets now. Others wait for it without keeping a thread.
-    pub(super) turn: tokio::sync::Mutex<()>,
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
     accepted: AtomicU64,
     refused: AtomicU64,
@@ -37,7 +35,6 @@ impl Clients {
             local,
             since: Instant::now(),
             budget: Budget::new(limits.large_requests_bytes),
-            turn: tokio::sync::Mutex::default(),
             open: Mutex::default(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),

@@ -229,7 +229,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
     /// Executes what has gathered in the run.
     async fn finish(&mut self, context: &mut Context<'_>, run: &mut Run<'_>) -> io::Result<()> {
         while !run.is_empty() {
-            let turn = if run.changes() { Some(context.clients.turn.lock().await) } else { None };
+            let turn = match run.changed_set() {
+                Some(set) => context.host.turn(set).await,
+                None => None,
+            };
             run.advance(context);
             drop(turn);
             if context.replies.len() >= self.send_at {

@@ -76,3 +76,16 @@ impl Default for Limits {
         }
     }
 }
+
+/// Serves one connection over any stream until it ends.
+#[cfg(all(any(test, feature = "fuzzing"), feature = "http"))]
+pub(crate) async fn serve_one<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin>(
+    host: crate::Host,
+    stream: S,
+    limits: Limits,
+) -> std::io::Result<()> {
+    let clients = clients::Clients::new(limits, ([127, 0, 0, 1], 1).into());
+    let admission = clients.admit(([127, 0, 0, 1], 2).into()).expect("there is room for one");
+    let (_open, stopped) = tokio::sync::watch::channel(false);
+    connection::Connection::new(stream, host, admission).serve(stopped).await
+}

@@ -6,7 +6,7 @@
 //! each gets its own answer or error.
 
 use super::context::Context;
-use crate::{HostError, Lifetime, Ticket};
+use crate::{Host, HostError, Lifetime, Ticket};
 
 /// What is asked of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub(super) struct Run<'bytes> {
     /// Keys of a large command that were answered already.
     answered: usize,
     answers: Vec<bool>,
+    /// When the parts of a large command that changed keys are durable.
+    ticket: Ticket,
 }
 
 /// The memory of a run whose keys are gone.
@@ -39,15 +41,23 @@ pub(super) struct Spare {
 }
 
 impl<'bytes> Run<'bytes> {
-    /// Keys of several commands together. A command with more is alone in its run, and its
-    /// `WHO` is answered in parts of this size, so that replies are sent in between.
+    /// Keys of several commands together. A command with more is alone in its run, and executed in
+    /// parts of this size, so that others have their turn and replies are sent in between.
     pub(super) const BATCH: usize = 512;
 
     pub(super) fn new(spare: Spare) -> Self {
         let Spare { keys, commands, answers } = spare;
         // The same memory with another lifetime: nothing is in it.
         let keys = keys.into_iter().map(|_| -> &'bytes [u8] { &[] }).collect();
-        Self { question: Question::Has, set: &[], keys, commands, answered: 0, answers }
+        Self {
+            question: Question::Has,
+            set: &[],
+            keys,
+            commands,
+            answered: 0,
+            answers,
+            ticket: Ticket::NONE,
+        }
     }
 
     /// Its memory, for the next.
@@ -61,9 +71,10 @@ impl<'bytes> Run<'bytes> {
         self.commands.is_empty()
     }
 
-    /// Whether it changes the set.
-    pub(super) const fn changes(&self) -> bool {
-        matches!(self.question, Question::Add | Question::Remove)
+    /// The set that it changes, if it does.
+    pub(super) fn changed_set(&self) -> Option<&'bytes str> {
+        let changes = matches!(self.question, Question::Add | Question::Remove);
+        str::from_utf8(self.set).ok().filter(|_| changes)
     }
 
     /// Whether a command with so many keys may join.
@@ -89,10 +100,13 @@ impl<'bytes> Run<'bytes> {
 
     /// Answers the run or, of a large one, the next part; whether it is done.
     pub(super) fn advance(&mut self, context: &mut Context<'_>) -> bool {
-        let large = self.keys.len() > Self::BATCH && self.question == Question::Who;
+        let is_large = self.keys.len() > Self::BATCH;
         let done = match str::from_utf8(self.set) {
             Err(_) => self.refuse_all(context, "the name of a set must be UTF-8"),
-            Ok(set) if large => self.part_of_who(context, set),
+            Ok(set) if is_large && self.question == Question::Who => self.part_of_who(context, set),
+            Ok(set) if is_large && self.changed_set().is_some() => {
+                self.part_of_change(context, set)
+            }
             Ok(set) => self.all_commands(context, set),
         };
         if done {
@@ -105,7 +119,7 @@ impl<'bytes> Run<'bytes> {
         self.keys.clear();
         self.commands.clear();
         self.answers.clear();
-        self.answered = 0;
+        (self.answered, self.ticket) = (0, Ticket::NONE);
         self.keys.shrink_to(Self::BATCH);
         self.answers.shrink_to(Self::BATCH);
     }
@@ -130,6 +144,39 @@ impl<'bytes> Run<'bytes> {
                 context.replies.error(&error.to_string());
             }
         }
+        true
+    }
+
+    /// The next keys of a large `ADD` or `REM`, which is alone in its run. Its reply is written when
+    /// all are done; an error after the first part says how many were.
+    fn part_of_change(&mut self, context: &mut Context<'_>, set: &str) -> bool {
+        let from = self.answered;
+        let part = &self.keys[from..self.keys.len().min(from + Self::BATCH)];
+        let (host, answers) = (context.host, &mut self.answers);
+        let checked = if from == 0 { Host::check_keys(&self.keys) } else { Ok(()) };
+        let outcome = checked.and_then(|()| match self.question {
+            Question::Add => host.add(set, part, Lifetime::Default, answers),
+            _ => host.remove(set, part, answers),
+        });
+        match outcome {
+            Ok(ticket) => self.ticket = self.ticket.max(ticket),
+            Err(error) if from == 0 => {
+                context.replies.error(&error.to_string());
+                return true;
+            }
+            Err(error) => {
+                context.replies.error(&format!("{error}; {from} keys were taken before"));
+                return true;
+            }
+        }
+        self.answered += part.len();
+        if self.answered < self.keys.len() {
+            return false;
+        }
+        let start = context.replies.len();
+        context.replies.array(self.answers.len());
+        self.answers.iter().for_each(|yes| context.replies.bit(*yes));
+        context.wrote(self.ticket, start);
         true
     }
 

@@ -15,6 +15,7 @@
 use std::fmt;
 use std::hash::BuildHasher;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
@@ -25,8 +26,8 @@ use crate::filter::ComponentId;
 
 /// Keys that are looked for at once.
 const BATCH: usize = 8;
-/// Keys at which a shard is split: some two milliseconds of work.
-const MAX_SHARD: usize = 1 << 15;
+/// Keys at which a shard is split: half a millisecond of work.
+const MAX_SHARD: usize = 1 << 13;
 /// Bits of a route that choose a shard, at most.
 const MAX_DEPTH: u32 = 24;
 
@@ -43,14 +44,21 @@ pub struct MemoryCatalogue {
 }
 
 /// The keys of one range of routes.
-#[derive(Clone)]
 struct Shard {
     keys: IndexMap<Box<[u8]>, ComponentId, Seeded>,
     /// What the routes of its keys start with: so many bits.
     prefix: u64,
     bits: u32,
-    /// Keys that the pass under way has still to show: those in the first places.
-    ahead: usize,
+    /// Keys that the pass under way has still to show: those in the first places. Atomic only so
+    /// that the pass can go on while others read.
+    ahead: AtomicUsize,
+}
+
+impl Clone for Shard {
+    fn clone(&self) -> Self {
+        let Self { prefix, bits, .. } = *self;
+        Self { keys: self.keys.clone(), prefix, bits, ahead: AtomicUsize::new(self.ahead()) }
+    }
 }
 
 /// Hashes keys of a table: without the seed nobody can craft keys that collide.
@@ -79,7 +87,11 @@ const fn first_bits(route: u64, bits: u32) -> u64 {
 
 impl Shard {
     fn new(seeded: Seeded, prefix: u64, bits: u32) -> Self {
-        Self { keys: IndexMap::with_hasher(seeded), prefix, bits, ahead: 0 }
+        Self { keys: IndexMap::with_hasher(seeded), prefix, bits, ahead: AtomicUsize::new(0) }
+    }
+
+    fn ahead(&self) -> usize {
+        self.ahead.load(Ordering::Relaxed)
     }
 
     fn insert(&mut self, hash: u64, key: &[u8], component: ComponentId) -> bool {
@@ -94,11 +106,12 @@ impl Shard {
 
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId> {
         let mut place = self.keys.get_index_of(key)?;
-        if place < self.ahead {
+        let ahead = self.ahead.get_mut();
+        if place < *ahead {
             // The last key that is still to be shown takes its place, and the last of all that one's.
-            self.ahead -= 1;
-            self.keys.swap_indices(place, self.ahead);
-            place = self.ahead;
+            *ahead -= 1;
+            self.keys.swap_indices(place, *ahead);
+            place = *ahead;
         }
         self.keys.swap_remove_index(place).map(|(_, component)| component)
     }
@@ -111,13 +124,14 @@ impl Shard {
         let half = self.keys.len() / 2 + self.keys.len() / 16;
         low.keys.reserve(half);
         high.keys.reserve(half);
+        let ahead = self.ahead();
         for (place, (key, component)) in std::mem::take(&mut self.keys).into_iter().enumerate() {
             let hash = seeded.hash_one(&*key);
             let into = match first_bits(route(hash), bits) & 1 {
                 0 => &mut low,
                 _ => &mut high,
             };
-            into.ahead += usize::from(place < self.ahead);
+            *into.ahead.get_mut() += usize::from(place < ahead);
             if let RawEntryMut::Vacant(free) =
                 into.keys.raw_entry_mut_v1().from_key_hashed_nocheck(hash, &key)
             {
@@ -192,6 +206,22 @@ impl MemoryCatalogue {
         let number = self.shards.len() as u32;
         self.directory[first..first + (1 << spread)].fill(number);
         self.shards.push(high);
+    }
+
+    /// As [`Catalogue::pass_part`], while others read. One thread at a time goes on with a pass.
+    pub fn show_part(&self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
+        let mut left = count;
+        for shard in self.shards.iter().filter(|shard| shard.ahead() > 0) {
+            let end = shard.ahead();
+            let start = end.saturating_sub(left);
+            shard.keys.as_slice()[start..end].keys().for_each(|key| show(key));
+            left -= end - start;
+            shard.ahead.store(start, Ordering::Relaxed);
+            if left == 0 {
+                break;
+            }
+        }
+        self.shards.iter().any(|shard| shard.ahead() > 0)
     }
 
     /// As [`Catalogue::reassign`], for the keys of one part; whether there is such a part.
@@ -345,34 +375,26 @@ impl Catalogue for MemoryCatalogue {
     }
 
     fn begin_pass(&mut self) -> bool {
-        self.shards.iter_mut().for_each(|shard| shard.ahead = shard.keys.len());
+        for shard in &mut self.shards {
+            *shard.ahead.get_mut() = shard.keys.len();
+        }
         true
     }
 
     fn pass_part(&mut self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
-        let mut left = count;
-        for shard in self.shards.iter_mut().filter(|shard| shard.ahead > 0) {
-            let start = shard.ahead.saturating_sub(left);
-            shard.keys.as_slice()[start..shard.ahead].keys().for_each(|key| show(key));
-            left -= shard.ahead - start;
-            shard.ahead = start;
-            if left == 0 {
-                break;
-            }
-        }
-        self.shards.iter().any(|shard| shard.ahead > 0)
+        self.show_part(count, show)
     }
 
     fn in_pass(&self, key: &[u8]) -> InPass {
         let shard = self.shard_of_key(key);
         match shard.keys.get_index_of(key) {
-            Some(place) if place < shard.ahead => InPass::Ahead,
+            Some(place) if place < shard.ahead() => InPass::Ahead,
             _ => InPass::Behind,
         }
     }
 
     fn end_pass(&mut self) {
-        self.shards.iter_mut().for_each(|shard| shard.ahead = 0);
+        self.shards.iter_mut().for_each(|shard| *shard.ahead.get_mut() = 0);
     }
 
     fn len(&self) -> u64 {

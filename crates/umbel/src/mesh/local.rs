@@ -109,6 +109,8 @@ pub struct LocalSet<C> {
     next_timeout: AtomicU64,
     /// Whether a filter is being built in steps.
     is_building: AtomicBool,
+    /// Bits of the filter.
+    bits: AtomicU64,
     memory: Arc<OwnMemory>,
     alarm: Arc<Alarm>,
     work: Work,
@@ -175,6 +177,7 @@ impl<C: Catalogue> LocalSet<C> {
             // To be polled at once: what the catalogue holds was not published yet.
             next_timeout: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
+            bits: AtomicU64::new(0),
             memory,
             alarm,
             work,
@@ -241,6 +244,12 @@ impl<C: Catalogue> LocalSet<C> {
             u64::MAX => None,
             nanos => Some(Duration::from_nanos(nanos)),
         }
+    }
+
+    /// Bits of the filter: publishing takes time that grows with them. Takes no lock.
+    #[must_use]
+    pub fn bits(&self) -> u64 {
+        self.bits.load(Ordering::Relaxed)
     }
 
     /// Whether a filter is being built in steps: [`Self::build_part`] is to be called until it is
@@ -326,6 +335,7 @@ impl<C: Catalogue> LocalSet<C> {
         self.next_timeout.store(timeout, Ordering::SeqCst);
         self.alarm.set_nanos(timeout);
         self.is_building.store(state.home.is_building(), Ordering::SeqCst);
+        self.bits.store(state.home.filter().scheme().shape().bits(), Ordering::Relaxed);
     }
 }
 

@@ -2,13 +2,17 @@
 //! updates arrive.
 //!
 //! One writer (the engine), any number of readers. The lock is held for a short part of a
-//! change at a time, never for a whole update, so that no question waits long.
+//! change at a time, never for a whole update, so that no question waits long. It is a lock in
+//! shards: a reader takes one of them and a writer all, so that readers on different cores write
+//! to no cache line that another one uses.
 //!
 //! Always true: a key that a home's image claimed before an update and claims after it is
 //! never denied in between. Bits are set before bits are cleared; a new column answers, in the
 //! same instant, where the old one ceases to. A home has one column.
 
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::PoisonError;
+
+use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 
 use super::Name;
 use crate::bank::{Bank, BankError, BatchCandidates, ColumnId, HeapRows, Rows};
@@ -19,7 +23,7 @@ use crate::scheme::Scheme;
 /// The replicas of one set, of all homes but this host.
 #[derive(Debug)]
 pub struct Replicas<R: Rows = HeapRows> {
-    state: RwLock<State<R>>,
+    state: ShardedLock<State<R>>,
 }
 
 #[derive(Debug)]
@@ -37,7 +41,7 @@ const FLIPS: usize = 4096;
 impl<R: Rows> Replicas<R> {
     pub(crate) fn new(hasher: KeyHasher) -> Self {
         let state = State { bank: Bank::new(hasher), homes: Vec::new(), ranks: Vec::new() };
-        Self { state: RwLock::new(state) }
+        Self { state: ShardedLock::new(state) }
     }
 
     /// Shows, for each key in turn, the hosts that may hold it, in the order of their names.
@@ -159,11 +163,11 @@ impl<R: Rows> Replicas<R> {
         state.bank.validate();
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State<R>> {
+    fn read(&self) -> ShardedLockReadGuard<'_, State<R>> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, State<R>> {
+    fn write(&self) -> ShardedLockWriteGuard<'_, State<R>> {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

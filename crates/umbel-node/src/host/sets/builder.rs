@@ -1,13 +1,14 @@
 //! The thread that builds the filters of own sets, a part at a time.
 //!
 //! Sets take turns, so that a small one never waits for a large one. Between two parts the thread
-//! pauses: whoever wants to change the set has its turn then, which an unfair lock would not see to.
+//! pauses for as long as the last one took: whoever wants to change the set has its turn then,
+//! which an unfair lock would not see to, and half of a processor is left to those who ask.
 //!
 //! Lock order: the queue's lock is the last one taken.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -15,7 +16,7 @@ use super::{OwnSet, Sets};
 
 /// Keys of a part: some hundred microseconds of work.
 const PART: usize = 1024;
-/// From one part to the next.
+/// From one part to the next, at least.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Sets whose filters are being built.
@@ -65,6 +66,7 @@ impl Sets {
     /// Builds filters until the host stops. `on_finished` is called whenever one is built.
     pub(crate) fn build_until_closed(&self, on_finished: impl Fn()) {
         while let Some(own) = self.builder.next() {
+            let start = Instant::now();
             if own.build_part(self.clock.now(), PART) {
                 self.builder.queue.lock().sets.push_back(own);
             } else {
@@ -73,7 +75,7 @@ impl Sets {
                 self.builder.offer(&own);
                 on_finished();
             }
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(start.elapsed().max(PAUSE));
         }
         let waiting = std::mem::take(&mut self.builder.queue.lock().sets);
         waiting.iter().for_each(|own| own.cancel_build());

@@ -84,7 +84,7 @@ impl Sets {
         let local = state.protocol.mesh().and_then(|engine| engine.local_set(name)).cloned();
         let own = Arc::new(OwnSet::new(name.clone(), number, catalogue, local, terms));
         state.own.insert(name.clone(), Arc::clone(&own));
-        self.refresh_set(state, name);
+        self.refresh_sets(state, [name]);
         own
     }
 }

@@ -1,6 +1,7 @@
 //! Which sets are known, for questions that must not wait for the state's lock.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +13,9 @@ use crate::catalogue::HostCatalogue;
 use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::huge_rows::HugeRows;
+
+/// Sets by name.
+pub(in crate::host) type Directory = HashMap<Arc<str>, Arc<Known>>;
 
 /// A set that somebody has.
 #[derive(Debug)]
@@ -79,7 +83,7 @@ impl Sets {
         let (Event::Updated { set, .. }, Some(engine)) = (event, state.protocol.mesh()) else {
             return event.changes_sets();
         };
-        let directory = self.directory.read();
+        let directory = self.directory.load();
         let listed = directory.get(set.as_str()).map(|known| known.replicas.as_ref());
         match (listed, engine.shared_replicas(set)) {
             (None, None) => false,
@@ -88,28 +92,45 @@ impl Sets {
         }
     }
 
-    /// Brings the directory up to date with the engine, for all sets.
+    /// The sets as they are now. Asking writes to no memory that others who ask use.
+    pub(in crate::host) fn directory(&self) -> impl Deref<Target = Arc<Directory>> {
+        self.directory.load()
+    }
+
+    /// Brings the directory up to date with the engine, for all sets. Whoever calls it holds the
+    /// state's lock.
     pub(crate) fn refresh_directory(&self, state: &State) {
-        let old = self.directory.read();
+        let old = self.directory.load();
         let mut new = HashMap::new();
         for name in state.protocol.sets() {
             let known = self.known_now(state, name, old.get(name.as_str()));
-            new.insert(Box::from(name.as_str()), Arc::new(known));
+            new.insert(Arc::from(name.as_str()), Arc::new(known));
         }
-        drop(old);
-        *self.directory.write() = new;
+        self.directory.store(Arc::new(new));
     }
 
-    /// As [`Self::refresh_directory`], for one set: ten thousand others cost nothing.
-    pub(crate) fn refresh_set(&self, state: &State, name: &Name) {
-        let Some(engine) = state.protocol.mesh() else { return self.refresh_directory(state) };
-        if engine.shared_replicas(name).is_none() {
-            self.directory.write().remove(name.as_str());
+    /// As [`Self::refresh_directory`], for some sets: of all others an entry is copied.
+    pub(crate) fn refresh_sets<'a>(
+        &self,
+        state: &State,
+        names: impl IntoIterator<Item = &'a Name>,
+    ) {
+        let mut names = names.into_iter().peekable();
+        if names.peek().is_none() {
             return;
         }
-        let before = self.directory.read().get(name.as_str()).cloned();
-        let known = Arc::new(self.known_now(state, name, before.as_ref()));
-        self.directory.write().insert(Box::from(name.as_str()), known);
+        let Some(engine) = state.protocol.mesh() else { return self.refresh_directory(state) };
+        let mut new = Directory::clone(&self.directory.load());
+        for name in names {
+            match engine.shared_replicas(name) {
+                None => drop(new.remove(name.as_str())),
+                Some(_) => {
+                    let known = self.known_now(state, name, new.get(name.as_str()));
+                    new.insert(Arc::from(name.as_str()), Arc::new(known));
+                }
+            }
+        }
+        self.directory.store(Arc::new(new));
     }
 
     /// What is known of a set now; what was counted of it before stays.
@@ -126,12 +147,12 @@ impl Sets {
 
     /// A set that somebody is known to have. Waits for no change of any set.
     pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
-        self.directory.read().get(set).cloned()
+        self.directory.load().get(set).cloned()
     }
 
     /// An own set of this host. Waits for no change of any set.
     pub(in crate::host) fn own(&self, set: &str) -> Option<Arc<OwnSet>> {
-        self.directory.read().get(set)?.own.clone()
+        self.directory.load().get(set)?.own.clone()
     }
 
     /// As [`Self::known`].
@@ -148,7 +169,15 @@ impl Sets {
     /// # Errors
     /// If no set can have that name.
     pub(in crate::host) fn look_up(&self, set: &str) -> Result<Option<Arc<Known>>, HostError> {
-        match self.known(set) {
+        Ok(Self::look_up_in(&self.directory.load(), set)?.cloned())
+    }
+
+    /// As [`Self::look_up`], for who has the directory already.
+    pub(in crate::host) fn look_up_in<'a>(
+        directory: &'a Directory,
+        set: &str,
+    ) -> Result<Option<&'a Arc<Known>>, HostError> {
+        match directory.get(set) {
             None if Name::new(set).is_none() => Err(HostError::SetName),
             known => Ok(known),
         }
@@ -157,7 +186,7 @@ impl Sets {
     /// The names of the sets that somebody is known to have, in order.
     pub(in crate::host) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> =
-            self.directory.read().keys().map(ToString::to_string).collect();
+            self.directory.load().keys().map(ToString::to_string).collect();
         names.sort_unstable();
         names
     }

@@ -1,22 +1,10 @@
-//! Lifetimes of own keys: given, taken back, and over.
+//! Keys whose lifetimes are over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::{OwnSet, Sets};
 use crate::host::clock::wall_clock_ms;
-
-/// How long a key is held unless it is removed or added again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Lifetime {
-    /// As long as the set's keys are by default: for ever unless it was reserved otherwise.
-    #[default]
-    Default,
-    /// For this long from now.
-    For(Duration),
-    /// Until it is removed, whatever was said before.
-    Forever,
-}
 
 /// Keys that expire before others get a turn.
 const EXPIRED_AT_ONCE: usize = 4096;

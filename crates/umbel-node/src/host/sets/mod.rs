@@ -12,6 +12,7 @@
 //! both do: its routers are small, and have no locks of their own.
 //!
 //! Lock order, outermost first; whoever holds one of these takes only later ones:
+//! 0. the turn of an own set: tasks that change it wait here, without keeping a thread;
 //! 1. an [`OwnSet`], while it is changed ([`own::Change`]): one at a time;
 //! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
 //!    made or deleted;
@@ -35,8 +36,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard, RwLock};
-use tokio::sync::oneshot;
+use arc_swap::ArcSwap;
+use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::{OwnedMutexGuard, oneshot};
 use umbel::KeyHasher;
 use umbel::protocol::{Destination, Event, Transmit};
 use umbel::replica::Name;
@@ -48,8 +50,9 @@ use crate::catalogue::{Journal, Ticket};
 use crate::error::HostError;
 use crate::protocol::HostProtocol;
 use builder::Builder;
+use directory::Directory;
 pub(super) use directory::Known;
-pub use expiry::Lifetime;
+pub use own::Lifetime;
 pub(crate) use own::OwnSet;
 pub(super) use own::{Change as SetChange, Terms};
 pub(crate) use stored::StoredSet;
@@ -63,7 +66,7 @@ pub(crate) struct Sets {
     /// Of catalogues in memory.
     seed: u64,
     state: Mutex<State>,
-    directory: RwLock<HashMap<Box<str>, Arc<Known>>>,
+    directory: ArcSwap<Directory>,
     journal: Option<Arc<Journal>>,
     builder: Builder,
     /// Until when the driver sleeps, in nanoseconds since the host started.
@@ -99,7 +102,7 @@ impl Sets {
             live,
             seed,
             state: Mutex::new(state),
-            directory: RwLock::default(),
+            directory: ArcSwap::default(),
             journal,
             builder: Builder::default(),
             sleeping_until: AtomicU64::new(0),
@@ -110,6 +113,16 @@ impl Sets {
     /// The state, to look at it or to hand it what arrived from other hosts.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
+    }
+
+    /// Takes the turns of sets that the driver will publish and whose filters are long, so that
+    /// tasks wait for these without keeping a thread.
+    pub(crate) fn long_turns(&self, now: Duration) -> Vec<OwnedMutexGuard<()>> {
+        let state = self.lock();
+        let due = state.own.values().filter(|own| own.is_long_due(now));
+        let due: Vec<Arc<OwnSet>> = due.cloned().collect();
+        drop(state);
+        due.iter().map(|own| own.blocking_turn()).collect()
     }
 
     /// Until when the driver sleeps; [`Duration::MAX`] while it decides that.

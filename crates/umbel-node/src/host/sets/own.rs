@@ -6,17 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
+use tokio::sync::OwnedMutexGuard;
 use umbel::design::ladder::{RungChoice, Standing};
 use umbel::mesh::LocalSet;
 use umbel::replica::{Name, Policy, SetPlan};
 
 use super::Sets;
-use super::expiry::Lifetime;
 use crate::catalogue::{HostCatalogue, SetNumber, SetRecord};
 use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::host::clock::wall_clock_ms;
 use crate::lifetimes::Lifetimes;
+
+/// Bits of a filter that takes more than a millisecond to publish.
+const LONG_BITS: u64 = 1 << 20;
 
 /// An own set of a host.
 #[derive(Debug)]
@@ -32,6 +35,20 @@ pub(crate) struct OwnSet {
     changes: Mutex<Changes>,
     /// Whether the builder has it.
     is_in_builder: AtomicBool,
+    /// Whose turn it is to change the set, among tasks.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// How long a key is held unless it is removed or added again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lifetime {
+    /// As long as the set's keys are by default: for ever unless it was reserved otherwise.
+    #[default]
+    Default,
+    /// For this long from now.
+    For(Duration),
+    /// Until it is removed, whatever was said before.
+    Forever,
 }
 
 /// How an own set's keys are held and confirmed.
@@ -66,12 +83,40 @@ impl OwnSet {
             terms: Mutex::new(terms),
             changes: Mutex::default(),
             is_in_builder: AtomicBool::new(false),
+            turn: Arc::default(),
         }
     }
 
     /// How its keys are held and confirmed.
     pub(in crate::host) fn terms(&self) -> Terms {
         self.terms.lock().clone()
+    }
+
+    /// Waits, as a task, until it is the caller's turn to change the set. Whoever has the turn waits
+    /// no longer for the set's lock than a short change of another thread takes.
+    pub(in crate::host) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).lock_owned().await
+    }
+
+    /// As [`Self::turn`], for a thread.
+    pub(super) fn blocking_turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.turn).blocking_lock_owned()
+    }
+
+    /// Whether it may be published now, and that keeps its lock for long.
+    pub(super) fn is_long_due(&self, now: Duration) -> bool {
+        self.local.as_ref().is_some_and(|local| {
+            local.bits() >= LONG_BITS && local.next_timeout().is_some_and(|timeout| timeout <= now)
+        })
+    }
+
+    /// The chance that filter and published copy differ on a random key, by a pass over all bits.
+    pub(in crate::host) fn disagreement(&self, sets: &Sets) -> Option<f64> {
+        let freshness = match &self.local {
+            Some(local) => local.home().freshness(),
+            None => sets.lock().protocol.home(&self.name)?.freshness(),
+        };
+        Some(freshness.disagreement)
     }
 
     /// Keys that will expire.

@@ -38,12 +38,13 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Re
     for name in arguments.from(1) {
         // No set has such a name.
         let Ok(name) = str::from_utf8(name) else { continue };
-        match context.host.delete(name) {
+        // A pass over its keys.
+        match tokio::task::block_in_place(|| context.host.delete(name)) {
             Ok((there, ticket)) => {
                 deleted += usize::from(there);
                 newest = newest.max(Some(ticket));
             }
-            Err(_) if context.host.set_info(name).is_err() => {}
+            Err(_) if !context.host.knows(name) => {}
             Err(error) => {
                 return Err(format!("{error}; {deleted} sets were deleted before it").into());
             }

@@ -128,8 +128,13 @@ fn cursor_of(text: &[u8]) -> Result<Vec<u8>, Refusal> {
 
 pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let fields = match arguments.len() {
-        1 => context.host.status().fields(),
-        _ => context.host.set_info(set(&arguments)?).map_err(|error| because(&error))?.fields(),
+        1 => tokio::task::block_in_place(|| context.host.status()).fields(),
+        _ => {
+            let set = set(&arguments)?;
+            // A pass over its bits: tasks of this thread go on elsewhere meanwhile.
+            let info = tokio::task::block_in_place(|| context.host.full_set_info(set));
+            info.map_err(|error| because(&error))?.fields()
+        }
     };
     context.replies.fields(&fields);
     Ok(())

@@ -2,19 +2,14 @@
 
 use std::time::Duration;
 
-use super::growth::Growth;
+use super::shape::{Growth, filter_of};
 use super::steps::Goal;
 use super::{BATCH, Home};
 use crate::catalogue::Catalogue;
 use crate::filter::{ComponentId, DynamicFilter};
-use crate::key_hash::{KeyHash, KeyHasher};
-use crate::params::{ParamError, Shape};
+use crate::key_hash::KeyHash;
 use crate::replica::paged::ONLY;
 use crate::replica::sample::Sample;
-use crate::scheme::Scheme;
-
-/// Components that a filter of a fixed shape may have.
-const MAX_COMPONENTS: u32 = u16::MAX as u32;
 
 impl<C: Catalogue> Home<C> {
     /// Puts all keys into another, empty filter.
@@ -96,27 +91,11 @@ impl<C: Catalogue> Home<C> {
 
     /// Draws the sample anew, unless that is being done.
     pub(super) fn draw_sample(&mut self) {
-        if self.build.is_some() || self.begin(None, Goal::Sample).is_ok() {
+        if self.build.is_some() || self.begin(None, Goal::Sample).is_none() {
             return;
         }
         let (mut sample, hasher) = (Sample::new(), self.hasher);
         self.catalogue.for_each(&mut |key, _| sample.added(hasher.hash(key)));
         self.sample = sample;
     }
-}
-
-/// An empty filter on a rung of this shape.
-pub(super) fn filter_on(hasher: KeyHasher, shape: Shape) -> Result<DynamicFilter, ParamError> {
-    let scheme = Scheme::new(shape, hasher);
-    Ok(DynamicFilter::new(scheme, u64::MAX, 1)?.without_slices())
-}
-
-/// An empty filter of components of this shape.
-pub(super) fn filter_of(
-    hasher: KeyHasher,
-    shape: Shape,
-    capacity: u64,
-) -> Result<DynamicFilter, ParamError> {
-    let scheme = Scheme::new(shape, hasher);
-    Ok(DynamicFilter::new(scheme, capacity, MAX_COMPONENTS)?.without_slices())
 }

@@ -2,22 +2,13 @@
 
 use std::time::Duration;
 
-use super::build::{filter_of, filter_on};
+use super::shape::{Growth, filter_of, filter_on, memory_of};
 use super::steps::Goal;
 use super::{Home, SetPlan};
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{Move, Rung, RungChoice, steps_between};
 use crate::filter::DynamicFilter;
 use crate::params::{ParamError, Shape};
-
-/// How the filter of a home grows.
-#[derive(Debug)]
-pub(super) enum Growth {
-    /// Along a ladder.
-    Ladder(RungChoice),
-    /// By components of this shape for so many keys.
-    Components { capacity: u64 },
-}
 
 /// Bits up to which a filter is folded at once by a home that builds in steps: some milliseconds.
 const MAX_FOLD: u64 = 1 << 23;
@@ -57,7 +48,7 @@ impl<C: Catalogue> Home<C> {
             None => {
                 let Ok(filter) = filter_on(self.hasher, shape) else { return };
                 match self.begin(Some(filter), Goal::Rung(to)) {
-                    Err((Some(filter), _)) => (filter, false),
+                    Some((Some(filter), _)) => (filter, false),
                     _ => return,
                 }
             }
@@ -117,7 +108,7 @@ impl<C: Catalogue> Home<C> {
             self.growth = Growth::Ladder(choice);
         } else {
             let filter = filter_on(self.hasher, shape)?;
-            if let Err((Some(filter), Goal::Plan(choice))) =
+            if let Some((Some(filter), Goal::Plan(choice))) =
                 self.begin(Some(filter), Goal::Plan(choice))
             {
                 self.growth = Growth::Ladder(choice);
@@ -180,9 +171,4 @@ impl<C: Catalogue> Home<C> {
             self.publisher.merged(now);
         }
     }
-}
-
-/// Bytes that the filter of a home on a rung takes, with its counters and the published copy.
-pub(crate) const fn memory_of(rung: Rung) -> u64 {
-    rung.bits() / 8 * 6
 }

@@ -1,6 +1,6 @@
 //! What can be asked of a home.
 
-use super::growth::Growth;
+use super::shape::Growth;
 use super::steps::Build;
 use super::{Home, SetPlan};
 use crate::catalogue::Catalogue;
@@ -45,6 +45,13 @@ impl<C: Catalogue> Home<C> {
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         self.publisher.freshness(&self.filter)
+    }
+
+    /// Members that the published copy denies, and removed keys that it claims, per member: asking
+    /// costs nothing.
+    #[must_use]
+    pub fn miss_and_ghost(&self) -> (f64, f64) {
+        self.publisher.miss_and_ghost(&self.filter)
     }
 
     /// Whether the published copy claims a key: what other hosts would answer if every

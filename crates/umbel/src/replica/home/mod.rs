@@ -19,6 +19,7 @@ mod build;
 mod growth;
 mod look;
 mod plan;
+mod shape;
 mod steps;
 
 use std::time::Duration;
@@ -33,10 +34,9 @@ use crate::filter::DynamicFilter;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::model::standard;
 use crate::params::{ParamError, Shape};
-use build::{filter_of, filter_on};
-use growth::Growth;
-pub(crate) use growth::memory_of;
 pub use plan::SetPlan;
+pub(crate) use shape::memory_of;
+use shape::{Growth, filter_of, filter_on};
 use steps::Build;
 
 /// Keys whose memory is asked for ahead of their turn.

@@ -16,7 +16,7 @@
 
 use std::time::Duration;
 
-use super::growth::Growth;
+use super::shape::Growth;
 use super::{BATCH, Home};
 use crate::catalogue::{Catalogue, InPass};
 use crate::design::ladder::{Rung, RungChoice, steps_between};
@@ -107,20 +107,20 @@ impl Build {
 }
 
 impl<C: Catalogue> Home<C> {
-    /// Begins to build, if this home does so in steps and has many keys; else hands everything
-    /// back. What was being built before is given up.
+    /// Begins to build, if this home does so in steps and has many keys; else returns what is to be
+    /// built at once. What was being built before is given up.
     pub(super) fn begin(
         &mut self,
         filter: Option<DynamicFilter>,
         goal: Goal,
-    ) -> Result<(), (Option<DynamicFilter>, Goal)> {
+    ) -> Option<(Option<DynamicFilter>, Goal)> {
         self.cancel_build();
         if self.catalogue.len() <= self.max_keys_at_once || !self.catalogue.begin_pass() {
-            return Err((filter, goal));
+            return Some((filter, goal));
         }
         let (sample, removed) = (Sample::new(), Vec::new());
         self.build = Some(Build { filter, sample, goal, removed, is_pass_over: false });
-        Ok(())
+        None
     }
 
     /// Whether a filter is being built: whoever drives the home calls [`Self::build_part`].

@@ -61,14 +61,21 @@ impl Publisher {
         Gap { flips, disagreement }
     }
 
+    /// Members that the copy denies and removed keys that it claims, per member: kept up, so that
+    /// asking costs nothing.
+    pub(crate) fn miss_and_ghost(&self, filter: &DynamicFilter) -> (f64, f64) {
+        let items = filter.items().max(1) as f64;
+        (self.tally.misses() as f64 / items, self.tally.ghosts() as f64 / items)
+    }
+
     /// How stale the published copy is: exact counts, a pass over all bits.
     pub(crate) fn freshness(&self, filter: &DynamicFilter) -> Freshness {
-        let items = filter.items().max(1) as f64;
+        let (miss, ghost) = self.miss_and_ghost(filter);
         let Gap { flips, disagreement } = self.gap(filter);
         let bits = total_bits(filter);
         Freshness {
-            miss: self.tally.misses() as f64 / items,
-            ghost: self.tally.ghosts() as f64 / items,
+            miss,
+            ghost,
             false_positive: self.kept_false_positive,
             disagreement,
             dirty_ones: (flips.total() - flips.zeros) as f64 / bits,
