@@ -62,5 +62,5 @@ pub(super) async fn locate(
     let (hosts, answered) = host.locate_fully(&path.set, &key, query.timeout()?).await?;
     let mut coverage = host.coverage();
     coverage.complete &= answered;
-    Ok(Json(Holders { hosts, set_known, coverage }))
+    Ok(Json(Holders { hosts, coverage, set_known }))
 }

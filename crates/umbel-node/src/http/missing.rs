@@ -52,5 +52,5 @@ pub(super) async fn missing(
         keys.iter().map(written).collect::<Result<_, _>>()
     };
     let (missing, unconfirmed) = (written(&found.missing)?, written(&found.unconfirmed)?);
-    Ok(Json(Missing { missing, unconfirmed, set_known, coverage }))
+    Ok(Json(Missing { missing, unconfirmed, coverage, set_known }))
 }
