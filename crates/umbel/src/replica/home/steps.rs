@@ -123,7 +123,7 @@ impl<C: Catalogue> Home<C> {
         None
     }
 
-    /// Whether a filter is being built: whoever drives the home calls [`Self::build_part`].
+    /// Whether a filter is being built: whoever drives the home calls `build_part`.
     #[must_use]
     pub const fn is_building(&self) -> bool {
         self.build.is_some()
