@@ -14,9 +14,9 @@ const RESERVED: std::ops::RangeInclusive<usize> = 64..=4096;
 /// Clients that each port has room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Places {
-    #[cfg_attr(not(feature = "resp"), expect(dead_code, reason = "there is no such port"))]
+    #[cfg_attr(not(feature = "resp"), allow(dead_code, reason = "there is no such port"))]
     pub(crate) resp: usize,
-    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "there is no such port"))]
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "there is no such port"))]
     pub(crate) http: usize,
 }
 
