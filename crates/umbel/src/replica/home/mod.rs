@@ -96,22 +96,7 @@ impl<C: Catalogue> Home<C> {
         let promised = ladder.replica_rate(hosts)?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
-        let mut home = Self {
-            catalogue,
-            hasher,
-            plan,
-            growth: Growth::Ladder(choice),
-            filter,
-            publisher,
-            sample: Sample::new(),
-            rebuilds: 0,
-            memory_limit: u64::MAX,
-            is_confined: false,
-            build: None,
-            max_keys_at_once: u64::MAX,
-        };
-        home.fill(Duration::ZERO);
-        Ok(home)
+        Ok(Self::filled(catalogue, hasher, plan, Growth::Ladder(choice), (filter, publisher)))
     }
 
     /// A home whose filter has a given shape: components of `capacity` keys, as many as its keys
@@ -129,11 +114,24 @@ impl<C: Catalogue> Home<C> {
         let filter = filter_of(hasher, shape, capacity)?;
         let promised = standard::false_positive(shape, capacity + capacity / 10);
         let publisher = Publisher::new(policy, intervals, &filter, promised);
+        let plan = SetPlan { capacity: Some(capacity), policy, ..SetPlan::default() };
+        let growth = Growth::Components { capacity };
+        Ok(Self::filled(catalogue, hasher, plan, growth, (filter, publisher)))
+    }
+
+    /// A home whose empty filter has been filled with the keys of its catalogue.
+    fn filled(
+        catalogue: C,
+        hasher: KeyHasher,
+        plan: SetPlan,
+        growth: Growth,
+        (filter, publisher): (DynamicFilter, Publisher),
+    ) -> Self {
         let mut home = Self {
             catalogue,
             hasher,
-            plan: SetPlan { capacity: Some(capacity), policy, ..SetPlan::default() },
-            growth: Growth::Components { capacity },
+            plan,
+            growth,
             filter,
             publisher,
             sample: Sample::new(),
@@ -144,7 +142,7 @@ impl<C: Catalogue> Home<C> {
             max_keys_at_once: u64::MAX,
         };
         home.fill(Duration::ZERO);
-        Ok(home)
+        home
     }
 
     /// Adds a key; returns whether it is new.
