@@ -29,6 +29,9 @@ pub struct SetInfo {
     pub full: Option<f64>,
     /// The rung that the own filter stands on: two to this power is its number of bits.
     pub rung: Option<u64>,
+    /// The rung on which the own keys are published: lower than the filter's where more keys are
+    /// reserved than held.
+    pub published_rung: Option<u64>,
     /// Components of the own filter, in an overlay.
     pub components: Option<u64>,
     /// Bits of the own filter; in an overlay, of a component.
@@ -269,7 +272,7 @@ impl SetInfo {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, takes, full, rung, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes, not_accepted);
+        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, takes, full, rung, published_rung, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes, not_accepted);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

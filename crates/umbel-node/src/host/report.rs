@@ -224,9 +224,11 @@ fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
     match home.rung() {
         Some(choice) => {
             info.capacity = home.plan().capacity;
-            info.takes = Some(choice.takes());
-            info.full = Some(info.items as f64 / choice.takes().max(1) as f64);
-            info.rung = Some(choice.rung().exponent().into());
+            let takes = choice.filter_takes();
+            info.takes = Some(takes);
+            info.full = Some(info.items as f64 / takes.max(1) as f64);
+            info.rung = Some(choice.filter_rung().exponent().into());
+            info.published_rung = Some(choice.rung().exponent().into());
             info.expected_hosts = Some(choice.hosts().into());
         }
         None => {

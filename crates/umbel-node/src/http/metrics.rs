@@ -193,6 +193,7 @@ const SET: &[Fact] = &[
     ("takes", "Keys that the own filter takes before it is built longer", G),
     ("full", "Share of these that it holds", G),
     ("rung", "Two to this power is the number of bits of the own filter", G),
+    ("published_rung", "Two to this power is the number of bits that other hosts hold of the own filter", G),
     ("components", "Components of the own filter, in an overlay", G),
     ("bits", "Bits of the own filter", G),
     ("hashes", "Positions a key has", G),

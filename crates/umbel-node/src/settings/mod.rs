@@ -263,7 +263,7 @@ impl fmt::Debug for HashKey {
 pub struct SetPlan {
     /// Chance that one lookup of an absent key names any wrong host.
     pub false_positive: Rate,
-    /// Keys that it has room for from the start; `None`: it starts on the lowest rung.
+    /// Keys that it has room for at this host from the start; `None`: it starts on the lowest rung.
     pub capacity: Option<u64>,
     /// Hosts that the rate is planned for; `None`: as many as have the set, with room.
     pub expected_hosts: Option<u32>,

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use clap::Args;
+use umbel::design::ladder::{Ladder, Rung};
 
 use churn::Objects;
 use cluster::Cluster;
@@ -49,7 +50,8 @@ pub(crate) struct Demo {
     /// How long [default: until Ctrl-C; half a minute if standard output is no terminal]
     #[arg(long, value_name = "MINUTES", value_parser = minutes, conflicts_with = "offline")]
     minutes: Option<f64>,
-    /// Objects of each host, or keys in the filter with --offline [default: 20000, or 1000000]
+    /// Objects of each host, or keys in the filter with --offline [default: as many as nearly fill
+    /// a filter of 32 KiB, about 19000, or 1000000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     keys: Option<u64>,
     /// Objects that come to each host, and go, every second
@@ -65,6 +67,13 @@ pub(crate) struct Demo {
     /// Print one JSON object at the end instead of text
     #[arg(long)]
     json: bool,
+}
+
+/// Keys that nearly fill a filter of 32 KiB, so that the measured rate can be seen beside the
+/// promised one: a filter that is half empty is hardly ever wrong.
+fn nearly_full(rate: umbel::Rate, hosts: u32) -> u64 {
+    let rung = Rung::new(18).expect("there is a rung of 2^18 bits");
+    Ladder::new(rate).takes(rung, hosts) * 19 / 20
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -89,7 +98,7 @@ impl Demo {
         }
         let hosts = self.hosts.unwrap_or(5);
         ensure!((2..=32).contains(&hosts), "--hosts: 2 to 32 of them can be started");
-        let keys = self.keys.unwrap_or(20_000);
+        let keys = self.keys.unwrap_or_else(|| nearly_full(self.false_positive, hosts as u32));
         ensure!(keys <= 1_000_000, "--keys: a host has at most 1000000 objects here");
         let summary = self.show(hosts as usize, keys)?;
         if self.json {

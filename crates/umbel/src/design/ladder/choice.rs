@@ -1,9 +1,16 @@
 //! When a set climbs the ladder, and when it descends.
 //!
-//! A set climbs as soon as it holds more keys than its rung takes. It descends when it has held
-//! fewer than 70 % of what the rung below takes for ten minutes. Between the two lies a factor of
-//! 2.8, so that a size that varies by a tenth does not move it. Two climbs within a minute are a
-//! load: the next one goes two rungs up at once, because folding back costs nothing.
+//! A set climbs as soon as it holds more keys than its rung takes, or will hold more by the time a
+//! longer filter is built. It descends when it has held fewer than 70 % of what the rung below
+//! takes for ten minutes. Between the two lies a factor of 2.8, so that a size that varies by a
+//! tenth does not move it. Two climbs within a minute are a load: the next one goes two rungs up
+//! at once, because folding back costs nothing.
+//!
+//! Keys that are reserved are room at the home alone: its own filter stands at least on their
+//! rung ([`RungChoice::filter_rung`]), so that it need not be built again as they come. What other
+//! hosts hold stands on the rung that the keys need: a set that is reserved for ten million keys
+//! and holds ten costs them what ten keys cost. A load into a reserved set climbs no higher than
+//! what was reserved, as long as that takes its keys.
 //!
 //! If a rung takes fewer keys only because more hosts are planned, the climb waits up to a
 //! minute, a different time at every home: not all climb in the same moment.
@@ -21,6 +28,10 @@ const LOW_FOR: Duration = Duration::from_secs(600);
 const LOAD: Duration = Duration::from_secs(60);
 /// Rungs that a set climbs at least during a load.
 const LOAD_STEPS: u32 = 2;
+/// How long a filter takes to be built, for each key, on a busy machine: from above.
+const BUILD_SECONDS_PER_KEY: f64 = 2e-6;
+/// How long additions are counted before their pace is known.
+const PACE: Duration = Duration::from_secs(1);
 
 /// What a set should do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +57,9 @@ pub struct RungChoice {
     ladder: Ladder,
     hosts: u32,
     rung: Rung,
-    /// The rung for the keys that were reserved: the set never descends below it.
-    lowest: Rung,
+    /// The rung for the keys that were reserved, and the keys that it takes.
+    reserved: Rung,
+    reserved_takes: u64,
     /// Keys that the present rung takes, and fewer than which make it too high.
     takes: u64,
     low: u64,
@@ -56,31 +68,60 @@ pub struct RungChoice {
     lenient: Option<(Duration, u64)>,
     low_since: Option<Duration>,
     climbed: Option<Duration>,
+    pace: Pace,
+}
+
+/// How fast a set grows.
+#[derive(Debug, Clone, Default)]
+struct Pace {
+    /// When counting began, and the keys that there were.
+    began: Option<(Duration, u64)>,
+    /// Keys that came in a second, when that was last known.
+    per_second: f64,
+    /// Keys that there were when last asked.
+    last: u64,
+}
+
+impl Pace {
+    /// Keys that there will be once a filter of all of them is built, if more come as before; at
+    /// most twice as many, and no more if none has come since the last question.
+    fn soon(&mut self, now: Duration, keys: u64) -> u64 {
+        let (since, before) = *self.began.get_or_insert((now, keys));
+        if now >= since + PACE {
+            let seconds = now.saturating_sub(since).as_secs_f64();
+            self.per_second = keys.saturating_sub(before) as f64 / seconds;
+            self.began = Some((now, keys));
+        }
+        if keys <= std::mem::replace(&mut self.last, keys) {
+            return keys;
+        }
+        let growth = (self.per_second * BUILD_SECONDS_PER_KEY).min(1.0);
+        keys.saturating_add((keys as f64 * growth) as u64)
+    }
 }
 
 impl RungChoice {
-    /// A set that starts with `keys` keys and never stands below the rung for `reserved` ones.
-    /// If it stood on the rung `before`, it stays there unless that is too low or too high.
+    /// A set that starts with `keys` keys, with room for `reserved` ones at its home. If it stood
+    /// on the rung `before`, it stays there unless that is too low or too high.
     #[must_use]
     pub fn new(ladder: Ladder, hosts: u32, keys: u64, reserved: u64, before: Option<Rung>) -> Self {
         let rung_for = |keys| ladder.rung_for(keys, hosts).unwrap_or(Rung::HIGHEST);
-        let lowest = rung_for(reserved);
         let fits = |rung: &Rung| {
-            *rung >= lowest
-                && keys <= ladder.takes(*rung, hosts)
-                && keys >= low_limit(ladder, *rung, hosts)
+            keys <= ladder.takes(*rung, hosts) && keys >= low_limit(ladder, *rung, hosts)
         };
-        let rung = before.filter(fits).unwrap_or_else(|| rung_for(keys).max(lowest));
+        let rung = before.filter(fits).unwrap_or_else(|| rung_for(keys));
         let mut choice = Self {
             ladder,
             hosts,
             rung,
-            lowest,
+            reserved: rung_for(reserved),
+            reserved_takes: 0,
             takes: 0,
             low: 0,
             lenient: None,
             low_since: None,
             climbed: None,
+            pace: Pace::default(),
         };
         choice.stand_on(rung);
         choice
@@ -98,10 +139,22 @@ impl RungChoice {
         Standing { rung: self.rung, hosts: self.hosts }
     }
 
-    /// Where the set stands.
+    /// Where the set stands: the rung that its keys need, and that other hosts hold.
     #[must_use]
     pub const fn rung(&self) -> Rung {
         self.rung
+    }
+
+    /// Where the filter at its home stands, which has room for the reserved keys.
+    #[must_use]
+    pub fn filter_rung(&self) -> Rung {
+        self.filter_rung_at(self.rung)
+    }
+
+    /// Where the filter at its home stands when the set stands on this rung.
+    #[must_use]
+    pub fn filter_rung_at(&self, rung: Rung) -> Rung {
+        rung.max(self.reserved)
     }
 
     /// Hosts that the rung is planned for.
@@ -116,26 +169,45 @@ impl RungChoice {
         self.takes
     }
 
-    /// Where the set should go, if it holds `keys` keys. Cheap: two comparisons unless it is to
+    /// Keys that the filter at its home takes before it is built longer.
+    #[must_use]
+    pub fn filter_takes(&self) -> u64 {
+        self.takes.max(self.reserved_takes)
+    }
+
+    /// Where the set should go, if it holds `keys` keys. Cheap: a few comparisons unless it is to
     /// move.
     pub fn ask(&mut self, now: Duration, keys: u64) -> Option<Move> {
-        if keys > self.takes {
+        let soon = match self.pace.soon(now, keys) {
+            // What was reserved says where a load ends.
+            soon if keys <= self.reserved_takes => soon.min(self.reserved_takes),
+            soon => soon,
+        };
+        if soon > self.takes {
             self.low_since = None;
-            let waits = |(until, takes): (Duration, u64)| now < until && keys <= takes;
+            let waits = |(until, takes): (Duration, u64)| now < until && soon <= takes;
             if self.rung == Rung::HIGHEST || self.lenient.is_some_and(waits) {
                 return None;
             }
-            let fitting = self.ladder.rung_for(keys, self.hosts).unwrap_or(Rung::HIGHEST);
-            let is_load = self.climbed.is_some_and(|climbed| now < climbed + LOAD);
-            let at_least = self.rung.above(if is_load { LOAD_STEPS } else { 1 });
-            return Some(Move::Climb(fitting.max(at_least)));
+            let fitting = self.ladder.rung_for(soon, self.hosts).unwrap_or(Rung::HIGHEST);
+            return Some(Move::Climb(fitting.max(self.at_least(now, fitting))));
         }
-        if self.rung == self.lowest || keys >= self.low {
+        if keys >= self.low {
             self.low_since = None;
             return None;
         }
         let since = *self.low_since.get_or_insert(now);
         (now >= since + LOW_FOR).then(|| Move::Descend(self.fold_to(keys)))
+    }
+
+    /// The rung that a climb goes to at least, if this one is needed.
+    fn at_least(&self, now: Duration, needed: Rung) -> Rung {
+        let is_load = self.climbed.is_some_and(|climbed| now < climbed + LOAD);
+        let at_least = self.rung.above(if is_load { LOAD_STEPS } else { 1 });
+        match needed <= self.reserved {
+            true => at_least.min(self.reserved),
+            false => at_least,
+        }
     }
 
     /// When to ask again although no key came or went.
@@ -159,7 +231,7 @@ impl RungChoice {
     pub fn plan(&mut self, now: Duration, hosts: u32, reserved: u64, wait: Duration) {
         let before = self.takes;
         self.hosts = hosts;
-        self.lowest = self.ladder.rung_for(reserved, hosts).unwrap_or(Rung::HIGHEST);
+        self.reserved = self.ladder.rung_for(reserved, hosts).unwrap_or(Rung::HIGHEST);
         self.stand_on(self.rung);
         if self.takes < before {
             self.lenient = Some((now + wait, before));
@@ -174,6 +246,7 @@ impl RungChoice {
     fn stand_on(&mut self, rung: Rung) {
         self.rung = rung;
         self.takes = self.ladder.takes(rung, self.hosts);
+        self.reserved_takes = self.ladder.takes(self.reserved, self.hosts);
         self.low = low_limit(self.ladder, rung, self.hosts);
         self.lenient = None;
         self.low_since = None;
@@ -182,8 +255,7 @@ impl RungChoice {
     /// The lowest rung of whose room the keys take at most 70 %.
     fn fold_to(&self, keys: u64) -> Rung {
         let roomy = |rung: &Rung| keys <= seventy_percent(self.ladder.takes(*rung, self.hosts));
-        let found = Rung::all().find(roomy).unwrap_or(Rung::HIGHEST);
-        found.max(self.lowest).min(self.rung)
+        Rung::all().find(roomy).unwrap_or(Rung::HIGHEST).min(self.rung)
     }
 }
 
@@ -233,22 +305,51 @@ mod tests {
         assert_eq!(obey(&mut choice, seconds(60), above), Some(Move::Climb(rung(13))));
         let above = choice.takes() + 1;
         assert_eq!(obey(&mut choice, seconds(120), above), Some(Move::Climb(rung(14))));
-        let many = ladder().takes(rung(20), 32);
+        let many = ladder().takes(rung(20), 32) * 8 / 10;
         assert_eq!(obey(&mut choice, seconds(121), many), Some(Move::Climb(rung(20))));
     }
 
+    /// 100,000 keys a second, and a fifth more by the time that a filter is built.
     #[test]
-    fn a_set_descends_after_ten_minutes_and_not_below_what_is_reserved() {
+    fn a_set_that_grows_fast_climbs_before_it_is_full() {
+        let mut choice = RungChoice::new(ladder(), 32, 0, 0, None);
+        choice.moved(seconds(0), rung(24));
+        let takes = choice.takes();
+        assert_eq!(choice.ask(seconds(100), takes - 200_000), None);
+        assert_eq!(choice.ask(seconds(101), takes - 100_000), Some(Move::Climb(rung(25))));
+        assert_eq!(choice.ask(seconds(102), takes - 100_000), None, "it grows no more");
+        assert_eq!(choice.ask(seconds(100_000), takes - 10), None, "it grows slowly");
+    }
+
+    #[test]
+    fn what_is_reserved_is_room_at_the_home_alone_and_ends_a_load() {
         let reserved = ladder().takes(rung(15), 32);
         let mut choice = RungChoice::new(ladder(), 32, 0, reserved, None);
-        assert_eq!(choice.rung(), rung(15));
+        assert_eq!((choice.rung(), choice.filter_rung()), (Rung::LOWEST, rung(15)));
+        for (second, full, to) in [(1, 10, 11), (2, 11, 13), (3, 13, 15), (4, 15, 17)] {
+            let above = ladder().takes(rung(full), 32) + 1;
+            let step = obey(&mut choice, seconds(second), above);
+            assert_eq!(step, Some(Move::Climb(rung(to))));
+        }
+        assert_eq!(choice.filter_rung(), rung(17));
+        let mut choice = RungChoice::new(ladder(), 32, 0, reserved, None);
+        choice.moved(seconds(0), rung(14));
+        let above = choice.takes() + 1;
+        assert_eq!(obey(&mut choice, seconds(1), above), Some(Move::Climb(rung(15))), "not 16");
+    }
+
+    #[test]
+    fn a_set_descends_after_ten_minutes() {
+        let reserved = ladder().takes(rung(15), 32);
+        let mut choice = RungChoice::new(ladder(), 32, 0, reserved, None);
         choice.moved(seconds(0), rung(20));
         assert_eq!(choice.ask(seconds(10), 5), None);
         assert_eq!(choice.next_timeout(), Some(seconds(610)));
         assert_eq!(choice.ask(seconds(609), 5), None);
         assert_eq!(choice.ask(seconds(609), choice.takes()), None, "the time starts anew");
         assert_eq!(choice.ask(seconds(700), 5), None);
-        assert_eq!(obey(&mut choice, seconds(1300), 5), Some(Move::Descend(rung(15))));
+        assert_eq!(obey(&mut choice, seconds(1300), 5), Some(Move::Descend(rung(10))));
+        assert_eq!(choice.filter_rung(), rung(15));
         assert_eq!(choice.ask(seconds(9000), 0), None);
         assert_eq!(choice.next_timeout(), None);
     }

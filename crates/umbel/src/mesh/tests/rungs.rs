@@ -109,6 +109,46 @@ fn a_restart_on_the_same_rung_sends_nothing() {
     assert_eq!(cluster.who(1, 6005), ["a"]);
 }
 
+/// What is reserved is room at the home: other hosts hold, and are charged, what the keys need.
+#[test]
+fn a_reserved_set_costs_others_what_it_holds() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, SetPlan { capacity: Some(100_000), ..plan("miss:0", 0) });
+    cluster.add(0, 0..10);
+    cluster.wait(2);
+    let filter = |cluster: &Cluster| {
+        let home = cluster.engines[0].home(&name("set")).unwrap();
+        (home.filter().scheme().shape().bits(), home.rebuilds())
+    };
+    let (reserved, rebuilds) = filter(&cluster);
+    assert!(reserved >= 1 << 19, "{reserved} bits");
+    let charged = cluster.engines[1].replica_bytes_charged();
+    assert!(charged <= 1500, "{charged} bytes for ten keys");
+    cluster.agree(0, 1);
+    // As keys come, replicas grow; the filter was long enough from the start.
+    let mut now = 10;
+    while now < 1000 {
+        cluster.add(0, now..now * 3);
+        now *= 3;
+        cluster.wait(2);
+        cluster.agree(0, 1);
+        assert_eq!(cluster.who(1, now - 1), ["a"]);
+    }
+    assert_eq!(filter(&cluster), (reserved, rebuilds));
+    let charged = cluster.engines[1].replica_bytes_charged();
+    assert!((5_000..100_000).contains(&charged), "{charged} bytes for {now} keys");
+    // As they go, replicas shrink, and the room stays.
+    for number in 100..now {
+        cluster.engines[0].remove(cluster.now, &name("set"), &key(number));
+    }
+    cluster.wait(700);
+    cluster.agree(0, 1);
+    let charged = cluster.engines[1].replica_bytes_charged();
+    assert!(charged <= 3000, "{charged} bytes for a hundred keys");
+    assert_eq!(filter(&cluster), (reserved, rebuilds));
+    assert_eq!(cluster.who(1, 99), ["a"]);
+}
+
 #[test]
 fn more_homes_make_full_rungs_climb_at_different_times() {
     let names: Vec<String> = (0..6).map(|number| format!("host{number}")).collect();
@@ -150,12 +190,12 @@ fn sent_while_growing(keys: u64, per_second: u64) -> f64 {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.engines[0] = Engine::new(Config::new(name("a"), Incarnation(1), hasher()));
     cluster.create(0, SetPlan { expected_hosts: Some(32), ..SetPlan::default() });
-    let tick = (per_second / 10).max(1);
+    let tick = (per_second / 10).max(10);
     for first in (0..keys).step_by(tick as usize) {
         let batch: Vec<_> = (first..(first + tick).min(keys)).map(key).collect();
         let batch: Vec<&[u8]> = batch.iter().map(|key| &key[..]).collect();
         cluster.engines[0].add_many(cluster.now, &name("set"), &batch, &mut |_| ());
-        cluster.now += Duration::from_secs(1) / (per_second / tick) as u32;
+        cluster.now += Duration::from_secs_f64(tick as f64 / per_second as f64);
         let now = cluster.now;
         cluster.engines.iter_mut().for_each(|engine| engine.handle_timeout(now));
         cluster.deliver(|_, _, _| true);
@@ -186,6 +226,8 @@ fn table_of_bytes_sent_while_growing() {
         (1_000_000, 10_000),
         (1_400_000, 10_000),
         (1_000_000, 10),
+        (10_000_000, 10_000),
+        (10_000_000, 10),
     ] {
         let over = sent_while_growing(keys, per_second);
         println!("{keys} keys at {per_second} a second: {over:.2} times the final image");

@@ -58,7 +58,7 @@ impl<C: Catalogue> Home<C> {
             Growth::Ladder(_) => self.fill_ladder(now),
             Growth::Components { .. } => self.fill_components(now),
         }
-        self.publisher.rebuilt(now, &self.filter);
+        self.tell_rebuilt(now);
     }
 
     fn fill_ladder(&mut self, now: Duration) {

@@ -34,14 +34,18 @@ impl<C: Catalogue> Home<C> {
     /// memory for a larger filter the present one goes on, fuller than planned.
     fn move_to(&mut self, now: Duration, to: Rung) {
         let Growth::Ladder(choice) = &mut self.growth else { return };
-        self.is_confined = memory_of(to) > self.memory_limit && to > choice.rung();
+        let filter_rung = choice.filter_rung_at(to);
+        self.is_confined =
+            memory_of(filter_rung) > self.memory_limit && filter_rung > choice.filter_rung();
         if self.is_confined {
             return;
         }
-        let shape = choice.ladder().shape(to);
+        let shape = choice.ladder().shape(filter_rung);
         let steps = steps_between(self.filter.scheme().shape(), &shape);
         if steps == Some(0) {
-            return;
+            // There is room for more in the filter: only what is published stands elsewhere.
+            choice.moved(now, to);
+            return self.tell_moved(now);
         }
         let (filter, is_folded) = match self.fold(steps) {
             Some(folded) => (folded, true),
@@ -61,8 +65,8 @@ impl<C: Catalogue> Home<C> {
             false => self.rebuild(filter),
         }
         match steps {
-            Some(_) => self.publisher.moved(now, &self.filter),
-            None => self.publisher.rebuilt(now, &self.filter),
+            Some(_) => self.tell_moved(now),
+            None => self.tell_rebuilt(now),
         }
     }
 
@@ -81,17 +85,19 @@ impl<C: Catalogue> Home<C> {
     /// taken than the set may use; nothing changes then.
     pub fn replan(&mut self, now: Duration, plan: SetPlan) -> Result<(), ParamError> {
         let ladder = plan.ladder()?;
-        let (before, hosts) = match &self.growth {
-            Growth::Ladder(choice) => (Some(choice.rung()), choice.hosts()),
-            Growth::Components { .. } => (None, plan.initial_hosts()),
+        let (before, stands, hosts) = match &self.growth {
+            Growth::Ladder(choice) => {
+                (Some(choice.rung()), Some(choice.filter_rung()), choice.hosts())
+            }
+            Growth::Components { .. } => (None, None, plan.initial_hosts()),
         };
         // Of a set that follows its hosts, the number that is planned now stays.
         let hosts = plan.expected_hosts.unwrap_or(hosts);
         let reserved = plan.capacity.unwrap_or(0);
         let choice = RungChoice::new(ladder, hosts, self.catalogue.len(), reserved, before);
-        let shape = ladder.shape(choice.rung());
-        if before.is_none_or(|before| choice.rung() > before)
-            && memory_of(choice.rung()) > self.memory_limit
+        let shape = ladder.shape(choice.filter_rung());
+        if stands.is_none_or(|stands| choice.filter_rung() > stands)
+            && memory_of(choice.filter_rung()) > self.memory_limit
         {
             return Err(ParamError::Memory(shape.bits()));
         }
@@ -104,8 +110,8 @@ impl<C: Catalogue> Home<C> {
         } else if let Some(folded) = self.fold(steps) {
             self.cancel_build();
             self.filter = folded;
-            self.publisher.moved(now, &self.filter);
             self.growth = Growth::Ladder(choice);
+            self.tell_moved(now);
         } else {
             let filter = filter_on(self.hasher, shape)?;
             if let Some((Some(filter), Goal::Plan(choice))) =
@@ -113,7 +119,7 @@ impl<C: Catalogue> Home<C> {
             {
                 self.growth = Growth::Ladder(choice);
                 self.rebuild(filter);
-                self.publisher.rebuilt(now, &self.filter);
+                self.tell_rebuilt(now);
             }
         }
         self.plan = plan;
@@ -157,7 +163,7 @@ impl<C: Catalogue> Home<C> {
         self.growth = Growth::Components { capacity };
         self.plan.capacity = Some(capacity);
         self.rebuild(filter);
-        self.publisher.rebuilt(now, &self.filter);
+        self.tell_rebuilt(now);
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use crate::filter::DynamicFilter;
 use crate::key_hash::{Digest, KeyHash};
 use crate::replica::image::Image;
 use crate::replica::policy::Policy;
-use crate::replica::publisher::{Freshness, Sent};
+use crate::replica::publisher::{Freshness, Sent, Source};
 
 impl<C: Catalogue> Home<C> {
     /// Whether the set holds more keys than its rung takes because a higher one would take more
@@ -44,7 +44,7 @@ impl<C: Catalogue> Home<C> {
     /// How stale the published copy is: a pass over all bits.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
-        self.publisher.freshness(&self.filter)
+        self.publisher.freshness(&Source::new(&self.filter, self.published_shape()))
     }
 
     /// Members that the published copy denies, and removed keys that it claims, per member: asking

@@ -5,7 +5,8 @@
 //!
 //! A home of a mesh stands on a ladder (`design::ladder`): one component on the lowest rung at
 //! first, built again from the catalogue on a higher rung when it is full, folded to a lower one
-//! when it has been nearly empty for long. A home of an overlay has the shape that all agreed on,
+//! when it has been nearly empty for long. With keys reserved the filter stands higher than its
+//! keys need, and is published folded to the rung that they need. A home of an overlay has the shape that all agreed on,
 //! and as many components of it as its keys take.
 //!
 //! Larger filters can be built in steps (`steps`), so that no change waits for a pass over the
@@ -25,8 +26,8 @@ mod steps;
 use std::time::Duration;
 
 use super::paged::ONLY;
-use super::policy::Policy;
-use super::publisher::{Extent, Held, Intervals, Publication, Publisher};
+use super::policy::{Policy, Rule};
+use super::publisher::{Extent, Held, Intervals, Publication, Publisher, Source};
 use super::sample::Sample;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{RungChoice, Standing};
@@ -92,7 +93,7 @@ impl<C: Catalogue> Home<C> {
         let planned = before.map_or_else(|| plan.initial_hosts(), |before| before.hosts);
         let (hosts, before) = (plan.expected_hosts.unwrap_or(planned), before.map(|b| b.rung));
         let choice = RungChoice::new(ladder, hosts, catalogue.len(), reserved, before);
-        let filter = filter_on(hasher, ladder.shape(choice.rung()))?;
+        let filter = filter_on(hasher, ladder.shape(choice.filter_rung()))?;
         let promised = ladder.replica_rate(hosts)?.get();
         let mut publisher = Publisher::new(plan.policy, intervals, &filter, promised);
         publisher.set_by_digests(plan.by_digests);
@@ -257,22 +258,47 @@ impl<C: Catalogue> Home<C> {
     /// Whether an update is due, and if so, what it carries.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Publication> {
         self.climb_or_descend(now);
-        let extent = self.publisher.due(now, &self.filter)?;
+        let shape = self.published_shape();
+        let extent = self.publisher.due(now, &Source::new(&self.filter, shape))?;
         if extent == Extent::Everything {
             self.shrink(now);
         }
-        Some(self.publisher.publish(now, &self.filter, extent))
+        Some(self.publisher.publish(now, &Source::new(&self.filter, shape), extent))
     }
 
     /// Notes whether an update may be due, for who polls later: short, whatever the policy.
     pub(crate) fn note_due(&mut self, now: Duration) {
-        self.publisher.note_due(now, &self.filter);
+        let source = Source::new(&self.filter, self.published_shape());
+        self.publisher.note_due(now, &source);
     }
 
     /// An update that carries everything, because somebody asked for it.
     pub(crate) fn publish(&mut self, now: Duration) -> Publication {
         self.shrink(now);
-        self.publisher.publish(now, &self.filter, Extent::Everything)
+        let source = Source::new(&self.filter, self.published_shape());
+        self.publisher.publish(now, &source, Extent::Everything)
+    }
+
+    /// The shape that is published, if it may be one of a lower rung than the filter's: rules that
+    /// count bits judge those of the filter, which is published as it is then.
+    fn published_shape(&self) -> Option<Shape> {
+        match (&self.growth, self.publisher.policy().rule) {
+            (_, Rule::Overall { .. } | Rule::Dirty { .. }) => None,
+            (Growth::Ladder(choice), _) => Some(choice.ladder().shape(choice.rung())),
+            (Growth::Components { .. }, _) => None,
+        }
+    }
+
+    /// The filter stands on another rung, or is published on another one.
+    fn tell_moved(&mut self, now: Duration) {
+        let source = Source::new(&self.filter, self.published_shape());
+        self.publisher.moved(now, &source);
+    }
+
+    /// The filter was built again into a shape in which digests may differ.
+    fn tell_rebuilt(&mut self, now: Duration) {
+        let source = Source::new(&self.filter, self.published_shape());
+        self.publisher.rebuilt(now, &source);
     }
 
     /// Whether the published copy was staler than the policy permits when last polled.

@@ -11,8 +11,8 @@ pub struct SetPlan {
     pub false_positive: f64,
     /// Hosts that the rate is shared among; `None`: as many as are homes of the set, with room.
     pub expected_hosts: Option<u32>,
-    /// Keys that there is room for from the start, and always; without them a set starts on the
-    /// lowest rung.
+    /// Keys that the home has room for from the start, and always; without them its filter starts
+    /// on the lowest rung.
     pub capacity: Option<u64>,
     /// When replicas are too stale.
     pub policy: Policy,

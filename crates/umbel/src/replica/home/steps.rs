@@ -168,8 +168,8 @@ impl<C: Catalogue> Home<C> {
             _ => {}
         }
         match steps_between(old.scheme().shape(), self.filter.scheme().shape()) {
-            Some(_) => self.publisher.moved(now, &self.filter),
-            None => self.publisher.rebuilt(now, &self.filter),
+            Some(_) => self.tell_moved(now),
+            None => self.tell_rebuilt(now),
         }
         Some(old)
     }

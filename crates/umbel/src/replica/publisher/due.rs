@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::super::policy::{DEFAULT_GHOST, Rule};
 use super::gap::total_bits;
-use super::{Extent, Publisher, WORTHWHILE};
-use crate::filter::{ComponentId, CountingFilter, DynamicFilter};
+use super::{Extent, Publisher, Source, WORTHWHILE};
+use crate::filter::{ComponentId, CountingFilter};
 
 /// How exactly the policy is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,12 +21,12 @@ enum Count {
 
 impl Publisher {
     /// Whether an update is due, and how much it is to carry.
-    pub(crate) fn due(&mut self, now: Duration, filter: &DynamicFilter) -> Option<Extent> {
+    pub(crate) fn due(&mut self, now: Duration, source: &Source<'_>) -> Option<Extent> {
         let dirty_since = self.dirty_since?;
         if now >= dirty_since + self.longest() {
             return Some(Extent::Everything);
         }
-        let extent = self.broken(now, filter, Count::Exact);
+        let extent = self.broken(now, source, Count::Exact);
         if extent.is_none() {
             self.broken_since = None;
             return None;
@@ -36,8 +36,8 @@ impl Publisher {
     }
 
     /// Notes when [`Self::due`] should be asked, from bounds: it may then say that nothing is due.
-    pub(crate) fn note_due(&mut self, now: Duration, filter: &DynamicFilter) {
-        if self.dirty_since.is_some() && self.broken(now, filter, Count::Bound).is_some() {
+    pub(crate) fn note_due(&mut self, now: Duration, source: &Source<'_>) {
+        if self.dirty_since.is_some() && self.broken(now, source, Count::Bound).is_some() {
             self.broken_since.get_or_insert(now);
         }
     }
@@ -81,8 +81,8 @@ impl Publisher {
     }
 
     /// Whether the policy's target is broken, and what would mend it.
-    fn broken(&mut self, now: Duration, filter: &DynamicFilter, count: Count) -> Option<Extent> {
-        let items = filter.items().max(1) as f64;
+    fn broken(&mut self, now: Duration, source: &Source<'_>, count: Count) -> Option<Extent> {
+        let items = source.filter.items().max(1) as f64;
         let (misses, ghosts) = (self.tally.misses() as f64, self.tally.ghosts() as f64);
         match self.policy.rule {
             Rule::Miss { ghost, .. } if ghosts > ghost * items => Some(Extent::Everything),
@@ -93,20 +93,20 @@ impl Publisher {
             Rule::Miss { .. } => Some(Extent::Adds),
             Rule::Overall { target, weights } => {
                 // If the fresh filter itself breaks the target, nothing that is sent mends it.
-                let fresh = weights.false_positive * filter.false_positive();
+                let fresh = weights.false_positive * source.false_positive();
                 let claimed = weights.false_positive * self.kept_false_positive;
                 let is_due = |disagreement: f64| {
                     let overall = claimed + weights.disagreement * disagreement;
                     overall > target && fresh < WORTHWHILE * overall
                 };
-                let due = is_due(self.disagreement_bound(filter))
-                    && (count == Count::Bound || is_due(self.recount(filter).disagreement));
+                let due = is_due(self.disagreement_bound(source))
+                    && (count == Count::Bound || is_due(self.recount(source).disagreement));
                 due.then_some(Extent::Everything)
             }
             Rule::Dirty { share } => {
-                let most = share * total_bits(filter);
+                let most = share * total_bits(source);
                 let due = self.tally.flips.total() as f64 > most
-                    && (count == Count::Bound || self.recount(filter).flips.total() as f64 > most);
+                    && (count == Count::Bound || self.recount(source).flips.total() as f64 > most);
                 due.then_some(Extent::Everything)
             }
             Rule::Interval { every } => {
@@ -121,14 +121,15 @@ impl Publisher {
     }
 
     /// The disagreement, from above: as if every flip to one since the last exact count had
-    /// made a dirty one, and each component were asked for a key of its own.
-    fn disagreement_bound(&self, filter: &DynamicFilter) -> f64 {
-        let (m, k) = (filter.scheme().shape().bits(), filter.scheme().shape().hashes());
+    /// made a dirty one, and each component were asked for a key of its own. Of a filter that is
+    /// published as it is: rules that count bits ask for no other.
+    fn disagreement_bound(&self, source: &Source<'_>) -> f64 {
+        let (m, k) = (source.scheme().shape().bits(), source.scheme().shape().hashes());
         let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);
         let bound = |(id, component): &(ComponentId, CountingFilter)| {
             let ones = component.bits().ones();
             rate(ones) - rate(ones.saturating_sub(self.tally.flips.ones(*id)))
         };
-        filter.components().iter().map(bound).sum()
+        source.components().iter().map(bound).sum()
     }
 }

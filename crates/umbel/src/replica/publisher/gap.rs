@@ -1,7 +1,7 @@
 //! How the kept copy differs from the home's filter: exact counts, each a pass over all bits.
 
 use super::super::tally::FlipBound;
-use super::{Freshness, Publisher};
+use super::{Freshness, Publisher, Source};
 use crate::bits::BitVector;
 use crate::filter::{ComponentId, CountingFilter, DynamicFilter};
 
@@ -15,25 +15,25 @@ pub(super) struct Gap {
 
 impl Publisher {
     /// Counts exactly how copy and filter differ: a pass over all bits.
-    pub(super) fn recount(&mut self, filter: &DynamicFilter) -> Gap {
-        let gap = self.gap(filter);
+    pub(super) fn recount(&mut self, source: &Source<'_>) -> Gap {
+        let gap = self.gap(source);
         self.tally.flips = gap.flips.clone();
         gap
     }
 
     /// How copy and filter differ: a pass over all bits.
-    fn gap(&self, filter: &DynamicFilter) -> Gap {
-        if self.kept.scheme() != filter.scheme() {
-            return self.gap_between_shapes(filter);
+    fn gap(&self, source: &Source<'_>) -> Gap {
+        if self.kept.scheme() != source.scheme() {
+            return self.gap_between_shapes(source);
         }
-        let (m, k) = (filter.scheme().shape().bits(), filter.scheme().shape().hashes());
+        let (m, k) = (source.scheme().shape().bits(), source.scheme().shape().hashes());
         let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);
         let mut flips = FlipBound::default();
         // A random key is denied by the copy, and by copy and filter both, if it is by every
         // component.
         let (mut copy_denies, mut both_deny) = (1.0, 1.0);
-        for (id, component) in filter.components() {
-            let here = component.bits();
+        for (id, component) in source.components() {
+            let here = source.bits(component);
             let there = self.kept.component(*id).map(|kept| &*kept.bits);
             let dirty_ones = there.map_or(here.ones(), |there| here.count_beyond(there));
             let (common, kept) = (here.ones() - dirty_ones, there.map_or(0, BitVector::ones));
@@ -42,7 +42,7 @@ impl Publisher {
             copy_denies *= 1.0 - rate(kept);
             both_deny *= 1.0 - (rate(kept) + rate(here.ones()) - rate(common));
         }
-        let live = |id| filter.components().iter().any(|(other, _)| *other == id);
+        let live = |id| source.components().iter().any(|(other, _)| *other == id);
         for gone in self.kept.components().iter().filter(|component| !live(component.id)) {
             flips.zeros += gone.bits.ones();
             copy_denies *= 1.0 - rate(gone.bits.ones());
@@ -52,12 +52,12 @@ impl Publisher {
     }
 
     /// Bits of different shapes have nothing to do with each other: all ones are dirty.
-    fn gap_between_shapes(&self, filter: &DynamicFilter) -> Gap {
+    pub(super) fn gap_between_shapes(&self, source: &Source<'_>) -> Gap {
         let mut flips = FlipBound::default();
         let ones = |(id, component): &(ComponentId, CountingFilter)| (*id, component.bits().ones());
-        filter.components().iter().map(ones).for_each(|(id, ones)| flips.add_ones(id, ones));
+        source.components().iter().map(ones).for_each(|(id, ones)| flips.add_ones(id, ones));
         flips.zeros = self.kept.components().iter().map(|kept| kept.bits.ones()).sum();
-        let disagreement = filter.false_positive() * (1.0 - self.kept_false_positive);
+        let disagreement = source.false_positive() * (1.0 - self.kept_false_positive);
         Gap { flips, disagreement }
     }
 
@@ -69,10 +69,10 @@ impl Publisher {
     }
 
     /// How stale the published copy is: exact counts, a pass over all bits.
-    pub(crate) fn freshness(&self, filter: &DynamicFilter) -> Freshness {
-        let (miss, ghost) = self.miss_and_ghost(filter);
-        let Gap { flips, disagreement } = self.gap(filter);
-        let bits = total_bits(filter);
+    pub(crate) fn freshness(&self, source: &Source<'_>) -> Freshness {
+        let (miss, ghost) = self.miss_and_ghost(source.filter);
+        let Gap { flips, disagreement } = self.gap(source);
+        let bits = total_bits(source);
         Freshness {
             miss,
             ghost,
@@ -85,6 +85,6 @@ impl Publisher {
 }
 
 /// Bits of all components together.
-pub(super) fn total_bits(filter: &DynamicFilter) -> f64 {
-    (filter.scheme().shape().bits() * filter.components().len() as u64) as f64
+pub(super) fn total_bits(source: &Source<'_>) -> f64 {
+    (source.scheme().shape().bits() * source.components().len() as u64) as f64
 }

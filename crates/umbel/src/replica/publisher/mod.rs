@@ -19,6 +19,9 @@
 mod due;
 mod gap;
 mod publish;
+mod source;
+
+pub(crate) use source::Source;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -226,14 +229,19 @@ impl Publisher {
 
     /// The filter was built again into a shape in which digests may differ; the copy stays what
     /// it was.
-    pub(crate) fn rebuilt(&mut self, now: Duration, filter: &DynamicFilter) {
+    pub(crate) fn rebuilt(&mut self, now: Duration, source: &Source<'_>) {
         self.tally.forget_digests();
-        self.moved(now, filter);
+        self.moved(now, source);
     }
 
-    /// The filter stands on another rung of its ladder; the copy stays what it was.
-    pub(crate) fn moved(&mut self, now: Duration, filter: &DynamicFilter) {
-        self.recount(filter);
+    /// The filter stands on another rung of its ladder, or is published on another one; the copy
+    /// stays what it was.
+    pub(crate) fn moved(&mut self, now: Duration, source: &Source<'_>) {
+        match source.is_folded() {
+            // Rules that count bits are not in force, and a pass over all of them is long.
+            true => self.tally.flips = self.gap_between_shapes(source).flips,
+            false => _ = self.recount(source),
+        }
         self.clears_due(now);
     }
 

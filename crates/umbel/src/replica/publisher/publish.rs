@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::super::image::{Image, ImageComponent};
 use super::super::paged::{Target, decode_changes, decode_step, encode_changes, encode_climb};
 use super::super::policy::Rule;
-use super::{Extent, Publication, Publisher, WORTHWHILE};
+use super::{Extent, Publication, Publisher, Source, WORTHWHILE};
 use crate::bits::BitVector;
 use crate::codec::Reader;
 use crate::design::ladder::steps_between;
-use crate::filter::{ComponentId, DynamicFilter};
+use crate::filter::ComponentId;
 use crate::key_hash::{Digest, KeyHash};
 use crate::model::stale;
 use crate::params::Shape;
@@ -27,31 +27,31 @@ impl Publisher {
     pub(crate) fn publish(
         &mut self,
         now: Duration,
-        filter: &DynamicFilter,
+        source: &Source<'_>,
         extent: Extent,
     ) -> Publication {
-        let nothing_else = (self.kept.components().len(), filter.components().len()) == (1, 1);
-        let steps = match self.kept.scheme() == filter.scheme() {
+        let nothing_else = (self.kept.components().len(), source.components().len()) == (1, 1);
+        let steps = match self.kept.scheme() == source.scheme() {
             true => Some(0),
             false if nothing_else => {
-                steps_between(self.kept.scheme().shape(), filter.scheme().shape())
+                steps_between(self.kept.scheme().shape(), source.scheme().shape())
             }
             false => None,
         };
         match steps {
             Some(0..) => {}
-            Some(down) => self.kept = self.kept.folded(*filter.scheme(), down.unsigned_abs()),
-            None => self.kept = Image::new(*filter.scheme(), Vec::new()),
+            Some(down) => self.kept = self.kept.folded(*source.scheme(), down.unsigned_abs()),
+            None => self.kept = Image::new(*source.scheme(), Vec::new()),
         }
         let is_climb = steps.is_some_and(|steps| steps > 0);
         let mut from_nothing = self.kept.components().is_empty();
         let (bytes, cleared) = match steps {
             Some(steps @ 1..) => {
-                let (bytes, is_whole) = self.publish_climb(filter, steps.unsigned_abs());
+                let (bytes, is_whole) = self.publish_climb(source, steps.unsigned_abs());
                 from_nothing = is_whole;
                 (bytes, true)
             }
-            _ => self.publish_changes(filter, extent),
+            _ => self.publish_changes(source, extent),
         };
         debug_assert!(!is_climb || cleared, "a climb carries everything");
         self.tally.published(cleared);
@@ -61,7 +61,7 @@ impl Publisher {
             self.clears_since = None;
         }
         self.dirty_since = self.clears_since;
-        self.account(now, filter, bytes.len() as u64);
+        self.account(now, source, bytes.len() as u64);
         // After a restart others may have these bits already.
         let longest = match std::mem::take(&mut self.is_restart) && from_nothing {
             true => LONGEST_RESTART,
@@ -73,15 +73,15 @@ impl Publisher {
 
     /// Turns the kept copy into one that many rungs above; returns the bytes that do so, and
     /// whether they lead there from nothing, because that is shorter.
-    fn publish_climb(&mut self, filter: &DynamicFilter, steps: u32) -> (Vec<u8>, bool) {
-        let (id, component) = &filter.components()[0];
-        let (id, bits) = (*id, component.bits().clone());
+    fn publish_climb(&mut self, source: &Source<'_>, steps: u32) -> (Vec<u8>, bool) {
+        let (id, component) = &source.components()[0];
+        let (id, bits) = (*id, source.bits(component).into_owned());
         let folded = bits.folded(steps);
-        let added = self.explaining(self.kept.scheme().shape(), id, &folded, &self.pending(filter));
+        let added = self.explaining(self.kept.scheme().shape(), id, &folded, &self.pending(source));
         let target = Target { id, bits, added };
         let (mut climb, mut whole) = (Vec::new(), Vec::new());
         encode_climb(&mut climb, &self.kept, &target, steps);
-        let nothing = Image::new(*filter.scheme(), Vec::new());
+        let nothing = Image::new(*source.scheme(), Vec::new());
         if steps > 1 && climb.len() <= LONGEST_MESSAGE {
             encode_changes(&mut whole, &nothing, std::slice::from_ref(&target), &[]);
         }
@@ -91,24 +91,24 @@ impl Publisher {
             let decoded = decode_step(&mut Reader::new(&climb), shape, base, steps as i32);
             debug_assert!(decoded.is_ok_and(|bits| bits == target.bits), "own updates decode");
         }
-        self.kept = Image::new(*filter.scheme(), vec![ImageComponent::new(id, target.bits)]);
-        let k = filter.scheme().shape().hashes();
+        self.kept = Image::new(*source.scheme(), vec![ImageComponent::new(id, target.bits)]);
+        let k = source.scheme().shape().hashes();
         self.kept_false_positive = stale::several_components(k, &self.kept.fills());
         (if is_whole { whole } else { climb }, is_whole)
     }
 
     /// Turns the kept copy into the next one; returns the bytes that do so, and whether
     /// everything was carried.
-    fn publish_changes(&mut self, filter: &DynamicFilter, extent: Extent) -> (Vec<u8>, bool) {
+    fn publish_changes(&mut self, source: &Source<'_>, extent: Extent) -> (Vec<u8>, bool) {
         let adds = match extent {
-            Extent::Adds => Some(self.targets_of_adds(filter))
-                .filter(|targets| self.keeps_promise(targets, filter)),
+            Extent::Adds => Some(self.targets_of_adds(source))
+                .filter(|targets| self.keeps_promise(targets, source)),
             Extent::Everything => None,
         };
         let cleared = adds.is_none();
         let (targets, dropped) = match adds {
             Some(targets) => (targets, Vec::new()),
-            None => self.targets_of_everything(filter),
+            None => self.targets_of_everything(source),
         };
         let mut bytes = Vec::new();
         encode_changes(&mut bytes, &self.kept, &targets, &dropped);
@@ -119,31 +119,32 @@ impl Publisher {
             decoded.is_none_or(|decoded| decoded == self.kept),
             "receivers make of an update what the home believes that they do"
         );
-        let k = filter.scheme().shape().hashes();
+        let k = source.scheme().shape().hashes();
         self.kept_false_positive = stale::several_components(k, &self.kept.fills());
         (bytes, cleared)
     }
 
     /// Every component as it is, and the copy's components that are no more.
-    fn targets_of_everything(&self, filter: &DynamicFilter) -> (Vec<Target>, Vec<ComponentId>) {
-        let pending = self.pending(filter);
-        let targets = filter.components().iter().filter_map(|(id, component)| {
-            let same = self.kept.component(*id).is_some_and(|kept| *kept.bits == *component.bits());
+    fn targets_of_everything(&self, source: &Source<'_>) -> (Vec<Target>, Vec<ComponentId>) {
+        let pending = self.pending(source);
+        let targets = source.components().iter().filter_map(|(id, component)| {
+            let bits = source.bits(component);
+            let same = self.kept.component(*id).is_some_and(|kept| *kept.bits == *bits);
             (!same).then(|| {
-                let bits = component.bits().clone();
-                let added = self.explaining(filter.scheme().shape(), *id, &bits, &pending);
+                let bits = bits.into_owned();
+                let added = self.explaining(source.scheme().shape(), *id, &bits, &pending);
                 Target { id: *id, bits, added }
             })
         });
-        let live = |id| filter.components().iter().any(|(other, _)| *other == id);
+        let live = |id| source.components().iter().any(|(other, _)| *other == id);
         let gone = self.kept.components().iter().filter(|component| !live(component.id));
         (targets.collect(), gone.map(|component| component.id).collect())
     }
 
     /// The copy's components with the bits of added keys on top.
-    fn targets_of_adds(&self, filter: &DynamicFilter) -> Vec<Target> {
-        let pending = self.pending(filter);
-        let targets = filter.components().iter().filter_map(|(id, component)| {
+    fn targets_of_adds(&self, source: &Source<'_>) -> Vec<Target> {
+        let pending = self.pending(source);
+        let targets = source.components().iter().filter_map(|(id, component)| {
             let mut added: Vec<Digest> = match &pending {
                 Some(pending) => {
                     pending.iter().filter(|(_, owner)| owner == id).map(|(d, _)| *d).collect()
@@ -153,12 +154,12 @@ impl Publisher {
             let kept = self.kept.component(*id);
             let mut bits = match kept {
                 Some(kept) => BitVector::clone(&kept.bits),
-                None => component.bits().clone(),
+                None => source.bits(component).into_owned(),
             };
             if pending.is_none() {
-                bits.union_with(component.bits());
+                bits.union_with(&source.bits(component));
             }
-            for position in added.iter().flat_map(|d| d.positions(filter.scheme().shape())) {
+            for position in added.iter().flat_map(|d| d.positions(source.scheme().shape())) {
                 bits.set(position);
             }
             if !self.by_digests {
@@ -171,10 +172,10 @@ impl Publisher {
     }
 
     /// Pending digests with the components that hold them now.
-    fn pending(&self, filter: &DynamicFilter) -> Option<Vec<(Digest, ComponentId)>> {
+    fn pending(&self, source: &Source<'_>) -> Option<Vec<(Digest, ComponentId)>> {
         let pending = self.tally.pending()?;
         let now = |(hash, component): (KeyHash, ComponentId)| {
-            (filter.scheme().cut(hash), filter.living(component))
+            (source.scheme().cut(hash), source.filter.living(component))
         };
         Some(pending.into_iter().map(now).collect())
     }
@@ -204,8 +205,8 @@ impl Publisher {
 
     /// Whether the copy would keep the promised rate with these targets and no clears, or
     /// clears would not help.
-    fn keeps_promise(&self, targets: &[Target], filter: &DynamicFilter) -> bool {
-        let k = filter.scheme().shape().hashes();
+    fn keeps_promise(&self, targets: &[Target], source: &Source<'_>) -> bool {
+        let k = source.scheme().shape().hashes();
         let mut fills = Vec::new();
         for component in self.kept.components() {
             if !targets.iter().any(|target| target.id == component.id) {
@@ -214,11 +215,11 @@ impl Publisher {
         }
         fills.extend(targets.iter().map(|target| target.bits.fill()));
         let rate = stale::several_components(k, &fills);
-        rate <= self.promised || filter.false_positive() > WORTHWHILE * rate
+        rate <= self.promised || source.false_positive() > WORTHWHILE * rate
     }
 
-    fn account(&mut self, now: Duration, filter: &DynamicFilter, bytes: u64) {
-        let plain = filter.scheme().shape().bits().div_ceil(8) * filter.components().len() as u64;
+    fn account(&mut self, now: Duration, source: &Source<'_>, bytes: u64) {
+        let plain = source.scheme().shape().bits().div_ceil(8) * source.components().len() as u64;
         self.sent.updates += 1;
         self.sent.bytes += bytes;
         self.sent.full_broadcast_bytes += plain;

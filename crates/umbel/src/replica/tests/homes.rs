@@ -303,17 +303,19 @@ fn the_overall_rate_passes_its_target_only_where_no_update_would_mend_it() {
     for seed in 0..4u64 {
         let mut home = home(&format!("overall:{TARGET}"), 150);
         let mut state = seed;
+        // So slowly that it is no load, which would make room for more.
         for number in 0..300 {
-            home.add(Duration::ZERO, &key(number));
+            home.add(Duration::from_secs(100 * number), &key(number));
         }
-        home.publish(Duration::ZERO);
+        let now = Duration::from_secs(30_000);
+        home.publish(now);
         for step in 0..3000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let number = (state >> 33) % 600;
-            if !home.remove(Duration::ZERO, &key(number)) {
-                home.add(Duration::ZERO, &key(number));
+            if !home.remove(now, &key(number)) {
+                home.add(now, &key(number));
             }
-            home.poll(Duration::ZERO);
+            home.poll(now);
             let Freshness { false_positive, disagreement, .. } = home.freshness();
             let overall = false_positive + disagreement;
             assert!(
