@@ -119,6 +119,18 @@ pub(crate) enum Difference {
     Overlay(Option<String>, Option<String>),
 }
 
+impl Difference {
+    /// The same in two or three words, for lists.
+    pub(crate) const fn kind(&self) -> &'static str {
+        match self {
+            Self::Cluster(..) => "other cluster",
+            Self::Wire(..) => "other version of the messages",
+            Self::Hash(..) => "other hash key",
+            Self::Overlay(..) => "other overlay",
+        }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

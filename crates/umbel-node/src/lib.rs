@@ -36,6 +36,7 @@ mod protocol;
 mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
+mod rivals;
 pub mod settings;
 mod start;
 #[cfg(feature = "tls")]
@@ -46,8 +47,8 @@ pub use catalogue::{KeyPage, OwnCatalogue, Ticket};
 pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Announced, Change, Coverage, Happened, Host, HostInfo, Lifetime, Missing, Readiness,
-    Reserve, Routing, SetInfo, Status,
+    Addresses, Announced, Change, Coverage, Happened, Host, HostInfo, Lifetime, Missing,
+    MissingHost, Readiness, Reserve, Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use settings::{Settings, SettingsError};

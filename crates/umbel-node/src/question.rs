@@ -6,13 +6,14 @@
 //!          | 2, host name: which life of it have you heard of? answer: u64 little-endian
 //!          | 3, a greeting: who are you?                       answer: a greeting
 //!          | 4: which hosts do you know?                       answer: names and addresses in turn, as keys
+//!          | 5, u64 life, address: that life of your name is believed here, and replies       answer: nothing
 //! ```
 //!
 //! Names and keys: u32 length, bytes; keys: u32 number, each as a name. Little-endian.
 
 use std::net::SocketAddr;
 
-use umbel::replica::Name;
+use umbel::replica::{Incarnation, Name};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Question<'a> {
@@ -21,6 +22,7 @@ pub(crate) enum Question<'a> {
     Life { of: Name },
     Hello(&'a [u8]),
     Hosts,
+    NameHeld { life: Incarnation, address: Option<SocketAddr> },
 }
 
 const PROTOCOL: u8 = 0;
@@ -28,6 +30,7 @@ const HOLDS: u8 = 1;
 const LIFE: u8 = 2;
 const HELLO: u8 = 3;
 const HOSTS: u8 = 4;
+const NAME_HELD: u8 = 5;
 
 impl<'a> Question<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -52,6 +55,12 @@ impl<'a> Question<'a> {
                 out.extend_from_slice(greeting);
             }
             Self::Hosts => out.push(HOSTS),
+            Self::NameHeld { life, address } => {
+                out.push(NAME_HELD);
+                out.extend_from_slice(&life.0.to_le_bytes());
+                let address = address.map(|address| address.to_string()).unwrap_or_default();
+                put(&mut out, address.as_bytes());
+            }
         }
         out
     }
@@ -72,6 +81,13 @@ impl<'a> Question<'a> {
                 }
                 let keys = (0..count).map(|_| take(&mut rest)).collect::<Option<_>>()?;
                 Self::Holds { set, keys }
+            }
+            NAME_HELD => {
+                let (life, after) = rest.split_first_chunk()?;
+                rest = after;
+                let life = Incarnation(u64::from_le_bytes(*life));
+                let address = std::str::from_utf8(take(&mut rest)?).ok()?.parse().ok();
+                Self::NameHeld { life, address }
             }
             LIFE => Self::Life { of: Name::new(std::str::from_utf8(take(&mut rest)?).ok()?)? },
             _ => return None,

@@ -367,13 +367,13 @@ fn assemble(
     let live = Arc::new(LiveSettings::new(settings.clone()));
     let protocol = HostProtocol::new(&settings, incarnation);
     let sets = Sets::new(protocol, Arc::clone(&live), clock, random_seed(), journal);
+    #[cfg_attr(not(feature = "zenoh"), allow(unused_mut, reason = "links are zenoh's"))]
     let mut cluster = Cluster::new(joined.network, incarnation, inbox, hello);
-    cluster.alone = settings.peers.is_empty();
     let Guards { access, certificates, seen } = guards;
     #[cfg(feature = "zenoh")]
     let seen = match joined.links {
         Some((links, peers)) => {
-            cluster.alone = peers.connect.is_empty();
+            cluster.configure(peers.expected(&settings));
             cluster.links = Some(links);
             seen.with_links(peers)
         }

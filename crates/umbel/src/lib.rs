@@ -39,6 +39,7 @@ pub mod bank;
 pub mod bits;
 pub mod catalogue;
 pub mod codec;
+pub mod coverage;
 pub mod design;
 pub mod elastic;
 pub mod filter;

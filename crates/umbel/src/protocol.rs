@@ -18,6 +18,7 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use crate::coverage::Gap;
 use crate::design::ladder::Standing;
 use crate::params::ParamError;
 use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
@@ -127,9 +128,12 @@ pub trait Protocol<C> {
     /// The sets that somebody is known to have, this host included, in the order of their names.
     fn sets(&self) -> Vec<&Name>;
 
-    /// Hosts of which all is known that should be, and hosts that should be there; this one
-    /// counts as both.
-    fn known_hosts(&self) -> (u64, u64);
+    /// The other hosts that were heard of and have not left, each with what is missing of its
+    /// sets.
+    fn heard_of(&self, now: Duration) -> Vec<(Name, Option<Gap>)>;
+
+    /// The life of another host that the driver sees at present.
+    fn live_of(&self, host: &Name) -> Option<Incarnation>;
 
     /// The latest life of another host that is known of.
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation>;
@@ -148,7 +152,7 @@ pub trait Protocol<C> {
     /// A message arrived.
     fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]);
 
-    /// The driver sees a host, in this life of it.
+    /// The driver sees a host, in this life of it, which is the one to be believed from now on.
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation);
 
     /// The driver no longer sees this life of a host; a later one may be there.
@@ -157,8 +161,19 @@ pub trait Protocol<C> {
     /// A host is not admitted any more. The driver delivers no message of it after this.
     fn handle_excluded(&mut self, now: Duration, host: &Name);
 
+    /// The settings name this host no longer: if it has disappeared, it is not waited for.
+    fn handle_unexpected(&mut self, host: &Name) {
+        let _ = host;
+    }
+
     /// A host of the cluster described itself: whether it can work with this one.
     fn handle_greeting(&mut self, now: Duration, host: &Name, fits: bool);
+
+    /// This host did not run for a while. What it has of others counts as known only when they
+    /// have announced what they have.
+    fn handle_stopped(&mut self, now: Duration) {
+        let _ = now;
+    }
 
     /// Time has passed.
     fn handle_timeout(&mut self, now: Duration);

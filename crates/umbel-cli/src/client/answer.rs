@@ -81,6 +81,12 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(text).map(|text| String::from_utf8_lossy(text).into_owned())
     }
 
+    /// A list of texts; none if the host does not say it.
+    pub(crate) fn texts(&self, name: &str) -> Vec<String> {
+        let values = self.get(name).and_then(texts).unwrap_or_default();
+        values.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+    }
+
     pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.get(name)? {
             Value::Int(number) => Some(*number as f64),

@@ -357,6 +357,11 @@ fn examine_host(mut client: Client, found: &mut Findings) {
         let text = "it is linked with hosts that did not reply: look at both logs";
         found.add(State::Warning, what, text);
     }
+    for missing in fields.texts("missing_hosts") {
+        // What is refused stays so until somebody changes a setting.
+        let state = if missing.contains("refused") { State::Wrong } else { State::Warning };
+        found.add(state, "missing host", format!("{missing}: {}", advice(&missing)));
+    }
     let (known, expected) = (number("hosts_known"), number("hosts_expected"));
     let state = if known < expected { State::Warning } else { State::Ok };
     found.add(
@@ -364,4 +369,18 @@ fn examine_host(mut client: Client, found: &mut Findings) {
         what,
         format!("knows the sets of {known} of {expected} hosts, its own among them"),
     );
+}
+
+/// What to do about a host that is missing.
+fn advice(missing: &str) -> &'static str {
+    let known = [
+        ("unreachable", "start it, open the way to it, or take it out of the peers"),
+        ("other hash key", "give both the same hash_key"),
+        ("other cluster", "give both the same cluster, or take it out of the peers"),
+        ("over budget", "raise limits.replica_bytes"),
+        ("refused", "umbel hosts and the log say more"),
+        ("behind", "its updates do not arrive: look at both logs"),
+    ];
+    let found = known.into_iter().find(|(reason, _)| missing.contains(reason));
+    found.map_or("wait; if it stays so, look at both logs", |(_, advice)| advice)
 }

@@ -74,18 +74,19 @@ impl Serve {
         tell_manager(&NotifyState::Ready);
         let mut terminate = signal(SignalKind::terminate())?;
         let mut closed = std::pin::pin!(input_closed(self.stop_with_input));
-        loop {
+        let failed = loop {
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => break,
-                _ = terminate.recv() => break,
-                () = &mut closed => break,
+                _ = tokio::signal::ctrl_c() => break None,
+                _ = terminate.recv() => break None,
+                () = &mut closed => break None,
+                reason = host.failed() => break Some(reason),
                 _ = again.recv() => self.reload(&host, log).await,
             }
-        }
+        };
         tracing::info!("stopping");
         tell_manager(&NotifyState::Stopping);
         host.stop().await;
-        Ok(())
+        failed.map_or(Ok(()), |reason| Err(anyhow::anyhow!("{reason}")))
     }
 }
 

@@ -1,18 +1,17 @@
 //! A host's place in its cluster: the network, the way to the driver, what hosts say of
-//! themselves, and how many of them are known.
+//! themselves (`greetings`), and what is known of them (`coverage`).
 //!
 //! Always true: the lock of the greetings is the last one taken; nothing else is locked while
 //! it is held.
 
-use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use parking_lot::{Mutex, MutexGuard};
-use umbel::KeyHasher;
 use umbel::replica::{Incarnation, Name};
 
+use super::coverage::{Coverage, LastSeen};
+use super::greetings::Greetings;
 use crate::hello::Hello;
 use crate::network::{Happening, Inbox, Network};
 
@@ -24,96 +23,16 @@ pub(crate) struct Cluster {
     /// The same, where its links can be opened anew.
     #[cfg(feature = "zenoh")]
     pub(crate) links: Option<Arc<crate::network::ZenohNetwork>>,
-    /// Whether no peer was named at the start.
-    pub(crate) alone: bool,
     pub(crate) inbox: Inbox,
     /// Whether the driver has been woken and has not looked yet.
     woken: AtomicBool,
     greetings: Mutex<Greetings>,
     name_taken: AtomicU64,
-    /// Hosts that are known, and that are there, as the driver last saw: for questions, which
-    /// take no lock.
-    hosts_known: AtomicU64,
-    hosts_expected: AtomicU64,
-}
-
-/// What this host and the others say of themselves.
-///
-/// Always true: the own greeting's digest is that of the hosts that are known.
-#[derive(Debug)]
-pub(crate) struct Greetings {
-    own: Hello,
-    others: HashMap<Name, Hello>,
-}
-
-impl Greetings {
-    fn new(own: Hello) -> Self {
-        let mut greetings = Self { own, others: HashMap::new() };
-        greetings.refresh();
-        greetings
-    }
-
-    /// This host's own.
-    pub(crate) const fn own(&self) -> &Hello {
-        &self.own
-    }
-
-    /// Changes what this host says of itself.
-    pub(crate) fn change_own(&mut self, change: impl FnOnce(&mut Hello)) {
-        change(&mut self.own);
-        self.refresh();
-    }
-
-    /// Another host's.
-    pub(crate) fn of(&self, host: &Name) -> Option<&Hello> {
-        self.others.get(host)
-    }
-
-    /// Whether a host's greeting may be kept: a known one, or one of at most `most`.
-    pub(crate) fn has_room_for(&self, host: &Name, most: usize) -> bool {
-        self.others.len() < most || self.others.contains_key(host)
-    }
-
-    pub(crate) fn insert(&mut self, host: Name, hello: Hello) {
-        let listen = hello.listen.clone();
-        let last = self.others.insert(host, hello);
-        if last.is_none_or(|last| last.listen != listen) {
-            self.refresh();
-        }
-    }
-
-    pub(crate) fn remove(&mut self, host: &Name) {
-        if self.others.remove(host).is_some() {
-            self.refresh();
-        }
-    }
-
-    /// The hosts that are known and where they listen, this one included.
-    pub(crate) fn hosts(&self) -> Vec<(&str, SocketAddr)> {
-        let all = self.others.values().chain([&self.own]);
-        all.filter_map(|hello| Some((hello.name.as_str(), hello.listens()?))).collect()
-    }
-
-    /// Hosts that do not know the same hosts as this one.
-    pub(crate) fn knowing_others(&self) -> Vec<Name> {
-        let others = self.others.iter().filter(|(_, hello)| {
-            hello.listen.is_some() && hello.hosts.is_some() && hello.hosts != self.own.hosts
-        });
-        others.map(|(host, _)| host.clone()).collect()
-    }
-
-    fn refresh(&mut self) {
-        if self.own.listen.is_none() || self.own.overlay.is_some() {
-            return;
-        }
-        let hosts = self.hosts();
-        let hasher = KeyHasher::default();
-        // In whichever order.
-        let sum = hosts.iter().fold(0u64, |sum, (name, address)| {
-            sum.wrapping_add(hasher.hash(format!("{name} {address}").as_bytes()).get())
-        });
-        self.own.hosts = Some(format!("{}-{sum:016x}", hosts.len()));
-    }
+    /// What the driver saw last of the hosts that should be known: for questions, which take no
+    /// lock.
+    pub(super) coverage: LastSeen,
+    /// The peers that the settings name, by name, address or both.
+    pub(super) configured: Mutex<Vec<(Option<Name>, Option<String>)>>,
 }
 
 impl Cluster {
@@ -128,13 +47,12 @@ impl Cluster {
             network,
             #[cfg(feature = "zenoh")]
             links: None,
-            alone: true,
             inbox,
             woken: AtomicBool::new(false),
             greetings: Mutex::new(Greetings::new(own)),
             name_taken: AtomicU64::new(0),
-            hosts_known: AtomicU64::new(1),
-            hosts_expected: AtomicU64::new(1),
+            coverage: LastSeen::new(),
+            configured: Mutex::default(),
         }
     }
 
@@ -165,14 +83,18 @@ impl Cluster {
         self.name_taken.load(Ordering::Relaxed)
     }
 
-    /// Hosts whose sets are all here, and hosts that are there; this one counts as both.
-    pub(crate) fn set_known_hosts(&self, known: u64, expected: u64) {
-        self.hosts_known.store(known, Ordering::Relaxed);
-        self.hosts_expected.store(expected, Ordering::Relaxed);
+    /// What the driver saw last of the hosts that should be known.
+    pub(crate) fn coverage(&self) -> Coverage {
+        self.coverage.last()
     }
 
-    /// As they were last set.
-    pub(super) fn known_hosts(&self) -> (u64, u64) {
-        (self.hosts_known.load(Ordering::Relaxed), self.hosts_expected.load(Ordering::Relaxed))
+    /// The settings name these peers from now on.
+    pub(crate) fn configure(&self, peers: Vec<(Option<Name>, Option<String>)>) {
+        *self.configured.lock() = peers;
+    }
+
+    /// Whether the settings name any peer.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.configured.lock().is_empty()
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::Coverage;
 use crate::value::{Fields, Value};
 
 /// One set, as this host sees it. Rates that are not known are `None`.
@@ -143,12 +144,16 @@ pub struct Status {
     pub incarnation: u64,
     /// Seconds since it started.
     pub uptime: f64,
-    /// Whether answers are complete.
+    /// Whether answers have been complete since the start, or the deadline for that has passed.
     pub ready: bool,
+    /// Whether answers are complete now.
+    pub complete: bool,
     /// Hosts whose sets are known, this one included.
     pub hosts_known: u64,
-    /// Hosts that are there, this one included.
+    /// Hosts that should be known, this one included.
     pub hosts_expected: u64,
+    /// Hosts that should be known and are not, at most 32, each with the reason.
+    pub missing_hosts: Vec<String>,
     /// Sets that are known.
     pub sets: u64,
     /// Whether a folder keeps the catalogue.
@@ -229,32 +234,13 @@ pub struct Routing {
     pub filters_refused: u64,
 }
 
-/// How much of the cluster an answer covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "http", derive(utoipa::ToSchema))]
-#[non_exhaustive]
-pub struct Coverage {
-    /// Whether the replicas of all hosts that are there are known: an empty answer then means
-    /// that nobody has it.
-    pub complete: bool,
-    /// Hosts whose sets are known, this one included.
-    pub hosts_known: u64,
-    /// Hosts that are there, this one included.
-    pub hosts_expected: u64,
-}
-
-/// Whether a host's answers are complete.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Whether a host's answers have been complete since its start.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// The replicas of all hosts that are there have arrived, or the deadline has passed.
-    Ready,
-    /// Some are on their way.
-    Waiting {
-        /// Hosts whose sets are known, this one included.
-        known: u64,
-        /// Hosts that are there, this one included.
-        expected: u64,
-    },
+    /// They have been, or the deadline for that has passed: what is missing now.
+    Ready(Coverage),
+    /// They have not been yet.
+    Waiting(Coverage),
 }
 
 pub(super) fn seconds(time: Duration) -> f64 {
@@ -298,7 +284,7 @@ impl Status {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, hosts_known, hosts_expected, sets, durable, writable, catalogue_failure, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
+        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, complete, hosts_known, hosts_expected, missing_hosts, sets, durable, writable, catalogue_failure, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

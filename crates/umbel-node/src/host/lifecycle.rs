@@ -1,5 +1,6 @@
 //! Whether a host runs, is ready or stops, and what has to end with it.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
@@ -14,6 +15,8 @@ pub(crate) struct Lifecycle {
     pub(crate) runtime: Handle,
     ready: AtomicBool,
     stopping: AtomicBool,
+    /// Why the host cannot go on.
+    failed: watch::Sender<Option<Arc<str>>>,
     /// Set when the host stops, so that its ports close.
     stopped: watch::Sender<bool>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -26,6 +29,7 @@ impl Lifecycle {
             runtime,
             ready: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            failed: watch::channel(None).0,
             stopped: watch::channel(false).0,
             threads: Mutex::default(),
         }
@@ -38,6 +42,21 @@ impl Lifecycle {
 
     pub(crate) fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
+    }
+
+    /// The host cannot go on.
+    pub(crate) fn fail(&self, reason: &str) {
+        self.failed.send_replace(Some(reason.into()));
+    }
+
+    /// Waits until the host cannot go on: why.
+    pub(super) async fn failed(&self) -> Arc<str> {
+        let mut failed = self.failed.subscribe();
+        let reason = failed.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        match reason {
+            Some(reason) => reason,
+            None => std::future::pending().await,
+        }
     }
 
     pub(crate) fn is_stopping(&self) -> bool {

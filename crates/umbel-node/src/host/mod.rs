@@ -17,12 +17,15 @@ mod ask;
 mod cache;
 mod clock;
 mod cluster;
+mod coverage;
+mod greetings;
 mod happened;
 mod info;
 mod keys;
 mod lifecycle;
 mod live;
 mod locate;
+mod look;
 mod names;
 mod plan;
 mod ports;
@@ -46,8 +49,10 @@ use crate::settings::Settings;
 pub(crate) use cache::Cache;
 pub(crate) use clock::{Clock, wall_clock_ms};
 pub(crate) use cluster::Cluster;
+pub use coverage::{Coverage, MissingHost};
+pub(crate) use coverage::{LOOK_EVERY, MAX_AGE};
 pub use happened::Happened;
-pub use info::{Coverage, HostInfo, Readiness, Routing, SetInfo, Status};
+pub use info::{HostInfo, Readiness, Routing, SetInfo, Status};
 pub(crate) use lifecycle::Lifecycle;
 pub(crate) use live::LiveSettings;
 pub use locate::Missing;
@@ -128,22 +133,23 @@ impl Host {
         self.inner.sets.failure()
     }
 
-    /// Whether answers are complete.
+    /// Whether answers have been complete since the start. A host that is ready stays so, whatever
+    /// becomes of its peers: [`Self::coverage`] says how complete answers are now.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
-        if self.inner.lifecycle.is_ready() {
-            return Readiness::Ready;
+        let coverage = self.coverage();
+        match self.inner.lifecycle.is_ready() {
+            true => Readiness::Ready(coverage),
+            false => Readiness::Waiting(coverage),
         }
-        let (known, expected) = self.inner.cluster.known_hosts();
-        Readiness::Waiting { known, expected }
     }
 
     /// How much of the cluster an answer from memory covers right now. Takes no lock.
     #[must_use]
     pub fn coverage(&self) -> Coverage {
-        let (hosts_known, hosts_expected) = self.inner.cluster.known_hosts();
-        let ready = self.inner.lifecycle.is_ready();
-        Coverage { complete: ready && hosts_known == hosts_expected, hosts_known, hosts_expected }
+        let mut coverage = self.inner.cluster.coverage.get(self.inner.now(), self.name());
+        coverage.complete &= self.inner.lifecycle.is_ready();
+        coverage
     }
 
     /// What happens from now on. A receiver that falls behind by more than
@@ -151,6 +157,12 @@ impl Host {
     #[must_use]
     pub fn happenings(&self) -> tokio::sync::broadcast::Receiver<Happened> {
         self.inner.events.subscribe()
+    }
+
+    /// Waits until the host cannot go on and stops: why. At present, because another host has its
+    /// name and replies.
+    pub async fn failed(&self) -> Arc<str> {
+        self.inner.lifecycle.failed().await
     }
 
     /// Waits until the host is told to stop.

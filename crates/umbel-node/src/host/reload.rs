@@ -14,7 +14,13 @@ use super::Host;
 use crate::settings::Settings;
 
 #[cfg(feature = "zenoh")]
-use crate::network::{Endpoints, Happening, peers::Peers};
+use crate::network::{Endpoints, Happening, Network as _, peers::Peers};
+#[cfg(feature = "zenoh")]
+use crate::settings::Endpoint;
+#[cfg(feature = "zenoh")]
+use std::collections::BTreeMap;
+#[cfg(feature = "zenoh")]
+use umbel::coverage::Identity;
 #[cfg(feature = "zenoh")]
 use umbel::replica::Name;
 
@@ -195,6 +201,7 @@ impl Host {
             return tracing::error!(%error, "the links to other hosts stay as they were");
         }
         let renew = certificates || !links.open;
+        let identities = network.identities();
         let opened = network.reconfigure(&endpoints(settings, &peers), renew).await;
         links.open = opened.is_ok();
         match opened {
@@ -208,6 +215,8 @@ impl Host {
                 if settings.peer_tls.is_some() {
                     self.exclude(links.peers.hosts.difference(&peers.hosts));
                 }
+                self.expect(&links.peers, &peers, &identities);
+                self.inner.cluster.configure(peers.expected(settings));
                 links.peers = peers;
             }
             Err(error) => tracing::error!(%error, "no links to other hosts; trying again"),
@@ -217,6 +226,19 @@ impl Host {
 
 #[cfg(feature = "zenoh")]
 impl Host {
+    /// Peers that the settings name no longer are not waited for, unless they are there.
+    fn expect(&self, before: &Peers, now: &Peers, identities: &BTreeMap<String, Identity>) {
+        let named = before.hosts.difference(&now.hosts).cloned();
+        let addresses = before.connect.difference(&now.connect).map(Endpoint::address);
+        let found = addresses.filter_map(|address| match identities.get(&address)? {
+            Identity::Host(host) => Some(host.clone()),
+            _ => None,
+        });
+        for host in named.chain(found) {
+            self.inner.cluster.inbox.put(Happening::Unexpected { host });
+        }
+    }
+
     /// Hosts whose certificates are worth nothing any more are not waited for until they count
     /// as gone: the links that are open now hear nothing of them.
     fn exclude<'a>(&self, hosts: impl Iterator<Item = &'a Name>) {

@@ -5,7 +5,7 @@ use umbel::mesh::Engine;
 use umbel::overlay::Overlay;
 use umbel::replica::{Home, Name};
 
-use super::cluster::Greetings;
+use super::greetings::Greetings;
 use super::info::seconds;
 use super::sets::State;
 use super::{Host, HostInfo, Routing, SetInfo, Status};
@@ -124,7 +124,7 @@ impl Host {
                 sets: Vec::new(),
                 epochs: Vec::new(),
                 age: None,
-                current: peer.is_known,
+                current: peer.gap.is_none(),
                 not_accepted: Vec::new(),
             };
             for set in &sets {
@@ -153,8 +153,8 @@ impl Host {
     /// This host's own state.
     #[must_use]
     pub fn status(&self) -> Status {
+        let coverage = self.coverage();
         let state = self.inner.sets.lock();
-        let (known, expected) = state.known_hosts();
         let counters = state.protocol.counters();
         let routing = state.protocol.overlay().map(|overlay| Routing::of(overlay, None));
         let engine = state.protocol.mesh();
@@ -169,8 +169,10 @@ impl Host {
             incarnation: self.inner.cluster.incarnation.0,
             uptime: seconds(self.inner.now()),
             ready: self.inner.lifecycle.is_ready(),
-            hosts_known: known,
-            hosts_expected: expected,
+            complete: coverage.complete,
+            hosts_known: coverage.hosts_known,
+            hosts_expected: coverage.hosts_expected,
+            missing_hosts: coverage.missing_hosts.iter().map(ToString::to_string).collect(),
             sets: state.protocol.sets().len() as u64,
             durable: self.inner.sets.is_durable(),
             writable: failure.is_none(),

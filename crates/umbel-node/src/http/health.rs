@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 
 use super::problem::Plain;
-use crate::host::{Host, Readiness};
+use crate::host::{Coverage, Host, Readiness};
 
 /// The process lives and answers, and its catalogue can be written.
 #[utoipa::path(
@@ -26,21 +26,31 @@ pub(super) async fn healthz(State(host): State<Host>) -> (StatusCode, Extension<
     (status, Extension(Plain), text)
 }
 
-/// Answers are complete: an empty one does not mean "I do not know yet".
+/// Answers have been complete since the start, or `timing.ready` has passed.
+///
+/// A host that is ready stays so, whatever becomes of other hosts: answers say whether they are
+/// complete, and so does `complete` in `/v1/info`.
 #[utoipa::path(
     get, path = "/readyz", tag = "health",
     responses(
-        (status = 200, description = "Answers are complete", body = String, content_type = "text/plain"),
+        (status = 200, description = "The host is ready", body = String, content_type = "text/plain"),
         (status = 503, description = "Replicas are on their way", body = String, content_type = "text/plain"),
     )
 )]
 pub(super) async fn readyz(State(host): State<Host>) -> (StatusCode, Extension<Plain>, String) {
     let (status, text) = match host.readiness() {
-        Readiness::Ready => (StatusCode::OK, String::from("ready\n")),
-        Readiness::Waiting { known, expected } => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("waiting: {known} of {expected} hosts are known\n"),
-        ),
+        Readiness::Ready(coverage) => (StatusCode::OK, told("ready", &coverage)),
+        Readiness::Waiting(coverage) => {
+            let (known, expected) = (coverage.hosts_known, coverage.hosts_expected);
+            let state = format!("waiting: {known} of {expected} hosts are known");
+            (StatusCode::SERVICE_UNAVAILABLE, told(&state, &coverage))
+        }
     };
     (status, Extension(Plain), text)
+}
+
+/// The state, then what is missing.
+fn told(state: &str, coverage: &Coverage) -> String {
+    let missing = coverage.missing_hosts.iter().map(|missing| format!("missing {missing}\n"));
+    [format!("{state}\n")].into_iter().chain(missing).collect()
 }

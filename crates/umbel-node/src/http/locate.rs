@@ -59,8 +59,9 @@ pub(super) async fn locate(
 ) -> Result<Json<Holders>, Problem> {
     let key = query.encoding.decode(&path.written)?;
     let set_known = host.knows(&path.set);
+    let before = host.coverage();
     let (hosts, answered) = host.locate_fully(&path.set, &key, query.timeout()?).await?;
-    let mut coverage = host.coverage();
+    let mut coverage = host.coverage().and(&before);
     coverage.complete &= answered;
     Ok(Json(Holders { hosts, coverage, set_known }))
 }

@@ -149,9 +149,10 @@ use Kind::{Counter as C, Gauge as G};
 const HOST: &[Fact] = &[
     ("incarnation", "This life of the host", G),
     ("uptime", "Seconds since it started", G),
-    ("ready", "Whether answers are complete", G),
+    ("ready", "Whether answers have been complete since the start, or the deadline has passed", G),
+    ("complete", "Whether answers are complete now", G),
     ("hosts_known", "Hosts whose sets are known, this one included", G),
-    ("hosts_expected", "Hosts that are there, this one included", G),
+    ("hosts_expected", "Hosts that should be known, this one included", G),
     ("sets", "Sets that are known", G),
     ("durable", "Whether a folder keeps the catalogue", G),
     ("writable", "Whether changes are accepted: the catalogue can be written", G),

@@ -44,8 +44,9 @@ pub(super) async fn missing(
 ) -> Result<Json<Missing>, Problem> {
     let keys = read(&body, query.encoding)?;
     let set_known = host.knows(&set);
+    let before = host.coverage();
     let found = host.missing(&set, keys).await?;
-    let mut coverage = host.coverage();
+    let mut coverage = host.coverage().and(&before);
     coverage.complete &= found.unconfirmed.is_empty() && !host.is_in_overlay();
     let written = |keys: &[Vec<u8>]| {
         let written = |key: &Vec<u8>| query.encoding.encode(key).map(Cow::into_owned);

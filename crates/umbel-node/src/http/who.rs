@@ -38,8 +38,9 @@ struct About {
 }
 
 impl About {
-    fn of(host: &Host, set: &str) -> Self {
-        Self { set_known: host.knows(set), coverage: host.coverage() }
+    /// What an answer rests on that was found since `before`.
+    fn since(before: &Coverage, host: &Host, set: &str) -> Self {
+        Self { set_known: host.knows(set), coverage: host.coverage().and(before) }
     }
 }
 
@@ -55,10 +56,10 @@ struct KeyCandidates<'a> {
 /// The hosts that may hold many keys.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct ManyCandidates<'a> {
-    #[serde(flatten)]
-    about: About,
     /// An answer a key, in the order of the lines.
     answers: Vec<KeyCandidates<'a>>,
+    #[serde(flatten)]
+    about: About,
 }
 
 /// The hosts that may hold a key, from memory.
@@ -75,8 +76,10 @@ pub(super) async fn one(
     Query(query): Query<EncodingQuery>,
 ) -> Result<Json<Candidates>, Problem> {
     let key = query.encoding.decode(&path.written)?;
-    let about = About::of(&host, &path.set);
-    Ok(Json(Candidates { hosts: host.who_has(&path.set, &key)?, about }))
+    let before = host.coverage();
+    let hosts = host.who_has(&path.set, &key)?;
+    let about = About::since(&before, &host, &path.set);
+    Ok(Json(Candidates { hosts, about }))
 }
 
 /// The hosts that may hold many keys, a line each, from memory.
@@ -93,17 +96,11 @@ pub(super) async fn many(
 ) -> Result<Response, Problem> {
     host.has(&set, &[], &mut Vec::new())?;
     let keys = read(&body, query.encoding)?;
-    let begin = serde_json::to_string(&About::of(&host, &set)).expect("numbers");
-    let asking = Asking { host, set, keys, next: 0, encoding: query.encoding };
+    let before = host.coverage();
+    let asking = Asking { host, set, keys, next: 0, encoding: query.encoding, before };
     // The answer is made part by part as it is sent: it may be many times as long as the body.
-    let parts = stream::unfold((Some(begin), asking), |(begin, mut asking)| async move {
-        let part = match begin {
-            Some(begin) => {
-                Some(format!("{},\"answers\":[", begin.trim_end_matches('}')).into_bytes())
-            }
-            None => asking.part(),
-        };
-        part.map(|part| (Ok::<_, Infallible>(Bytes::from(part)), (None, asking)))
+    let parts = stream::unfold(asking, |mut asking| async move {
+        asking.part().map(|part| (Ok::<_, Infallible>(Bytes::from(part)), asking))
     });
     let json = [(header::CONTENT_TYPE, "application/json")];
     Ok((json, Body::from_stream(parts)).into_response())
@@ -142,6 +139,8 @@ struct Asking {
     keys: Vec<Vec<u8>>,
     next: usize,
     encoding: Encoding,
+    /// What was covered when the first key was asked.
+    before: Coverage,
 }
 
 impl Asking {
@@ -153,7 +152,8 @@ impl Asking {
         }
         let part = &self.keys[from..self.keys.len().min(from + PART)];
         let keys: Vec<&[u8]> = part.iter().map(Vec::as_slice).collect();
-        let (mut out, mut place) = (Vec::new(), 0);
+        let begin: &[u8] = if from == 0 { b"{\"answers\":[" } else { b"" };
+        let (mut out, mut place) = (begin.to_vec(), 0);
         let encoding = self.encoding;
         let mut show = |hosts: &[&str]| {
             if from + place > 0 {
@@ -170,7 +170,10 @@ impl Asking {
         }
         self.next = from + part.len();
         if self.next == self.keys.len() {
-            out.extend(b"]}");
+            // Only now is it known whether the answers are complete.
+            let about = About::since(&self.before, &self.host, &self.set);
+            let about = serde_json::to_string(&about).expect("numbers and text");
+            out.extend(about.replacen('{', "],", 1).into_bytes());
             self.next += 1;
         }
         Some(out)

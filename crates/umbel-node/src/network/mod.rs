@@ -15,12 +15,14 @@ pub(crate) mod peers;
 #[cfg(feature = "zenoh")]
 mod zenoh;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
+use umbel::coverage::Identity;
 use umbel::replica::{Incarnation, Name};
 
 pub(crate) use inbox::Happenings;
@@ -59,6 +61,13 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// Asks one host; `None` if no answer came in time.
     fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>>;
 
+    /// Asks whoever lives under one name, and gathers the answers that come in time: several, if
+    /// several hosts have that name.
+    fn ask_lives(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
+        let answer = self.ask(host, bytes, timeout);
+        Box::pin(async move { answer.await.into_iter().collect() })
+    }
+
     /// Asks every host in reach, and gathers the answers that come in time.
     fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>>;
 
@@ -71,6 +80,11 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// The state of the links that this host opens.
     fn links(&self) -> LinkReport {
         LinkReport::default()
+    }
+
+    /// Who is at each configured address, as far as that is known.
+    fn identities(&self) -> BTreeMap<String, Identity> {
+        BTreeMap::new()
     }
 
     /// Leaves: others see it at once.
@@ -142,6 +156,30 @@ pub enum Happening {
     Excluded {
         /// Who.
         host: Name,
+    },
+    /// The settings name a host no longer: if it is not there, it is not waited for.
+    Unexpected {
+        /// Who.
+        host: Name,
+    },
+    /// Whoever lives under a name was asked who it is, because another life of it appeared than
+    /// the one that is believed.
+    Tested {
+        /// The name.
+        host: Name,
+        /// The life that is believed.
+        held: Incarnation,
+        /// The other one.
+        life: Incarnation,
+        /// The answers.
+        greetings: Vec<Vec<u8>>,
+    },
+    /// A host answered which hosts it knows, and where they listen.
+    Hosts {
+        /// Who.
+        from: Name,
+        /// The hosts.
+        hosts: Vec<(Name, SocketAddr)>,
     },
     /// A host was linked but did not reply: its link is opened again.
     LinkReopened {

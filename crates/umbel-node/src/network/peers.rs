@@ -8,6 +8,9 @@ use umbel::replica::Name;
 
 use crate::settings::{Endpoint, Settings, peer_line};
 
+/// A peer as the settings say it: its name, its address, or both.
+pub(crate) type Expected = (Option<Name>, Option<String>);
+
 /// Where other hosts listen, and who is let in.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Peers {
@@ -15,6 +18,8 @@ pub(crate) struct Peers {
     pub(crate) connect: BTreeSet<Endpoint>,
     /// Their names, as far as they are known; the own one is among them.
     pub(crate) hosts: BTreeSet<Name>,
+    /// What the settings say of each, but for oneself.
+    expected: BTreeSet<Expected>,
     /// What the name was found to mean.
     looked_up: Vec<Endpoint>,
 }
@@ -28,17 +33,19 @@ impl Peers {
     pub(crate) async fn gather(settings: &Settings, last: &Self) -> Result<Self, String> {
         let mut peers = Self::default();
         for peer in &settings.peers {
-            peers.learn(peer.host_name(), Some(peer.clone()), settings);
+            peers.learn(peer.host_name(), peer.given_name(), Some(peer.clone()), settings);
         }
         for link in settings.overlay.iter().flat_map(|overlay| &overlay.links) {
-            peers.learn(Some(link.name.clone()), link.address.clone(), settings);
+            let name = Some(link.name.clone());
+            peers.learn(name.clone(), name, link.address.clone(), settings);
         }
         for name in settings.hosts.iter().chain([&settings.name]) {
-            peers.learn(Some(name.clone()), None, settings);
+            peers.learn(Some(name.clone()), Some(name.clone()), None, settings);
         }
         if let Some(path) = &settings.peers_file {
             for (name, peer) in read(path, settings.peer_tls.is_some())? {
-                peers.learn(name, peer, settings);
+                let given = peer.as_ref().map_or_else(|| name.clone(), Endpoint::given_name);
+                peers.learn(name, given, peer, settings);
             }
         }
         if let Some(many) = &settings.peers_dns {
@@ -47,16 +54,36 @@ impl Peers {
                 last.looked_up.clone()
             });
             for peer in peers.looked_up.clone() {
-                peers.learn(None, Some(peer), settings);
+                peers.learn(None, None, Some(peer), settings);
             }
         }
         Ok(peers)
     }
 
+    /// The peers that are expected, by name, address or both. Routers are one that is reached or
+    /// not, whichever of them it is.
+    pub(crate) fn expected(&self, settings: &Settings) -> Vec<Expected> {
+        if !settings.through_routers {
+            return self.expected.iter().cloned().collect();
+        }
+        let named = self.expected.iter().filter(|(_, address)| address.is_none());
+        let routers: Vec<String> = self.connect.iter().map(Endpoint::address).collect();
+        let routers = (!routers.is_empty()).then(|| (None, Some(routers.join(", "))));
+        named.cloned().chain(routers).collect()
+    }
+
     /// One more; oneself is no peer.
-    fn learn(&mut self, name: Option<Name>, peer: Option<Endpoint>, settings: &Settings) {
+    fn learn(
+        &mut self,
+        name: Option<Name>,
+        given: Option<Name>,
+        peer: Option<Endpoint>,
+        settings: &Settings,
+    ) {
         let own = name.as_ref() == Some(&settings.name)
             || peer.as_ref().is_some_and(|peer| peer.address() == settings.listen.to_string());
+        let address = peer.as_ref().map(Endpoint::address);
+        self.expected.extend((!own).then_some((given, address)));
         self.hosts.extend(name);
         self.connect.extend(peer.filter(|_| !own));
     }
@@ -123,12 +150,23 @@ mod tests {
              peers_dns = 'localhost:4'",
             file.display()
         );
-        let peers = Peers::gather(&settings(&text), &Peers::default()).await.unwrap();
+        let text_of_all = text;
+        let peers = Peers::gather(&settings(&text_of_all), &Peers::default()).await.unwrap();
         let (connect, hosts) = told(&peers);
         assert_eq!(hosts, ["a", "b", "c", "d", "e", "f"]);
         assert!(connect.contains(&"tls/127.0.0.1:4".to_owned()), "{connect:?}");
         let plain: Vec<&String> = connect.iter().filter(|peer| !peer.ends_with(":4")).collect();
         assert_eq!(plain, ["tls/10.0.0.9:1", "tls/c:1", "tls/e:1", "tls/10.0.0.2:1"]);
+        // A name that was made out of an address is not expected beside that address.
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let expected = peers.expected(&settings(&text_of_all)).into_iter();
+        let expected = expected.filter(|(_, address)| !text(address).ends_with(":4"));
+        let expected: Vec<String> = expected
+            .map(|(name, address)| {
+                format!("{}@{}", name.as_ref().map_or("", Name::as_str), text(&address))
+            })
+            .collect();
+        assert_eq!(expected, ["@10.0.0.9:1", "@c:1", "@e:1", "b@10.0.0.2:1", "d@", "f@"]);
     }
 
     #[tokio::test]

@@ -266,6 +266,7 @@ impl Draft {
             announce: self.one("timing.announce", value::seconds)?,
             grace: self.one("timing.grace", value::grace)?,
             silence: self.one("timing.silence", value::seconds)?,
+            forget: self.one("timing.forget", value::seconds)?,
             ready: self.one("timing.ready", value::seconds)?,
             reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,

@@ -204,6 +204,8 @@ pub static KEYS: &[Key] = &[
         "How long the replicas of a host that disappeared keep answering; at least 2"),
     key!("timing.silence", "SECONDS", Some("15"), "", One, value::seconds,
         "How long a host may say nothing at all before it counts as gone"),
+    key!("timing.forget", "SECONDS", Some("86400"), "", One, value::seconds,
+        "How long a host that disappeared without leaving is still expected, and answers are not complete without it"),
     key!("timing.ready", "SECONDS", Some("10"), "", One, value::seconds,
         "How long /readyz waits for the replicas of other hosts"),
     key!("timing.reload", "SECONDS", Some("2"), "", One, value::seconds,

@@ -179,6 +179,12 @@ impl Endpoint {
         format!("{}:{}", self.host, self.port)
     }
 
+    /// The name that was written before `=`.
+    #[must_use]
+    pub fn given_name(&self) -> Option<Name> {
+        self.name.as_deref().and_then(Name::new)
+    }
+
     /// Which host it is: what was written before `=`, or the first part of a host name.
     #[must_use]
     pub fn host_name(&self) -> Option<Name> {
@@ -319,6 +325,8 @@ pub struct Timing {
     pub grace: Duration,
     /// How long a host may say nothing at all before it counts as gone.
     pub silence: Duration,
+    /// How long a host that disappeared without leaving is still expected.
+    pub forget: Duration,
     /// How long readiness waits for the replicas of other hosts.
     pub ready: Duration,
     /// From one look at the files of users, certificates and peers to the next.

@@ -32,6 +32,10 @@ pub struct Config {
     pub grace: Duration,
     /// How long a host may say nothing at all before it counts as gone.
     pub silence: Duration,
+    /// How long a host that disappeared without leaving is still expected.
+    pub forget: Duration,
+    /// How long a replica may be older than what was announced while its host counts as known.
+    pub max_lag: Duration,
     /// How long to wait for a page the first time; doubled with every try, up to 8 times.
     pub page_patience: Duration,
     /// Most bits that are accepted of one home's set.
@@ -68,6 +72,8 @@ impl Config {
             announce_every: Duration::from_secs(3),
             grace: Duration::from_secs(4),
             silence: Duration::from_secs(15),
+            forget: Duration::from_secs(24 * 3600),
+            max_lag: Duration::from_secs(1),
             page_patience: Duration::from_millis(1000),
             max_bits: 1 << 33,
             replica_bytes: 1 << 34,

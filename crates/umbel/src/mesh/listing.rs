@@ -59,7 +59,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 Ok(())
             });
         }
-        let step = self.peers.get_mut(home).map(|peer| peer.sets.announced(*sequence, *sum));
+        let step = self.peers.get_mut(home).map(|peer| peer.sets.announced(now, *sequence, *sum));
         self.follow_list(home, step);
     }
 

@@ -13,6 +13,7 @@
 mod budget;
 mod checks;
 mod config;
+mod gaps;
 mod listing;
 mod local;
 mod peer_sets;
@@ -39,6 +40,7 @@ use published::PublishedSets;
 
 use crate::bank::{BatchCandidates, HeapRows, Rows};
 use crate::catalogue::Catalogue;
+use crate::coverage::Gap;
 use crate::design::ladder::{ExpectedHosts, Standing};
 use crate::key_hash::KeyHash;
 use crate::params::ParamError;
@@ -103,6 +105,8 @@ pub struct Engine<C, R: Rows = HeapRows> {
     serving: BTreeSet<Name>,
     /// Hosts that said that they leave: which life of theirs, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
+    /// Hosts that disappeared without leaving, and when.
+    lost: BTreeMap<Name, Duration>,
     next_announce: Duration,
     last_announce: Option<Duration>,
     /// When something happened last: a host that is stopped for a while knows it by this.
@@ -143,6 +147,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             sampled_at: 0,
             serving: BTreeSet::new(),
             left: BTreeMap::new(),
+            lost: BTreeMap::new(),
             next_announce: Duration::ZERO,
             last_announce: None,
             awake: Duration::ZERO,
@@ -230,6 +235,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if work == Work::Deferred {
             home.build_in_steps(self.config.max_keys_at_once);
         }
+        // What others had of it answers until this life has published the set: at once.
+        let has_keys = !home.catalogue().is_empty();
         let epoch = self.published.first_epoch();
         let here = self.set_mut(set);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
@@ -237,6 +244,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let local = LocalSet::new(home, epoch, hosts, shared, work);
         if let Some(old) = here.own.replace(Arc::new(local)) {
             old.close();
+        }
+        if has_keys && let Some(local) = self.local_set(set) {
+            local.request_publish(now);
         }
         self.publish_if_due(now, set);
     }
@@ -357,9 +367,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.sets.iter().filter(|(_, set)| set.exists()).map(|(name, _)| name).collect()
     }
 
-    fn known_hosts(&self) -> (u64, u64) {
-        let known = self.peers.values().filter(|peer| peer.sets.is_known());
-        (1 + known.count() as u64, 1 + self.peers.len() as u64)
+    fn heard_of(&self, now: Duration) -> Vec<(Name, Option<Gap>)> {
+        self.gaps(now)
+    }
+
+    fn live_of(&self, host: &Name) -> Option<Incarnation> {
+        let peer = self.peers.get(host)?;
+        (peer.is_seen && peer.gone_since.is_none()).then_some(peer.incarnation)
     }
 
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {
@@ -402,6 +416,10 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             // Said before it left, and overtaken; or one host too many.
             return;
         }
+        if life.is_some_and(|life| self.is_rival(from, life)) {
+            let reason = "another host has its name, and replies";
+            return self.refuse(from, String::from(reason));
+        }
         self.heard(now, from);
         // Only the set of an update or page can want pages now; an announcement is about all.
         let about = match &message {
@@ -436,6 +454,9 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.wake(now);
         self.heard(now, host);
         self.live_anew(host, incarnation);
+        if let Some(peer) = self.peers.get_mut(host) {
+            peer.is_seen |= peer.incarnation == incarnation;
+        }
     }
 
     /// After the grace time its replicas answer no more.
@@ -443,17 +464,27 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.wake(now);
         let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
         if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
-            peer.gone_since = Some(now);
+            (peer.gone_since, peer.is_seen) = (Some(now), false);
             self.event(Event::Suspected(host.clone()));
         }
     }
 
     /// Its replicas answer no more from now on.
     fn handle_excluded(&mut self, now: Duration, host: &Name) {
+        self.lost.remove(host);
         if self.peers.contains_key(host) {
             self.forget(host.clone());
             self.expire(now);
         }
+    }
+
+    fn handle_unexpected(&mut self, host: &Name) {
+        self.lost.remove(host);
+    }
+
+    fn handle_stopped(&mut self, now: Duration) {
+        self.wake(now);
+        self.peers.values_mut().for_each(|peer| peer.sets.doubt());
     }
 
     /// Messages say themselves whether they fit.

@@ -4,8 +4,10 @@
 //! `unfinished` exactly if something of it is missing or awaited.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::published::share;
+use crate::coverage::Gap;
 use crate::replica::Name;
 use crate::replica::message::List;
 use crate::replica::receiver::Receiver;
@@ -27,6 +29,8 @@ pub(super) struct PeerSets {
     listing: Option<Listing>,
     /// Whether the host's list has been known completely.
     is_listed: bool,
+    /// Since when the host's sum is known to differ from ours.
+    differs_since: Option<Duration>,
 }
 
 /// A list of sets on its way.
@@ -102,6 +106,7 @@ impl PeerSets {
     /// The host lives anew: nothing is known of this life.
     pub(super) fn restart(&mut self) {
         (self.seen, self.not_accepted, self.listing, self.is_listed) = (0, 0, None, false);
+        self.differs_since = None;
     }
 
     pub(super) const fn names(&self) -> &BTreeSet<Name> {
@@ -112,9 +117,25 @@ impl PeerSets {
         &self.unfinished
     }
 
-    /// Whether the host's list is known, and an image of every set of it.
-    pub(super) const fn is_known(&self) -> bool {
-        self.is_listed && self.without_image == 0
+    /// What is missing of the list of sets or of their images; replicas may be behind all the same.
+    pub(super) fn gap(&self, now: Duration, max_lag: Duration) -> Option<Gap> {
+        let sets = self.names.len() as u64;
+        let is_late = |since| now.saturating_sub(since) > max_lag;
+        if !self.is_listed || self.differs_since.is_some_and(is_late) {
+            return Some(Gap::NoList);
+        }
+        let fetched = sets - self.without_image as u64;
+        (fetched < sets).then_some(Gap::Fetching { fetched, sets })
+    }
+
+    /// Whether some of the host's sets are not accepted here.
+    pub(super) const fn is_refused(&self) -> bool {
+        self.not_accepted != 0
+    }
+
+    /// What the host has may have changed unheard: its next announcement says whether it has.
+    pub(super) const fn doubt(&mut self) {
+        self.is_listed = false;
     }
 
     /// Whether a publication is known of, whatever came of it.
@@ -134,15 +155,17 @@ impl PeerSets {
     }
 
     /// The host announced its number of publications and its sum.
-    pub(super) fn announced(&mut self, sequence: u64, sum: u64) -> NextStep {
+    pub(super) fn announced(&mut self, now: Duration, sequence: u64, sum: u64) -> NextStep {
         if self.agrees(sum) {
             (self.seen, self.is_listed, self.listing) = (sequence, true, None);
+            self.differs_since = None;
             return NextStep::Nothing;
         }
         if sequence < self.seen {
             // Overtaken by what was published after it.
             return NextStep::Nothing;
         }
+        self.differs_since.get_or_insert(now);
         // A list that did not arrive since the last announcement goes on where it was.
         let seen = self.seen;
         let listing = self.listing.get_or_insert_with(|| Listing::after(seen));
@@ -176,6 +199,7 @@ impl PeerSets {
         let Some(Listing { whole, is_refused, .. }) = self.listing.take() else {
             return NextStep::Nothing;
         };
+        self.differs_since = self.differs_since.filter(|_| whole.is_none());
         match whole {
             Some(names) => {
                 let is_steady = began == part.sequence;
@@ -188,7 +212,7 @@ impl PeerSets {
                 NextStep::Keep { names, sequence: part.sequence }
             }
             None if self.agrees(part.sum) => {
-                self.is_listed = true;
+                (self.is_listed, self.differs_since) = (true, None);
                 NextStep::Nothing
             }
             None => {

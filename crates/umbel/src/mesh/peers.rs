@@ -12,6 +12,7 @@ use super::Engine;
 use super::peer_sets::PeerSets;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
+use crate::coverage::Gap;
 use crate::protocol::{Event, Protocol as _};
 use crate::replica::{Incarnation, Name};
 
@@ -22,11 +23,13 @@ pub(super) struct Peer {
     heard: Duration,
     /// When it disappeared.
     pub(super) gone_since: Option<Duration>,
+    /// Whether the driver sees this life of it.
+    pub(super) is_seen: bool,
     pub(super) sets: PeerSets,
 }
 
 /// What is known of another host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerInfo {
     /// Its life.
     pub incarnation: Incarnation,
@@ -34,14 +37,15 @@ pub struct PeerInfo {
     pub is_suspected: bool,
     /// Since it was last heard of.
     pub silence: Duration,
-    /// Whether it has said which sets it has, and every one of them has arrived.
-    pub is_known: bool,
+    /// What is missing of its sets.
+    pub gap: Option<Gap>,
 }
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// A host was heard of that has not left, or has come back.
     pub(super) fn heard(&mut self, now: Duration, host: &Name) {
         self.left.remove(host);
+        self.lost.remove(host);
         let known = self.peers.get_mut(host);
         match known {
             Some(peer) => {
@@ -55,6 +59,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                     incarnation: Incarnation(0),
                     heard: now,
                     gone_since: None,
+                    is_seen: false,
                     sets: PeerSets::default(),
                 };
                 self.peers.insert(host.clone(), peer);
@@ -91,7 +96,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 incarnation: peer.incarnation,
                 is_suspected: peer.gone_since.is_some(),
                 silence: now.saturating_sub(peer.heard),
-                is_known: peer.sets.is_known(),
+                gap: self.gap_of(now, name, peer),
             };
             (name, info)
         })
@@ -101,6 +106,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn live_anew(&mut self, host: &Name, incarnation: Incarnation) {
         if let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation < incarnation) {
             peer.incarnation = incarnation;
+            peer.is_seen = false;
             peer.sets.restart();
         }
     }
@@ -115,9 +121,30 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let expired = self.peers.iter().filter(|(_, peer)| now >= self.expiry(peer));
         let expired: Vec<Name> = expired.map(|(name, _)| name.clone()).collect();
         for host in expired {
+            self.lose(now, &host);
             self.forget(host);
         }
         self.left.retain(|_, (_, since)| now < *since + self.config.silence);
+        self.lost.retain(|_, since| now < *since + self.config.forget);
+    }
+
+    /// A host disappeared without leaving. Whoever is beyond the limit takes the place of the one
+    /// that was lost first.
+    fn lose(&mut self, now: Duration, host: &Name) {
+        if self.lost.len() >= self.config.max_peers {
+            let first = self.lost.iter().min_by_key(|(_, since)| **since);
+            if let Some(first) = first.map(|(first, _)| first.clone()) {
+                self.lost.remove(&first);
+            }
+        }
+        self.lost.insert(host.clone(), now);
+    }
+
+    /// Whether this is another life of a host than the one that the driver sees: only the driver
+    /// can tell whether that one still replies, and says so by `handle_alive` or `handle_gone`.
+    pub(super) fn is_rival(&self, host: &Name, life: Incarnation) -> bool {
+        let peer = self.peers.get(host).filter(|peer| peer.is_seen && peer.gone_since.is_none());
+        peer.is_some_and(|peer| peer.incarnation < life)
     }
 
     /// A host says that it leaves: its replicas answer no more from now on.

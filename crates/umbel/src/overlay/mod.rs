@@ -26,6 +26,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::catalogue::Catalogue;
+use crate::coverage::Gap;
 use crate::design::ladder::Standing;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, HomeRef, Protocol, Transmit};
@@ -349,8 +350,15 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         self.sets.iter().filter(|(_, routed)| routed.exists()).map(|(set, _)| set).collect()
     }
 
-    fn known_hosts(&self) -> (u64, u64) {
-        (1 + self.links.up().count() as u64, 1 + self.links.all().count() as u64)
+    /// The neighbours: of other hosts an overlay knows what its queries find.
+    fn heard_of(&self, _now: Duration) -> Vec<(Name, Option<Gap>)> {
+        let gap = |is_up: bool| (!is_up).then_some(Gap::Unreachable);
+        self.links.all().map(|(host, is_up, _)| (host.clone(), gap(is_up))).collect()
+    }
+
+    fn live_of(&self, host: &Name) -> Option<Incarnation> {
+        let (_, is_up, life) = self.links.all().find(|(name, ..)| *name == host)?;
+        life.filter(|_| is_up)
     }
 
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {

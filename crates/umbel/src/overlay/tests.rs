@@ -78,7 +78,7 @@ fn a_set_is_known_while_a_home_is_in_range_and_forgotten_after() {
     assert_eq!(b.sets(), [&name("images")]);
     assert!(changes_sets(&mut b) && !changes_sets(&mut b));
     assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
-    assert_eq!(b.known_hosts(), (2, 2), "a message is a sign of life");
+    assert_eq!(b.heard_of(seconds(1)), [(name("a"), None)], "a message is a sign of life");
 
     assert!(a.delete(&name("images")) && !a.delete(&name("images")));
     exchange(seconds(2), &mut [("a", &mut a), ("b", &mut b)]);

@@ -17,6 +17,7 @@ pub(crate) mod fetch;
 pub(crate) mod fields;
 mod home;
 pub(crate) mod image;
+mod lag;
 pub(crate) mod message;
 mod names;
 pub(crate) mod paged;

@@ -22,6 +22,7 @@ use std::time::Duration;
 use super::catch_up::CatchUp;
 use super::draft::{Draft, Label, Next, decode_snapshot};
 use super::fetch::{Fetch, Fetched};
+use super::lag::Lag;
 use super::message::{Changes, ListedSet, Members, Page, Update, Wanted};
 use super::replicas::Replicas;
 use super::update_log::Record;
@@ -44,6 +45,8 @@ pub(crate) struct Receiver {
     repair: Option<Repair>,
     /// What the home is known to have published, if it is not here.
     behind: Option<Behind>,
+    /// Since when it is not.
+    lag: Lag,
     /// The newest epoch of this life that was heard of, and the checksum of its image.
     heard: Option<(Epoch, u64)>,
     /// The host's last publication of this life that was about this set, of those that arrived.
@@ -122,6 +125,7 @@ impl Receiver {
             installed: None,
             repair: None,
             behind: None,
+            lag: Lag::new(),
             heard: None,
             sequence: 0,
             early: BTreeMap::new(),
@@ -247,6 +251,7 @@ impl Receiver {
     fn forget_repair(&mut self) {
         self.repair = None;
         self.behind = None;
+        self.lag.clear();
         self.early.clear();
     }
 
@@ -274,11 +279,13 @@ impl Receiver {
         self.updated = now;
         self.received.updates += 1;
         self.behind = self.behind.filter(|behind| behind.epoch > epoch);
+        self.lag.arrived(epoch);
         self.repair = None;
     }
 
     /// The home has published an image that is not here.
     fn note_behind(&mut self, now: Duration, epoch: Epoch, scheme: &Scheme) {
+        self.lag.announced(now, epoch);
         let behind = self.behind.get_or_insert(Behind { since: now, epoch, scheme: *scheme });
         if epoch >= behind.epoch {
             (behind.epoch, behind.scheme) = (epoch, *scheme);
@@ -560,6 +567,14 @@ impl Receiver {
     /// Whether nothing newer is known of than what answers.
     pub(crate) fn is_current(&self) -> bool {
         self.epoch().is_some() && self.repair.is_none() && self.behind.is_none()
+    }
+
+    /// By how many updates what answers is older than the newest that was announced, and when the
+    /// first of these was; `None` if nothing newer is known of.
+    pub(crate) fn lag(&self) -> Option<(u64, Duration)> {
+        let (since, newest) = (self.lag.since()?, self.newest()?.0);
+        let here = self.epoch().map_or(0, |epoch| epoch.0);
+        Some((newest.0.saturating_sub(here), since))
     }
 
     pub(crate) const fn updated(&self) -> Duration {

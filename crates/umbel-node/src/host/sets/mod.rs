@@ -260,9 +260,4 @@ impl State {
         }
         events
     }
-
-    /// Hosts whose sets are all here, and hosts that are there; this one counts as both.
-    pub(crate) fn known_hosts(&self) -> (u64, u64) {
-        self.protocol.known_hosts()
-    }
 }

@@ -55,8 +55,8 @@ pub(super) enum Sighting {
     Me,
     /// A host of the cluster.
     Host(Name),
-    /// A host of whichever cluster.
-    Stranger,
+    /// A host of this other cluster.
+    Stranger(String),
 }
 
 /// One zenoh session.
@@ -173,10 +173,10 @@ struct Heard {
 
 impl Heard {
     /// Passes on what a host sent. What this host sent itself may come back over another link,
-    /// by way of routers: it is ignored.
+    /// by way of routers: it is ignored, but for what another host of its name says of itself.
     fn put(&self, from: Option<&Name>, happening: Happening) {
         let is_own =
-            from == Some(&self.shared.me.name) && !matches!(happening, Happening::Greeted { .. });
+            from == Some(&self.shared.me.name) && matches!(happening, Happening::Said { .. });
         if is_own || self.is_muted.load(Ordering::Acquire) {
             return;
         }
@@ -250,7 +250,11 @@ async fn receive_greetings(session: &Session, heard: Heard) -> ::zenoh::Result<(
         match (named, said) {
             (_, Some(said)) if is_own(&said) => heard.sight(Sighting::Me),
             (Some(named), Some(said)) if named.as_str() == said.name => {
-                heard.sight(Sighting::Stranger);
+                let is_ours = said.cluster == heard.shared.me.cluster.as_str();
+                heard.sight(match is_ours {
+                    true => Sighting::Host(named.clone()),
+                    false => Sighting::Stranger(said.cluster),
+                });
                 heard.put(Some(&named), Happening::Greeted { bytes });
             }
             (_, Some(_)) => {}

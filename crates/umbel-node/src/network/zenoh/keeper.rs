@@ -107,8 +107,8 @@ impl Keeper {
                         links.identify(now, session, &host);
                         None
                     }
-                    Sighting::Stranger => {
-                        links.heard(now, session);
+                    Sighting::Stranger(cluster) => {
+                        links.refuse(now, session, &format!("other cluster '{cluster}'"));
                         None
                     }
                 }

@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use umbel::coverage::Identity;
 use umbel::replica::Name;
 
 use super::reach::{Path, SessionId};
@@ -72,6 +73,8 @@ struct Link {
     /// How often it was opened again because nothing arrived over it.
     silences: u32,
     error: Option<String>,
+    /// Why whoever is there cannot be worked with.
+    refused: Option<String>,
     /// When the host was last reached here, or the address was learnt.
     reached: Duration,
     /// Whether something has arrived since it was opened.
@@ -136,7 +139,8 @@ impl Links {
         closed
     }
 
-    /// Notes where a host listens. Returns whether that was not known.
+    /// Notes where a host listens. Returns whether that was not known. It may have this host's own
+    /// name: then both find out.
     pub(super) fn learn(&mut self, now: Duration, host: &Name, address: SocketAddr) -> bool {
         let endpoints = vec![Endpoint::from(address)];
         let key = key(&endpoints);
@@ -149,7 +153,7 @@ impl Links {
         let is_usable = self.listen.is_some_and(|own| {
             own != address && (own.ip().is_loopback() || !address.ip().is_loopback())
         });
-        if *host == self.me || learnt >= MAX_LEARNT || !is_usable {
+        if learnt >= MAX_LEARNT || !is_usable {
             return false;
         }
         let wait = if self.me < *host { Duration::ZERO } else { SECOND_AFTER_LOSS };
@@ -204,7 +208,15 @@ impl Links {
     pub(super) fn identify(&mut self, now: Duration, session: SessionId, host: &Name) {
         self.heard(now, session);
         if let Some(link) = self.of_mut(session) {
-            link.host = Some(host.clone());
+            (link.host, link.refused) = (Some(host.clone()), None);
+        }
+    }
+
+    /// A host that cannot be worked with is at the other end of a session.
+    pub(super) fn refuse(&mut self, now: Duration, session: SessionId, why: &str) {
+        self.heard(now, session);
+        if let Some(link) = self.of_mut(session) {
+            (link.host, link.refused) = (None, Some(why.to_owned()));
         }
     }
 
@@ -328,6 +340,21 @@ impl Links {
             .collect()
     }
 
+    /// Who is at each configured address; the sessions of routers are given.
+    pub(super) fn identities(&self, routers: &[SessionId]) -> BTreeMap<String, Identity> {
+        let configured = self.links.iter().filter(|(_, link)| link.is_configured);
+        let identity = |link: &Link| match (&link.host, &link.refused) {
+            _ if link.state == State::Own => Identity::NotAHost,
+            _ if link.session().is_some_and(|session| routers.contains(&session)) => {
+                Identity::NotAHost
+            }
+            (Some(host), _) => Identity::Host(host.clone()),
+            (None, Some(why)) => Identity::Refused(why.clone()),
+            (None, None) => Identity::Unknown,
+        };
+        configured.map(|(key, link)| (key.clone(), identity(link))).collect()
+    }
+
     /// Whether every configured link is open, needs not be, or has failed at least once.
     pub(super) fn is_settled(&self) -> bool {
         self.links.values().filter(|link| link.is_configured).all(|link| match link.state {
@@ -390,6 +417,7 @@ impl Link {
             failures: 0,
             silences: 0,
             error: None,
+            refused: None,
             reached: now,
             is_heard: false,
         }

@@ -33,6 +33,7 @@ use ::zenoh::key_expr::KeyExpr;
 use futures_util::future::join_all;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
+use umbel::coverage::Identity;
 use umbel::replica::Name;
 
 use super::{Boxed, Happening, Inbox, LinkReport, Member, Network};
@@ -342,6 +343,19 @@ impl Network for ZenohNetwork {
         })
     }
 
+    fn ask_lives(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
+        let me = &self.inner.shared.me;
+        let key = format!("umbel/{}/{host}/ask/{}", me.cluster, me.name);
+        let paths = self.inner.shared.reach.paths(host);
+        let channels = self.inner.channels.read();
+        let channels: Vec<Arc<Channel>> =
+            paths.iter().filter_map(|path| channels.get(&path.session).cloned()).collect();
+        Box::pin(async move {
+            let asked = channels.iter().map(|channel| channel.get(&key, bytes.clone(), timeout));
+            join_all(asked).await.into_iter().flatten().collect()
+        })
+    }
+
     fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
         let me = &self.inner.shared.me;
         let key = format!("umbel/{}/*/ask/{}", me.cluster, me.name);
@@ -385,6 +399,11 @@ impl Network for ZenohNetwork {
             reopened: self.inner.reopened.load(Ordering::Relaxed),
             waiting_for: waiting_for.collect(),
         }
+    }
+
+    fn identities(&self) -> BTreeMap<String, Identity> {
+        let routers = self.inner.routers.read().clone();
+        self.inner.links.lock().identities(&routers)
     }
 
     fn close(&self) -> Boxed<'_, ()> {

@@ -2,13 +2,13 @@
 
 use super::*;
 
-const ANNOUNCE: u8 = 2;
-const LIST_REQUEST: u8 = 7;
-const LIST: u8 = 8;
+pub(super) const ANNOUNCE: u8 = 2;
+pub(super) const LIST_REQUEST: u8 = 7;
+pub(super) const LIST: u8 = 8;
 
 impl Cluster {
     /// Creates a set of one key.
-    fn create_named(&mut self, index: usize, set: &str) {
+    pub(super) fn create_named(&mut self, index: usize, set: &str) {
         let (now, set) = (self.now, name(set));
         let plan = plan("miss:0", 10);
         self.engines[index].create(now, &set, plan, MemoryCatalogue::new()).unwrap();
@@ -48,7 +48,7 @@ fn an_announcement_of_many_sets_is_as_long_as_of_one() {
     assert!(many <= one.map(|one| one + 8), "{many:?} for {one:?}: longer numbers");
     assert!(many < Some(80), "{many:?}");
     assert!((0..3000).all(|number| cluster.knows(1, &format!("set-{number:04}"))));
-    assert_eq!(cluster.engines[1].known_hosts(), (2, 2));
+    assert_eq!(cluster.gap_of_a(1), Some(None));
     assert!(cluster.wait_counting(10, LIST_REQUEST).is_empty(), "all is known");
     cluster.engines[1].validate();
 }
@@ -141,6 +141,6 @@ fn a_home_that_restarts_with_other_sets_is_known_by_these() {
     ["green", "blue"].iter().for_each(|set| cluster.create_named(0, set));
     cluster.wait(4);
     assert_eq!(cluster.engines[1].sets(), [&name("blue"), &name("green")]);
-    assert_eq!(cluster.engines[1].known_hosts(), (2, 2));
+    assert_eq!(cluster.gap_of_a(1), Some(None));
     cluster.engines[1].validate();
 }

@@ -2,6 +2,7 @@
 //! Random faults are the lab's.
 
 mod budgets;
+mod coverage;
 mod following;
 mod hosts;
 mod lists;

@@ -3,21 +3,28 @@
 //!
 //! It sleeps until the engine's next timeout, the next key expires, or something happens.
 
+mod looks;
+mod names;
+
+use std::cell::Cell;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use umbel::protocol::{Destination, Event, Transmit};
-use umbel::replica::Name;
+use umbel::replica::{Incarnation, Name};
 
-use crate::hello::Hello;
-use crate::host::{Happened, Host, Inner, State};
+use crate::hello::{Difference, Hello};
+use crate::host::{Happened, Host, Inner, LOOK_EVERY, State};
 use crate::introductions::Introductions;
 use crate::network::{Happening, Happenings, Reply};
 use crate::question::{Question, decode_hosts, encode_hosts};
+use crate::rivals::Rivals;
 
 /// Happenings that are dealt with before anything is sent.
 const BURST: usize = 64;
@@ -41,6 +48,15 @@ pub(crate) struct Driver {
     /// As it was last sent.
     greeting: Vec<u8>,
     introductions: Introductions,
+    /// When the hosts that should be known were last looked at.
+    looked: Cell<Duration>,
+    /// When all hosts had last said who they are, or were asked for it.
+    asked_for_greetings: Cell<Duration>,
+    /// Happenings that had been dropped by then.
+    dropped: u64,
+    rivals: Rivals,
+    /// Whether another host of this one's name is being looked for.
+    is_contested: Arc<AtomicBool>,
     /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
     under_way: Arc<Mutex<HashSet<Request>>>,
     complaints: HashMap<String, Instant>,
@@ -55,6 +71,11 @@ impl Driver {
             last_greeting: Duration::ZERO,
             greeting: Vec::new(),
             introductions,
+            looked: Cell::new(Duration::ZERO),
+            asked_for_greetings: Cell::new(Duration::ZERO),
+            dropped: 0,
+            rivals: Rivals::default(),
+            is_contested: Arc::default(),
             under_way: Arc::default(),
             complaints: HashMap::new(),
         }
@@ -62,9 +83,12 @@ impl Driver {
 
     /// Runs until the host stops.
     pub(crate) fn run(mut self, happenings: &Happenings) {
+        self.looked.set(self.inner.now());
         while !self.inner.lifecycle.is_stopping() {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
-            match happenings.wait(wait) {
+            let first = happenings.wait(wait);
+            self.notice_stop();
+            match first {
                 Ok(first) => {
                     self.handle(first);
                     happenings.waiting().take(BURST).for_each(|next| self.handle(next));
@@ -85,7 +109,8 @@ impl Driver {
         let expiry = sets.expire().unwrap_or(Duration::MAX);
         let asking = self.introductions.next();
         let timeout = sets.lock().protocol.poll_timeout();
-        let until = timeout.min(self.next_greeting).min(expiry).min(asking);
+        let look = self.looked.get() + LOOK_EVERY;
+        let until = timeout.min(self.next_greeting).min(expiry).min(asking).min(look);
         sets.set_sleeping_until(until);
         until
     }
@@ -101,17 +126,31 @@ impl Driver {
             Happening::Alive { host, incarnation } => {
                 // Of one's own name: the token of a life that ended a moment ago, or another
                 // host; its greeting tells which.
-                if host != self.inner.settings.name {
-                    self.inner.sets.lock().protocol.handle_alive(now, &host, incarnation);
-                    self.introduce(host);
+                if host == self.inner.settings.name {
+                    return;
+                }
+                let live = self.inner.sets.lock().protocol.live_of(&host);
+                match live.filter(|live| *live != incarnation) {
+                    Some(held) => self.test_rival(host, held, incarnation),
+                    None => self.believe(host, incarnation),
                 }
             }
             Happening::Gone { host, incarnation } => {
                 self.inner.sets.lock().protocol.handle_gone(now, &host, incarnation);
+                if let Some(life) = self.rivals.gone(&host, incarnation) {
+                    self.believe(host, life);
+                }
+            }
+            Happening::Tested { host, held, life, greetings } => {
+                self.decide(&host, held, life, &greetings);
             }
             Happening::Excluded { host } => {
                 self.inner.sets.lock().protocol.handle_excluded(now, &host);
             }
+            Happening::Unexpected { host } => {
+                self.inner.sets.lock().protocol.handle_unexpected(&host);
+            }
+            Happening::Hosts { from, hosts } => self.learn_hosts(&from, &hosts),
             Happening::LinkReopened { host } => {
                 let host = host.as_str().to_owned();
                 let _ = self.inner.events.send(Happened::LinkReopened { host });
@@ -123,10 +162,14 @@ impl Driver {
     /// Exchanges greetings with a host that has just appeared. One of the two does: everybody
     /// else hears the next one in its time.
     fn introduce(&self, host: Name) {
-        let cluster = &self.inner.cluster;
-        if self.inner.settings.name > host {
-            return;
+        if self.inner.settings.name < host {
+            self.ask_greeting(host);
         }
+    }
+
+    /// Asks a host who it is, and tells it who this one is.
+    fn ask_greeting(&self, host: Name) {
+        let cluster = &self.inner.cluster;
         let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
         let own = Question::Hello(&cluster.greetings().own().encode()).encode();
         self.inner.lifecycle.runtime.spawn(async move {
@@ -184,6 +227,15 @@ impl Driver {
                 }
                 reply.send(self.inner.cluster.greetings().own().encode());
             }
+            Some(Question::NameHeld { life, address }) => {
+                reply.send(Vec::new());
+                if life != self.inner.cluster.incarnation {
+                    if let Some(address) = address {
+                        self.inner.cluster.network.learn(&self.inner.settings.name, address);
+                    }
+                    self.look_for_namesake(life, address);
+                }
+            }
             Some(Question::Hosts) => {
                 let hosts = encode_hosts(self.inner.cluster.greetings().hosts().into_iter());
                 reply.send(hosts);
@@ -201,6 +253,7 @@ impl Driver {
             if hello.incarnation != own.incarnation {
                 self.greet_soon();
                 self.name_taken();
+                self.look_for_namesake(Incarnation(hello.incarnation), hello.listens());
             }
             return;
         }
@@ -212,6 +265,10 @@ impl Driver {
         }
         if let Some(difference) = difference {
             self.greet_soon();
+            if !matches!(difference, Difference::Cluster(..)) {
+                let most = self.inner.settings.limits.hosts;
+                self.inner.cluster.greetings().refuse(name, &difference, most);
+            }
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
         let address = hello.listens();
@@ -259,22 +316,27 @@ impl Driver {
         }
         let different = self.inner.cluster.greetings().knowing_others();
         let Some(host) = self.introductions.due(now, &different) else { return };
-        let network = Arc::clone(&self.inner.cluster.network);
+        let cluster = &self.inner.cluster;
+        let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
         self.inner.lifecycle.runtime.spawn(async move {
             let answer = network.ask(&host, Question::Hosts.encode(), ANSWER).await;
-            for (name, address) in answer.and_then(|bytes| decode_hosts(&bytes)).unwrap_or_default()
-            {
-                network.learn(&name, address);
+            if let Some(hosts) = answer.and_then(|bytes| decode_hosts(&bytes)) {
+                inbox.put(Happening::Hosts { from: host, hosts });
             }
         });
     }
 
-    fn name_taken(&mut self) {
-        self.inner.cluster.count_name_taken();
-        let name = &self.inner.settings.name;
-        self.complain(format!(
-            "another host is called '{name}' too: give one of them another name"
-        ));
+    /// A host said which others it knows.
+    fn learn_hosts(&self, from: &Name, hosts: &[(Name, SocketAddr)]) {
+        let cluster = &self.inner.cluster;
+        hosts.iter().for_each(|(host, address)| cluster.network.learn(host, *address));
+        cluster.greetings().list(from, hosts, self.inner.settings.limits.hosts);
+    }
+
+    /// A life of a host is the one to be believed from now on.
+    fn believe(&self, host: Name, life: Incarnation) {
+        self.inner.sets.lock().protocol.handle_alive(self.inner.now(), &host, life);
+        self.introduce(host);
     }
 
     /// Lets time pass, sends what there is to send, and tells what there is to tell.
@@ -285,6 +347,8 @@ impl Driver {
         let (transmits, events) = {
             let mut state = self.inner.sets.lock();
             if now >= state.protocol.poll_timeout() {
+                // Whose replicas are about to go is missing before they do.
+                self.look(&state, now);
                 state.protocol.handle_timeout(now);
                 is_polled = true;
             }
@@ -292,7 +356,7 @@ impl Driver {
                 std::iter::from_fn(|| state.protocol.poll_transmit()).collect();
             let events = state.take_events();
             self.refresh_directory(&state, &events);
-            self.look_whether_ready(&state, now);
+            self.look_if_due(&state, now, &events);
             (transmits, events)
         };
         transmits.into_iter().for_each(|Transmit { to, bytes }| self.transmit(to, bytes));
@@ -349,23 +413,6 @@ impl Driver {
             }
             // Whoever asked is gone, or asks again.
             Destination::Reply(_) => {}
-        }
-    }
-
-    fn look_whether_ready(&self, state: &State, now: Duration) {
-        let (known, expected) = state.known_hosts();
-        self.inner.cluster.set_known_hosts(known, expected);
-        if self.inner.lifecycle.is_ready() {
-            return;
-        }
-        let settings = &self.inner.settings;
-        // Links that are configured take a moment; then somebody should be there.
-        let complete = known == expected && (expected > 1 || self.inner.cluster.alone);
-        if complete || now >= settings.timing.ready {
-            if !complete {
-                tracing::warn!(known, expected, "ready without the replicas of all hosts");
-            }
-            self.inner.lifecycle.set_ready();
         }
     }
 
