@@ -40,6 +40,7 @@ pub mod bits;
 pub mod catalogue;
 pub mod codec;
 pub mod design;
+pub mod duration;
 pub mod elastic;
 pub mod filter;
 pub mod key_hash;

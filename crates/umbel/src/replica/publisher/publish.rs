@@ -57,6 +57,7 @@ impl Publisher {
         self.tally.published(cleared);
         self.last_update = Some(now);
         self.broken_since = None;
+        self.missed_since = None;
         if cleared {
             self.clears_since = None;
         }
@@ -100,9 +101,14 @@ impl Publisher {
     /// Turns the kept copy into the next one; returns the bytes that do so, and whether
     /// everything was carried.
     fn publish_changes(&mut self, filter: &DynamicFilter, extent: Extent) -> (Vec<u8>, bool) {
+        if extent == Extent::Adds
+            && let Some(bytes) = self.publish_digests(filter)
+        {
+            return (bytes, false);
+        }
         let adds = match extent {
             Extent::Adds => Some(self.targets_of_adds(filter))
-                .filter(|targets| self.keeps_promise(targets, filter)),
+                .filter(|targets| self.keeps_promise(&self.fills_with(targets), filter)),
             Extent::Everything => None,
         };
         let cleared = adds.is_none();
@@ -171,7 +177,7 @@ impl Publisher {
     }
 
     /// Pending digests with the components that hold them now.
-    fn pending(&self, filter: &DynamicFilter) -> Option<Vec<(Digest, ComponentId)>> {
+    pub(super) fn pending(&self, filter: &DynamicFilter) -> Option<Vec<(Digest, ComponentId)>> {
         let pending = self.tally.pending()?;
         let now = |(hash, component): (KeyHash, ComponentId)| {
             (filter.scheme().cut(hash), filter.living(component))
@@ -202,18 +208,18 @@ impl Publisher {
         if fits && bits.is_subset_of(&reached) { digests } else { Vec::new() }
     }
 
-    /// Whether the copy would keep the promised rate with these targets and no clears, or
-    /// clears would not help.
-    fn keeps_promise(&self, targets: &[Target], filter: &DynamicFilter) -> bool {
-        let k = filter.scheme().shape().hashes();
-        let mut fills = Vec::new();
-        for component in self.kept.components() {
-            if !targets.iter().any(|target| target.id == component.id) {
-                fills.push(component.bits.fill());
-            }
-        }
-        fills.extend(targets.iter().map(|target| target.bits.fill()));
-        let rate = stale::several_components(k, &fills);
+    /// The fills of the copy's components with these targets.
+    fn fills_with(&self, targets: &[Target]) -> Vec<f64> {
+        let is_kept = |id| !targets.iter().any(|target| target.id == id);
+        let kept = self.kept.components().iter().filter(|component| is_kept(component.id));
+        let kept = kept.map(|component| component.bits.fill());
+        kept.chain(targets.iter().map(|target| target.bits.fill())).collect()
+    }
+
+    /// Whether a copy of these fills, without clears, would keep the promised rate, or clears would
+    /// not help.
+    pub(super) fn keeps_promise(&self, fills: &[f64], filter: &DynamicFilter) -> bool {
+        let rate = stale::several_components(filter.scheme().shape().hashes(), fills);
         rate <= self.promised || filter.false_positive() > WORTHWHILE * rate
     }
 
@@ -230,7 +236,7 @@ impl Publisher {
 }
 
 /// What receivers of this copy make of an update.
-fn decoded(bytes: &[u8], kept: &Image) -> Image {
+pub(super) fn decoded(bytes: &[u8], kept: &Image) -> Image {
     let mut image = kept.clone();
     let changes =
         decode_changes(&mut Reader::new(bytes), kept, usize::MAX).expect("own updates decode");
