@@ -33,7 +33,10 @@ fn churn_answers_with_its_keys_for_every_policy() {
     let answer = json(SMALL, &["policies"]);
     let rows = answer["policies"].as_array().expect("rows");
     let given: Vec<_> = rows.iter().map(|row| row["policy"].as_str().expect("text")).collect();
-    assert_eq!(given, ["miss:0.01", "overall:0.1", "dirty:0.1", "interval:60"]);
+    assert_eq!(
+        given,
+        ["miss:0.01,longest=1s", "miss:0.01", "overall:0.1", "dirty:0.1", "interval:60s"]
+    );
     for row in rows {
         assert_keys(row, &POLICY, "a row");
         assert_eq!(row["lookups"], 200);

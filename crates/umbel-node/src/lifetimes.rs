@@ -34,16 +34,15 @@ impl Lifetimes {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// Keys that have expired by `now`, at most `most`; they are forgotten here.
-    pub(crate) fn expired(&mut self, now: u64, most: usize) -> Vec<Box<[u8]>> {
-        let mut keys = Vec::new();
-        while keys.len() < most && self.next().is_some_and(|at| at <= now) {
-            if let Some((_, key)) = self.order.pop_first() {
-                self.ends.remove(&key);
-                keys.push(key);
-            }
-        }
-        keys
+    /// Keys that have expired by `now`, at most `most`: those that expired first.
+    pub(crate) fn expired(&self, now: u64, most: usize) -> Vec<Box<[u8]>> {
+        let expired = self.order.iter().take_while(|(at, _)| *at <= now).take(most);
+        expired.map(|(_, key)| key.clone()).collect()
+    }
+
+    /// Whether a key has expired by `now`.
+    pub(crate) fn is_expired(&self, key: &[u8], now: u64) -> bool {
+        self.ends.get(key).is_some_and(|at| *at <= now)
     }
 
     /// Keys that do not stay for ever.
@@ -66,7 +65,10 @@ mod tests {
         assert!(lifetimes.set(b"c", None), "for ever now");
         assert_eq!(lifetimes.expired(9, 10), Vec::<Box<[u8]>>::new());
         assert_eq!(lifetimes.expired(30, 1), [Box::from(*b"b")]);
+        assert!(lifetimes.is_expired(b"b", 20) && !lifetimes.is_expired(b"b", 19));
+        assert!(lifetimes.set(b"b", None) && !lifetimes.is_expired(b"b", 20));
         assert_eq!(lifetimes.expired(30, 10), [Box::from(*b"a")]);
+        assert!(lifetimes.set(b"a", None));
         assert_eq!((lifetimes.next(), lifetimes.len()), (None, 0));
     }
 }

@@ -4,6 +4,7 @@
 mod access;
 mod hammer;
 mod http;
+mod lifetimes;
 mod names;
 mod overlay;
 mod redis_clients;

@@ -41,6 +41,7 @@ pub mod catalogue;
 pub mod codec;
 pub mod coverage;
 pub mod design;
+pub mod duration;
 pub mod elastic;
 pub mod filter;
 pub mod key_hash;

@@ -261,17 +261,17 @@ fn a_hang_up_reads_the_configuration_again() {
     cluster.start(0, &["--config", &file]);
     add(&cluster, 0, "first", "key", 1);
     let policy = |set: &str| cluster.ask::<String>(0, &["UMBEL.POLICY", set]);
-    assert_eq!(policy("first"), "interval:60");
+    assert_eq!(policy("first"), "interval:60s");
     write("[set]\npolicy = 'interval:30'\n[log]\nlevel = 'info'\n");
     cluster.signal(0, "HUP");
-    eventually("the set follows", || policy("first") == "interval:30");
+    eventually("the set follows", || policy("first") == "interval:30s");
     add(&cluster, 0, "second", "key", 1);
-    assert_eq!(policy("second"), "interval:30");
+    assert_eq!(policy("second"), "interval:30s");
     assert!(cluster.log(0).contains("configuration read again"), "told at the new level");
     write("[set]\npolicy = 'nonsense'\n");
     cluster.signal(0, "HUP");
     eventually("a mistake is told", || cluster.log(0).contains("stays as it was"));
-    assert_eq!(policy("first"), "interval:30");
+    assert_eq!(policy("first"), "interval:30s");
 }
 
 #[test]

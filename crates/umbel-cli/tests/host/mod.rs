@@ -168,7 +168,7 @@ fn answers_come_as_json() {
     assert_eq!((&info["set"], &info["items"]), (&"s".into(), &1.into()));
     assert_eq!(json(at, &["info", "--json"])["name"], "a");
     assert_eq!(json(at, &["hosts", "--json"])[0]["resp"], at.as_str());
-    assert_eq!(json(at, &["policy", "s", "--json"])["policy"], "miss:0.01,ghost=0.05");
+    assert_eq!(json(at, &["policy", "s", "--json"])["policy"], "miss:0.01,ghost=0.05,longest=1s");
     assert_eq!(json(at, &["publish", "s", "--json"])[0]["done"], true);
     let removed = json(at, &["remove", "s", "a", "--json"]);
     assert_eq!(removed, serde_json::json!({"set": "s", "keys": 1, "removed": 1}));

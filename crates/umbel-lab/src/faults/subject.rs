@@ -41,8 +41,11 @@ pub(super) trait Subject: Protocol<MemoryCatalogue> + Sized {
 }
 
 /// Updates leave soon, so that a world sees many.
-pub(super) const INTERVALS: Intervals =
-    Intervals { shortest: Duration::from_millis(300), longest: Duration::from_secs(20) };
+pub(super) const INTERVALS: Intervals = Intervals {
+    shortest: Duration::from_millis(300),
+    longest: Duration::from_secs(20),
+    clears: Duration::from_secs(20),
+};
 
 impl Subject for Engine<MemoryCatalogue> {
     const IS_OVERLAY: bool = false;

@@ -437,7 +437,8 @@ fn any_plan(random: &mut Random, large: bool) -> SetPlan {
         "dirty:0.1",
         "interval:2",
         "budget:2000",
-        "miss:0.05,longest=5",
+        "miss:0.05,longest=5s",
+        "miss:0.01,ghost=0.05,longest=1s",
     ];
     let policy = policies[random.below(policies.len())].parse().expect("a policy");
     SetPlan {

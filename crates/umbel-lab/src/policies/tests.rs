@@ -147,7 +147,7 @@ fn an_object_that_is_held_is_no_lookup_and_a_missed_one_is_told() {
 #[test]
 fn coded_updates_take_less_than_whole_filters_at_equal_miss() {
     let history = History::synthetic(churn(1, 2000, 5.0, 5.0, 600));
-    let dirty = policy("dirty:0.03,longest=100000");
+    let dirty = policy("dirty:0.03,longest=100000s,clears=100000s");
     let rows = at_equal_miss(&history, &Setting::default(), &[dirty], || {}).unwrap();
     let row = &rows[0];
     assert!((row.miss_policy_mean_miss / row.mean_miss - 1.0).abs() < 0.1, "{row:?}");

@@ -114,7 +114,11 @@ fn planned_agrees(name: &str, workload: Workload, updates: f64) {
     });
     let setting = Setting {
         false_positive: workload.false_positive.get(),
-        intervals: Intervals { shortest: Duration::ZERO, longest: Duration::from_secs(1 << 40) },
+        intervals: Intervals {
+            shortest: Duration::ZERO,
+            longest: Duration::from_secs(1 << 40),
+            clears: Duration::from_secs(1 << 40),
+        },
         ..Setting::default()
     };
     let policy = format!("miss:{}", workload.miss.get()).parse().unwrap();

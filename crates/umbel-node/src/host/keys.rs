@@ -4,7 +4,6 @@ use std::cell::RefCell;
 
 use umbel::KeyHash;
 use umbel::bank::BatchCandidates;
-use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 
 use super::{Host, Lifetime, Sets};
@@ -101,7 +100,7 @@ impl Host {
     /// If no set can have that name.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
         let directory = self.inner.sets.directory();
-        let own = Sets::look_up_in(&directory, set)?.and_then(|known| known.catalogue());
+        let own = Sets::look_up_in(&directory, set)?.and_then(|known| known.held());
         answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
         Ok(())
     }
@@ -128,10 +127,10 @@ impl Host {
         SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
             hashes.clear();
             hashes.extend(keys.iter().map(|key| self.inner.sets.hasher.hash(key)));
-            let mut keys = keys.iter();
+            let (mut keys, held) = (keys.iter(), known.held());
             replicas.who(hashes, found, |hosts| {
                 let key = keys.next().copied().unwrap_or_default();
-                let own = known.catalogue().is_some_and(|own| own.contains(key));
+                let own = held.is_some_and(|own| own.contains(key));
                 let own = own.then(|| self.name().as_str());
                 show(own, hosts, each);
             });
@@ -146,7 +145,7 @@ impl Host {
     /// If nobody has the set.
     pub fn keys(&self, set: &str, cursor: &[u8], count: usize) -> Result<KeyPage, HostError> {
         let known = self.inner.sets.find(set)?;
-        let page = known.catalogue().map(|own| own.page(cursor, count));
+        let page = known.held().map(|own| own.page(cursor, count));
         Ok(page.unwrap_or_default())
     }
 }

@@ -3,7 +3,6 @@
 //! A host of an overlay knows its own keys and the filters that came within range. A query
 //! follows the filters that claim its key; what becomes of it comes back through the driver.
 
-use umbel::catalogue::Catalogue as _;
 use umbel::replica::Name;
 use umbel::route::{Located, Search};
 
@@ -89,8 +88,9 @@ impl Host {
                     "entries of this kind do not keep hosts apart: ask UMBEL.LOCATE",
                 ),
             )?;
+        let held = known.held();
         for (key, homes) in keys.iter().zip(&homes) {
-            let own = known.catalogue().is_some_and(|own| own.contains(key));
+            let own = held.is_some_and(|own| own.contains(key));
             show(own.then(|| self.name().as_str()), homes, each);
         }
         Ok(())

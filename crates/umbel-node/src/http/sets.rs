@@ -33,7 +33,7 @@ pub(super) struct Plan {
     #[schema(minimum = 1, maximum = 1_000_000, example = 32)]
     expected_hosts: Option<u32>,
     /// When replicas are too stale.
-    #[schema(example = "miss:0.01,ghost=0.05")]
+    #[schema(example = "miss:0.01,ghost=0.05,longest=1s")]
     policy: Option<String>,
     /// Seconds that keys live which are added from now on, unless told otherwise; `none`: they
     /// stay.

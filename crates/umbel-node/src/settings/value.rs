@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use umbel::Rate;
+use umbel::duration::parse_duration;
 use umbel::replica::{Name, Policy};
 use umbel::route::EntryKind;
 use umbel_store::Durability;
@@ -245,17 +246,18 @@ pub(super) fn buffer(text: &str) -> Result<usize, String> {
     whole(text, 1 << 13, 1 << 30, "2^30").map(|bytes| bytes as usize)
 }
 
-/// Not so long that adding it to a moment could overflow, not so short that it is nothing.
 /// Bytes a second; 0 is none.
 pub(super) fn pace(text: &str) -> Result<u32, String> {
     whole(text, 0, 1_000_000_000, "1000000000").map(|bytes| bytes as u32)
 }
 
+/// Not so long that adding it to a moment could overflow, not so short that it is nothing.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
-    let given = text.parse().ok().filter(|seconds| (0.001..=1e9).contains(seconds));
-    given
-        .map(Duration::from_secs_f64)
-        .ok_or_else(|| "a number of seconds from 0.001 to 10^9 is needed".to_owned())
+    let given = parse_duration(text).filter(|given| *given >= Duration::from_millis(1));
+    given.ok_or_else(|| {
+        "a number of seconds from 0.001 to 10^9 is needed, or a duration such as 500ms or 10m"
+            .to_owned()
+    })
 }
 
 /// Hosts are thought dead for up to two seconds now and then without being so.

@@ -183,13 +183,16 @@ fn sets_are_made_changed_listed_and_deleted() {
     let bits = info["bits"].clone();
     let patch = r#"{"policy":"interval:60","lifetime":3600}"#;
     let patched = port.json("PATCH", "/v1/sets/layers", patch).json();
-    assert_eq!((&patched["policy"], &patched["lifetime"]), (&"interval:60".into(), &json!(3600.0)));
+    assert_eq!(
+        (&patched["policy"], &patched["lifetime"]),
+        (&"interval:60s".into(), &json!(3600.0))
+    );
     assert_eq!((&patched["bits"], &patched["rebuilds"]), (&bits, &0.into()), "the same filter");
     let larger = port.json("PUT", "/v1/sets/layers", r#"{"capacity":50000}"#);
     assert_eq!(larger.status, 200);
     let larger = larger.json();
     assert_eq!((&larger["false_positive"], &larger["rebuilds"]), (&json!(0.001), &1.into()));
-    assert_eq!(larger["policy"], "interval:60", "what is left out stays");
+    assert_eq!(larger["policy"], "interval:60s", "what is left out stays");
     port.json("PUT", "/v1/sets/images", "{}");
     let sets = port.get("/v1/sets").json();
     let names: Vec<_> = sets["sets"].as_array().unwrap().iter().map(|set| &set["set"]).collect();

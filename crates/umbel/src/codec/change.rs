@@ -165,6 +165,24 @@ pub(crate) fn decode_digests(
     subset::decode(reader, universe(shape), most_digests(shape), &mut Set { shape, bits })
 }
 
+/// Reads what [`encode_digests`] wrote as the positions of those digests' bits, in any order;
+/// `None` if they may be more than `max_positions`: nothing is read then.
+pub(crate) fn decode_positions(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    max_positions: u64,
+) -> Result<Option<Vec<u64>>, DecodeError> {
+    let mut ahead = reader.clone();
+    let max_digests = most_digests(shape).min(max_positions / u64::from(shape.hashes()));
+    if ahead.clone().varint()? > max_digests {
+        return Ok(None);
+    }
+    let mut sink = Positions { shape, positions: Vec::new() };
+    subset::decode(&mut ahead, universe(shape), max_digests, &mut sink)?;
+    *reader = ahead;
+    Ok(Some(sink.positions))
+}
+
 /// How many digests there are.
 fn universe(shape: &Shape) -> u128 {
     1 << shape.digest_bits().get()
@@ -221,6 +239,24 @@ impl Digests {
 impl Source for Digests {
     fn each(&self, found: impl FnMut(u64)) {
         self.0.iter().map(|digest| digest.get()).for_each(found);
+    }
+}
+
+/// Gathers the positions of digests.
+struct Positions<'a> {
+    shape: &'a Shape,
+    positions: Vec<u64>,
+}
+
+impl Sink for Positions<'_> {
+    fn put(&mut self, number: u64) {
+        let digest = Digest::from_raw(number, self.shape.digest_bits());
+        self.positions.extend(digest.into_iter().flat_map(|digest| digest.positions(self.shape)));
+    }
+
+    // As for bits: never long.
+    fn run(&mut self, numbers: Range<u64>) {
+        numbers.for_each(|number| self.put(number));
     }
 }
 

@@ -45,7 +45,9 @@ pub use any::{AnyFilter, Kind};
 pub use body::Encodable;
 pub(crate) use bytes::{Reader, put_varint, seal, unseal};
 pub use change::{Flips, encode_change};
-pub(crate) use change::{decode_differing, decode_digests, encode_differing, encode_digests};
+pub(crate) use change::{
+    decode_differing, decode_digests, decode_positions, encode_differing, encode_digests,
+};
 pub use decoder::Decoder;
 pub use frame::{DeltaError, DeltaHeader, encode, encode_delta};
 pub(crate) use ranks::Among;

@@ -65,10 +65,7 @@ impl Config {
             name,
             incarnation,
             hasher,
-            intervals: Intervals {
-                shortest: Duration::from_secs(1),
-                longest: Duration::from_secs(600),
-            },
+            intervals: Intervals::DEFAULT,
             announce_every: Duration::from_secs(3),
             grace: Duration::from_secs(4),
             silence: Duration::from_secs(15),

@@ -28,8 +28,8 @@ use std::collections::BTreeSet;
 use super::image::{Change, Changes, Image};
 use crate::bits::BitVector;
 use crate::codec::{
-    Among, DecodeError, Flips, Reader, decode_differing, decode_digests, decode_refinement,
-    encode_differing, encode_digests, encode_refinement, put_varint, subset,
+    Among, DecodeError, Flips, Reader, decode_differing, decode_digests, decode_positions,
+    decode_refinement, encode_differing, encode_digests, encode_refinement, put_varint, subset,
 };
 use crate::filter::ComponentId;
 use crate::key_hash::Digest;
@@ -78,6 +78,24 @@ pub(crate) fn encode_changes(
             None => encode_whole(out, &target.bits),
         }
     }
+}
+
+/// Appends what sets the bits of keys that were added to components of `image`, told by their
+/// digests: as [`encode_changes`] does, without a look at the bits. Whether that was possible.
+pub(crate) fn encode_added(
+    out: &mut Vec<u8>,
+    shape: &Shape,
+    added: &[(ComponentId, Vec<Digest>)],
+) -> bool {
+    put_varint(out, added.len() as u64);
+    added.iter().all(|(id, digests)| {
+        put_varint(out, id.0.into());
+        out.push(BY_DIGESTS);
+        let fits = encode_digests(out, shape, digests);
+        // No page has a bit to clear.
+        encode_pages(out, shape, |_| Vec::new());
+        fits
+    })
 }
 
 /// Reads what [`encode_changes`] wrote against the same image; more than `most` components
@@ -319,6 +337,11 @@ fn decode_flips(
     base: &BitVector,
     op: u8,
 ) -> Result<Change, DecodeError> {
+    if op == BY_DIGESTS
+        && let Some(flips) = decode_added(reader, shape, base)?
+    {
+        return Ok(Change::Flips(flips));
+    }
     let mut new = base.clone();
     if op == BY_DIGESTS {
         decode_digests(reader, shape, &mut new)?;
@@ -335,6 +358,30 @@ fn decode_flips(
     let flips = base.count_beyond(&new) + new.count_beyond(base);
     let is_dense = flips > shape.bits() / 8;
     Ok(if is_dense { Change::Whole(new) } else { Change::Flips(Flips::between(base, &new)) })
+}
+
+/// Reads digests of added keys that clear nothing, without a pass over the bits; `None` if they are
+/// many, or bits are cleared as well: nothing is read then.
+fn decode_added(
+    reader: &mut Reader<'_>,
+    shape: &Shape,
+    base: &BitVector,
+) -> Result<Option<Flips>, DecodeError> {
+    let mut ahead = reader.clone();
+    // So that the list takes no more memory than the bits.
+    let Some(mut sets) = decode_positions(&mut ahead, shape, shape.bits() / 64)? else {
+        return Ok(None);
+    };
+    for _ in 0..pages(shape) {
+        if !block(&mut ahead)?.is_empty() {
+            return Ok(None);
+        }
+    }
+    *reader = ahead;
+    sets.retain(|position| base.get(*position) == 0);
+    sets.sort_unstable();
+    sets.dedup();
+    Ok(Some(Flips { sets, clears: Vec::new() }))
 }
 
 /// Reads one page's block and flips the bits of `new`, which is `base` and perhaps more.
@@ -371,6 +418,36 @@ fn page_of(bits: &BitVector, shape: &Shape, page: u64) -> BitVector {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key_hash::KeyHash;
+
+    /// Both ways to write digests make the same bytes, and both ways to read them the same flips.
+    #[test]
+    fn digests_alone_need_no_pass_over_the_bits() {
+        let shape = Shape::new(3 << 20, 7).unwrap();
+        let hash = |number: u64| KeyHash::from_raw(number.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let digest = |number| hash(number).digest(shape.digest_bits());
+        let mut base = BitVector::zeros(Bits::new(shape.bits()).unwrap()).unwrap();
+        let held = (0..100_000).map(digest);
+        held.flat_map(|digest| digest.positions(&shape)).for_each(|position| {
+            base.set(position);
+        });
+        for keys in [1, 10, 1000, 6000, 8000] {
+            let keys = (200_000..200_000 + keys).map(digest);
+            // One of them twice, and one that the base claims.
+            let added: Vec<Digest> = keys.chain([digest(200_000), digest(0)]).collect();
+            let mut bits = base.clone();
+            added.iter().flat_map(|digest| digest.positions(&shape)).for_each(|position| {
+                bits.set(position);
+            });
+            let target = Target { id: ONLY, bits: bits.clone(), added: added.clone() };
+            let slowly = by_digests(&shape, &base, &target).unwrap();
+            let mut quickly = Vec::new();
+            assert!(encode_added(&mut quickly, &shape, &[(ONLY, added)]));
+            assert_eq!(quickly[2..], slowly, "after the count and the id");
+            let change = decode_flips(&mut Reader::new(&slowly[1..]), &shape, &base, BY_DIGESTS);
+            assert_eq!(change, Ok(Change::Flips(Flips::between(&base, &bits))));
+        }
+    }
 
     /// Whoever is flooded with flips holds bits, not a list of them.
     #[test]

@@ -1,14 +1,18 @@
 //! What decides that an update is due: a policy, as people write it.
 //!
 //! ```text
-//! kind:value[,name=value…]       miss:0.01,ghost=0.05      (default)
+//! kind:value[,name=value…]       miss:0.01,ghost=0.05,longest=1s   (default)
 //!                                overall:0.1,weights=1/5   the papers' weighted rate
 //!                                dirty:0.1                 share of dirty bits (Summary Cache)
-//!                                interval:60               seconds
-//!                                budget:10000              bytes a second
+//!                                interval:60s              one update per minute
+//!                                budget:10000              bytes per second
 //!                                manual
-//! each with shortest= and longest= interval between updates, in seconds
+//! each with shortest=, longest= and clears=: durations such as 500ms, 1s, 10m
 //! ```
+//!
+//! Adds and removals are bounded apart: `longest` says how long a key may be unknown to others,
+//! `clears` how long a removed one may still be claimed. The first is what callers notice, and an
+//! update that carries it is as long as the keys added; the second takes a pass over all bits.
 //!
 //! Not here: whether an update is due right now; that takes the counts that the publisher
 //! keeps.
@@ -17,6 +21,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::duration::{format_duration, parse_duration};
 use crate::model::stale::Weights;
 
 /// When a home's replicas are too stale.
@@ -26,8 +31,10 @@ pub struct Policy {
     pub rule: Rule,
     /// No two updates follow each other more closely; `None` leaves it to the host.
     pub shortest: Option<Duration>,
-    /// No change waits longer than this, clears included; `None` leaves it to the host.
+    /// No added key that replicas deny waits longer than this; `None` leaves it to the host.
     pub longest: Option<Duration>,
+    /// No removal waits longer than this; `None` leaves it to the host.
+    pub clears: Option<Duration>,
 }
 
 /// What a policy keeps below which value.
@@ -72,15 +79,19 @@ impl Policy {
     /// A policy with this rule and the host's intervals.
     #[must_use]
     pub const fn new(rule: Rule) -> Self {
-        Self { rule, shortest: None, longest: None }
+        Self { rule, shortest: None, longest: None, clears: None }
     }
 }
 
 impl Default for Policy {
     fn default() -> Self {
-        Self::new(Rule::Miss { miss: 0.01, ghost: DEFAULT_GHOST })
+        let rule = Rule::Miss { miss: 0.01, ghost: DEFAULT_GHOST };
+        Self { longest: Some(DEFAULT_LONGEST), ..Self::new(rule) }
     }
 }
+
+/// How long an added key waits at most under the default policy.
+const DEFAULT_LONGEST: Duration = Duration::from_secs(1);
 
 /// Removed keys that replicas may still claim, per member, unless told otherwise.
 pub(crate) const DEFAULT_GHOST: f64 = 0.05;
@@ -130,8 +141,9 @@ impl FromStr for Policy {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             policy.set(kind, name.trim(), value.trim())?;
         }
-        if policy.shortest.zip(policy.longest).is_some_and(|(short, long)| short > long) {
-            return Err(PolicyError::Value("has a shortest interval above its longest"));
+        let longest = [policy.longest, policy.clears].into_iter().flatten().min();
+        if policy.shortest.zip(longest).is_some_and(|(short, long)| short > long) {
+            return Err(PolicyError::Value("has a shortest interval above its longest or clears"));
         }
         Ok(policy)
     }
@@ -141,8 +153,9 @@ impl Policy {
     /// Takes one `name=value`.
     fn set(&mut self, kind: &str, name: &str, value: &str) -> Result<(), PolicyError> {
         match (name, &mut self.rule) {
-            ("shortest", _) => self.shortest = Some(seconds(name, value)?),
-            ("longest", _) => self.longest = Some(seconds(name, value)?),
+            ("shortest", _) => self.shortest = Some(duration(name, value)?),
+            ("longest", _) => self.longest = Some(duration(name, value)?),
+            ("clears", _) => self.clears = Some(duration(name, value)?),
             ("ghost", Rule::Miss { ghost, .. }) => *ghost = share(name, value)?,
             ("weights", Rule::Overall { weights, .. }) => *weights = parse_weights(value)?,
             _ => return Err(PolicyError::Name { kind: kind.into(), name: name.into() }),
@@ -157,7 +170,7 @@ fn rule(kind: &str, value: Option<&str>) -> Result<Rule, PolicyError> {
         "miss" => Rule::Miss { miss: share(kind, needed()?)?, ghost: DEFAULT_GHOST },
         "overall" => Rule::Overall { target: share(kind, needed()?)?, weights: Weights::default() },
         "dirty" => Rule::Dirty { share: share(kind, needed()?)? },
-        "interval" => Rule::Interval { every: seconds(kind, needed()?)? },
+        "interval" => Rule::Interval { every: duration(kind, needed()?)? },
         "budget" => Rule::Budget { bytes_per_second: positive(kind, needed()?)? },
         "manual" if value.is_none() => Rule::Manual,
         "manual" => return Err(PolicyError::Value("manual takes no value")),
@@ -183,9 +196,10 @@ fn positive(name: &str, given: &str) -> Result<f64, PolicyError> {
     number(name, given, "a number above 0", |number| number > 0.0)
 }
 
-fn seconds(name: &str, given: &str) -> Result<Duration, PolicyError> {
-    let range = "seconds, from 0 to 10^9";
-    number(name, given, range, |number| (0.0..=1e9).contains(&number)).map(Duration::from_secs_f64)
+fn duration(name: &str, given: &str) -> Result<Duration, PolicyError> {
+    let range = "a duration such as 500ms, 1s or 10m, up to 10^9 seconds";
+    let error = || PolicyError::Range { name: name.into(), range, given: given.into() };
+    parse_duration(given).ok_or_else(error)
 }
 
 fn parse_weights(given: &str) -> Result<Weights, PolicyError> {
@@ -204,13 +218,15 @@ impl fmt::Display for Policy {
                 write!(f, "overall:{target},weights={false_positive}/{disagreement}")?;
             }
             Rule::Dirty { share } => write!(f, "dirty:{share}")?,
-            Rule::Interval { every } => write!(f, "interval:{}", every.as_secs_f64())?,
+            Rule::Interval { every } => write!(f, "interval:{}", format_duration(every))?,
             Rule::Budget { bytes_per_second } => write!(f, "budget:{bytes_per_second}")?,
             Rule::Manual => f.write_str("manual")?,
         }
-        for (name, interval) in [("shortest", self.shortest), ("longest", self.longest)] {
+        let intervals =
+            [("shortest", self.shortest), ("longest", self.longest), ("clears", self.clears)];
+        for (name, interval) in intervals {
             if let Some(interval) = interval {
-                write!(f, ",{name}={}", interval.as_secs_f64())?;
+                write!(f, ",{name}={}", format_duration(interval))?;
             }
         }
         Ok(())
@@ -224,18 +240,22 @@ mod tests {
     #[test]
     fn policies_come_back_as_they_were_written() {
         for text in [
-            "miss:0.01,ghost=0.05",
+            "miss:0.01,ghost=0.05,longest=1s",
+            "miss:0.01,ghost=0.05,longest=1s,clears=60s",
             "overall:0.1,weights=1/5",
-            "dirty:0.1,shortest=1,longest=60",
-            "interval:60",
-            "budget:10000,longest=600",
+            "dirty:0.1,shortest=1s,longest=60s",
+            "interval:60s",
+            "budget:10000,longest=600s",
             "manual",
-            "miss:0,ghost=1,shortest=0.5",
+            "miss:0,ghost=1,shortest=500ms",
         ] {
             let policy: Policy = text.parse().unwrap();
             assert_eq!(policy.to_string(), text);
         }
-        assert_eq!("miss:0.01".parse::<Policy>().unwrap(), Policy::default());
+        assert_eq!(Policy::default().to_string(), "miss:0.01,ghost=0.05,longest=1s");
+        assert_eq!("miss:0.01".parse::<Policy>().unwrap().longest, None, "the host's");
+        assert_eq!("interval:1.5m".parse::<Policy>().unwrap().to_string(), "interval:90s");
+        assert_eq!("manual,longest=60".parse::<Policy>(), "manual,longest=1m".parse());
         assert_eq!("overall:0.1".parse::<Policy>().unwrap().to_string(), "overall:0.1,weights=1/1");
     }
 
@@ -251,8 +271,11 @@ mod tests {
             ("miss:0.1,weights=1/2", "policy 'miss' has no 'weights'"),
             ("overall:0.1,weights=1", "two weights"),
             ("overall:0.1,weights=-1/2", "two weights"),
-            ("interval:-1", "seconds"),
-            ("interval:1e300", "seconds"),
+            ("interval:-1", "a duration such as 500ms, 1s or 10m"),
+            ("interval:1e300", "up to 10^9 seconds, not '1e300'"),
+            ("miss:0.01,longest=1 week", "not '1 week'"),
+            ("miss:0.01,clears=", "'clears' takes a duration"),
+            ("miss:0.01,shortest=2m,clears=1m", "above its longest or clears"),
             ("budget:0", "a number above 0"),
             ("manual:1", "takes no value"),
             ("dirty:0.1,shortest=5,longest=1", "above its longest"),

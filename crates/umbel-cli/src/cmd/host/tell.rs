@@ -35,13 +35,15 @@ impl Publish {
 #[command(
     name = "policy",
     after_help = "\
-Policies: miss:0.01,ghost=0.05   overall:0.1,weights=1/5   dirty:0.1   interval:60
+Policies: miss:0.01,ghost=0.05   overall:0.1,weights=1/5   dirty:0.1   interval:60s
           budget:10000           manual
-each with shortest= and longest= seconds between updates.
+each with shortest= (between two updates), longest= (until an added key is published)
+and clears= (until a removal is published): durations such as 500ms, 1s or 10m.
+Hosts start with miss:0.01,ghost=0.05,longest=1s.
 
 Examples:
   umbel policy images
-  umbel policy images miss:0.02,shortest=5 --all-hosts"
+  umbel policy images miss:0.02,longest=5s --all-hosts"
 )]
 pub(crate) struct PolicyCommand {
     /// Set

@@ -23,7 +23,8 @@ use crate::values;
 /// the history is steady churn: every host starts with --items keys, and each second --adds
 /// keys come to it and --removes random ones go. A history or a request trace of your own is
 /// read from a file. Updates arrive the moment they are sent; unless a policy says
-/// otherwise, the shortest interval between two is 0 s and the longest 600 s.
+/// otherwise, there is no shortest interval between two, and adds and removals wait for 600 s at
+/// the longest.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Policies {
@@ -60,8 +61,9 @@ pub(super) struct Policies {
     #[arg(long, value_name = "L", value_parser = values::items, allow_hyphen_values = true, conflicts_with_all = CHURN)]
     per_second: Option<u64>,
     /// A policy to try, such as miss:0.01,ghost=0.05, overall:0.1,weights=1/5, dirty:0.1,
-    /// interval:60, budget:10000 or manual, each with shortest= and longest= seconds;
-    /// repeatable [default: miss:0.01 overall:0.1 dirty:0.1 interval:60]
+    /// interval:60s, budget:10000 or manual, each with shortest=, longest= and clears=, durations
+    /// such as 500ms or 10m; repeatable [default: miss:0.01,longest=1s miss:0.01 overall:0.1
+    /// dirty:0.1 interval:60s]
     #[arg(long = "policy", value_name = "P", value_parser = given)]
     policies: Vec<Given>,
     /// Chance that one lookup of an absent key names any wrong host, 1e-15 to below 1
@@ -95,7 +97,7 @@ Examples:
   umbel lab policies --hosts 4 --items 1e5 --adds 5 --removes 5 --steps 2000 --policy miss:0.01
   umbel lab policies --requests trace.txt --hosts 16 --cache-items 5000
   umbel lab policies --history changes.txt --policy miss:0.01 --policy budget:1000 --json
-  umbel lab policies --hosts 2 --items 1e5 --policy dirty:0.1,longest=1e9 --steps 1e4 --equal-miss";
+  umbel lab policies --hosts 2 --items 1e5 --policy dirty:0.1,longest=1e9,clears=1e9 --steps 1e4 --equal-miss";
 
 /// Keys of all hosts together that fit into the memory of most machines.
 const MOST_KEYS: u64 = 100_000_000;
@@ -190,7 +192,7 @@ impl Policies {
 }
 
 fn usual() -> anyhow::Result<Vec<Given>> {
-    let texts = ["miss:0.01", "overall:0.1", "dirty:0.1", "interval:60"];
+    let texts = ["miss:0.01,longest=1s", "miss:0.01", "overall:0.1", "dirty:0.1", "interval:60s"];
     texts.into_iter().map(|text| given(text).map_err(|error| anyhow!(error))).collect()
 }
 

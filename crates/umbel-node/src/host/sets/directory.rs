@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use umbel::protocol::Event;
 use umbel::replica::{Name, Replicas};
 
+use super::own::HeldKeys;
 use super::{OwnSet, Sets, State};
-use crate::catalogue::HostCatalogue;
 use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::huge_rows::HugeRows;
@@ -31,9 +31,9 @@ pub(in crate::host) struct Known {
 }
 
 impl Known {
-    /// The own keys, if this host has the set too.
-    pub(in crate::host) fn catalogue(&self) -> Option<&HostCatalogue> {
-        self.own.as_ref().map(|own| &own.catalogue)
+    /// The own keys that are held now, if this host has the set too.
+    pub(in crate::host) fn held(&self) -> Option<HeldKeys<'_>> {
+        self.own.as_ref().map(|own| own.held())
     }
 }
 
@@ -199,9 +199,8 @@ impl Sets {
 
     /// Which of these keys this host holds, as its catalogue says.
     pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
-        use umbel::catalogue::Catalogue as _;
         let known = self.known(set);
-        let own = known.as_ref().and_then(|known| known.catalogue());
+        let own = known.as_ref().and_then(|known| known.held());
         keys.iter().map(|key| own.is_some_and(|own| own.contains(key)).into()).collect()
     }
 }

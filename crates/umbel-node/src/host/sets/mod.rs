@@ -17,7 +17,7 @@
 //! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
 //!    made or deleted;
 //! 3. a `LocalSet` of the protocol: one at a time;
-//! 4. catalogues, the journal, the directory, the terms of a set, the builder's queue: nothing is taken after these.
+//! 4. catalogues, the journal, the directory, the terms and the lifetimes of a set, the builder's queue: nothing is taken after these.
 //!
 //! Always true: changes of one set reach its filter and the journal in the order they were made;
 //! after [`Sets::close`] nothing changes.

@@ -2,17 +2,18 @@
 //! that changes of it take.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::OwnedMutexGuard;
+use umbel::catalogue::Catalogue as _;
 use umbel::design::ladder::{RungChoice, Standing};
 use umbel::mesh::LocalSet;
 use umbel::replica::{Name, Policy, SetPlan};
 
 use super::Sets;
-use crate::catalogue::{HostCatalogue, SetNumber, SetRecord};
+use crate::catalogue::{HostCatalogue, KeyPage, SetNumber, SetRecord};
 use crate::confirm::Confirm;
 use crate::error::HostError;
 use crate::host::clock::wall_clock_ms;
@@ -33,6 +34,10 @@ pub(crate) struct OwnSet {
     local: Option<Arc<LocalSet<HostCatalogue>>>,
     terms: Mutex<Terms>,
     changes: Mutex<Changes>,
+    lifetimes: Mutex<Lifetimes>,
+    /// When the first key expires, in milliseconds since 1970; `u64::MAX`: none does. So that
+    /// questions look at lifetimes only while expired keys wait to be removed.
+    first_expiry: AtomicU64,
     /// Whether the builder has it.
     is_in_builder: AtomicBool,
     /// Whose turn it is to change the set, among tasks.
@@ -63,8 +68,36 @@ pub(in crate::host) struct Terms {
 /// What whoever changes an own set has to itself.
 #[derive(Debug, Default)]
 struct Changes {
-    lifetimes: Lifetimes,
     is_deleted: bool,
+}
+
+/// The keys of an own set that are held at one moment: keys past their lifetime are not, whether
+/// or not they have been removed yet.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::host) struct HeldKeys<'a> {
+    own: &'a OwnSet,
+    /// The moment, if keys that expired before it wait to be removed.
+    overdue_at: Option<u64>,
+}
+
+impl HeldKeys<'_> {
+    /// Whether a key is held.
+    pub(in crate::host) fn contains(&self, key: &[u8]) -> bool {
+        // In this order: an expired key leaves the catalogue first, and its lifetime is forgotten
+        // then.
+        !self.is_expired(key) && self.own.catalogue.contains(key)
+    }
+
+    /// Some keys, and where to go on: see [`HostCatalogue::page`].
+    pub(in crate::host) fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
+        let (mut keys, next) = self.own.catalogue.page(cursor, count);
+        keys.retain(|key| !self.is_expired(key));
+        (keys, next)
+    }
+
+    fn is_expired(&self, key: &[u8]) -> bool {
+        self.overdue_at.is_some_and(|now| self.own.lifetimes.lock().is_expired(key, now))
+    }
 }
 
 impl OwnSet {
@@ -82,6 +115,8 @@ impl OwnSet {
             local,
             terms: Mutex::new(terms),
             changes: Mutex::default(),
+            lifetimes: Mutex::default(),
+            first_expiry: AtomicU64::new(u64::MAX),
             is_in_builder: AtomicBool::new(false),
             turn: Arc::default(),
         }
@@ -119,14 +154,31 @@ impl OwnSet {
         Some(freshness.disagreement)
     }
 
-    /// Keys that will expire.
-    pub(in crate::host) fn expiring(&self) -> u64 {
-        self.changes.lock().lifetimes.len() as u64
+    /// The keys that are held now.
+    pub(in crate::host) fn held(&self) -> HeldKeys<'_> {
+        let overdue_at = self
+            .next_expiry()
+            .map(|first| (first, wall_clock_ms()))
+            .filter(|(first, now)| first <= now);
+        HeldKeys { own: self, overdue_at: overdue_at.map(|(_, now)| now) }
     }
 
-    /// When the next key expires, in milliseconds since 1970.
+    /// Keys that will expire.
+    pub(in crate::host) fn expiring(&self) -> u64 {
+        self.lifetimes.lock().len() as u64
+    }
+
+    /// When the next key expires, in milliseconds since 1970. Takes no lock.
     pub(super) fn next_expiry(&self) -> Option<u64> {
-        self.changes.lock().lifetimes.next()
+        Some(self.first_expiry.load(Ordering::SeqCst)).filter(|at| *at != u64::MAX)
+    }
+
+    /// Changes lifetimes, and notes when the next key expires.
+    fn with_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
+        let mut lifetimes = self.lifetimes.lock();
+        let changed = change(&mut lifetimes);
+        self.first_expiry.store(lifetimes.next().unwrap_or(u64::MAX), Ordering::SeqCst);
+        changed
     }
 
     /// Whether a filter is to be built and the builder does not have the set: now it does.
@@ -189,6 +241,7 @@ impl Change<'_> {
         lifetime: Lifetime,
         on_result: &mut dyn FnMut(bool),
     ) {
+        self.expire_among(keys);
         let now = self.sets.clock.now();
         match &self.own.local {
             Some(local) => local.add_many(now, keys, on_result),
@@ -199,6 +252,7 @@ impl Change<'_> {
 
     /// Removes keys; `on_result` is called for each with whether it was held.
     pub(in crate::host) fn remove(&mut self, keys: &[&[u8]], on_result: &mut dyn FnMut(bool)) {
+        self.expire_among(keys);
         self.remove_keys(keys, on_result);
         self.set_lifetimes(keys, Lifetime::Forever);
     }
@@ -222,35 +276,52 @@ impl Change<'_> {
             let time = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
             wall_clock_ms().saturating_add(time)
         });
-        if at.is_none() && self.changes.lifetimes.len() == 0 {
+        self.let_live_until(keys, at);
+    }
+
+    /// Lets keys live until a moment, or for ever.
+    fn let_live_until(&self, keys: &[&[u8]], at: Option<u64>) {
+        if at.is_none() && self.own.next_expiry().is_none() {
             return;
         }
-        for key in keys {
-            if self.changes.lifetimes.set(key, at)
-                && let Some(journal) = &self.sets.journal
-            {
-                journal.set_lifetime(self.own.number, key, at);
-            }
+        let changed: Vec<&[u8]> = self.own.with_lifetimes(|lifetimes| {
+            keys.iter().copied().filter(|key| lifetimes.set(key, at)).collect()
+        });
+        if let Some(journal) = &self.sets.journal {
+            changed.iter().for_each(|key| journal.set_lifetime(self.own.number, key, at));
         }
     }
 
     /// Notes lifetimes that the journal remembers.
     pub(super) fn restore_lifetimes(&mut self, lifetimes: Vec<(Box<[u8]>, u64)>) {
-        for (key, at) in lifetimes {
-            self.changes.lifetimes.set(&key, Some(at));
-        }
+        self.own.with_lifetimes(|known| {
+            lifetimes.into_iter().for_each(|(key, at)| _ = known.set(&key, Some(at)));
+        });
     }
 
     /// Removes keys whose time has come, at most `most`.
     pub(super) fn expire(&mut self, wall_clock_ms: u64, most: usize) {
-        let keys = self.changes.lifetimes.expired(wall_clock_ms, most);
-        if keys.is_empty() {
-            return;
+        let keys = self.own.lifetimes.lock().expired(wall_clock_ms, most);
+        self.remove_expired(&keys.iter().map(AsRef::as_ref).collect::<Vec<_>>());
+    }
+
+    /// Removes those of these keys whose time has come: whoever adds one of them adds a new one.
+    fn expire_among(&mut self, keys: &[&[u8]]) {
+        if let HeldKeys { overdue_at: Some(now), .. } = self.own.held() {
+            let lifetimes = self.own.lifetimes.lock();
+            let expired = keys.iter().copied().filter(|key| lifetimes.is_expired(key, now));
+            let expired: Vec<&[u8]> = expired.collect();
+            drop(lifetimes);
+            self.remove_expired(&expired);
         }
-        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.remove_keys(&keys, &mut |_| ());
-        if let Some(journal) = &self.sets.journal {
-            keys.iter().for_each(|key| journal.set_lifetime(self.own.number, key, None));
+    }
+
+    /// Removes keys whose time has come. Their lifetimes are forgotten after they are removed:
+    /// nobody who asks meanwhile takes them for held.
+    fn remove_expired(&self, keys: &[&[u8]]) {
+        if !keys.is_empty() {
+            self.remove_keys(keys, &mut |_| ());
+            self.let_live_until(keys, None);
         }
     }
 
@@ -336,7 +407,7 @@ impl Change<'_> {
     pub(in crate::host) fn is_urgent(&self) -> bool {
         self.sets.builder.offer(self.own);
         let (until, now) = (self.sets.sleeping_until(), self.sets.clock.now());
-        let expires_first = self.changes.lifetimes.next().is_some_and(|at| {
+        let expires_first = self.own.next_expiry().is_some_and(|at| {
             now + Duration::from_millis(at.saturating_sub(wall_clock_ms())) < until
         });
         expires_first

@@ -20,8 +20,7 @@ impl Cluster {
         let life = self.engines[0].config().incarnation;
         let mut config = Config::new(name("a"), Incarnation(life.0 + 1), hasher());
         // As hosts have it: an update waits a little, so that a load is one.
-        config.intervals =
-            Intervals { shortest: Duration::from_secs(1), longest: Duration::from_secs(600) };
+        config.intervals = Intervals { longest: Duration::from_secs(600), ..Intervals::default() };
         self.engines[0] = Engine::new(config);
         let mut catalogue = MemoryCatalogue::new();
         keys.for_each(|number| assert!(catalogue.insert_new(&key(number), ComponentId(0))));

@@ -22,17 +22,21 @@ enum Count {
 impl Publisher {
     /// Whether an update is due, and how much it is to carry.
     pub(crate) fn due(&mut self, now: Duration, source: &Source<'_>) -> Option<Extent> {
-        let dirty_since = self.dirty_since?;
-        if now >= dirty_since + self.longest() {
+        self.dirty_since?;
+        if self.clears_due_at().is_some_and(|at| now >= at) {
             return Some(Extent::Everything);
         }
         let extent = self.broken(now, source, Count::Exact);
         if extent.is_none() {
             self.broken_since = None;
-            return None;
+        } else {
+            self.broken_since.get_or_insert(now);
+            if now >= self.earliest() {
+                return extent;
+            }
         }
-        self.broken_since.get_or_insert(now);
-        if now < self.earliest() { None } else { extent }
+        let is_late = self.adds_due_at().is_some_and(|at| now >= at);
+        is_late.then(|| self.extent_of_adds(source))
     }
 
     /// Notes when [`Self::due`] should be asked, from bounds: it may then say that nothing is due.
@@ -49,18 +53,27 @@ impl Publisher {
 
     /// When to ask again although nothing happened.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
-        let dirty_since = self.dirty_since?;
+        self.dirty_since?;
+        let broken = self.broken_since.map(|_| self.earliest());
         let last = self.last_update.unwrap_or(Duration::ZERO);
-        let mut next = dirty_since + self.longest();
-        if self.broken_since.is_some() {
-            next = next.min(self.earliest());
-        }
-        match self.policy.rule {
-            Rule::Interval { every } => next.min((last + every).max(last + self.shortest())),
-            Rule::Budget { .. } => next.min(self.paid_until.max(last + self.shortest())),
-            _ => next,
-        }
-        .into()
+        let by_rule = match self.policy.rule {
+            Rule::Interval { every } => Some((last + every).max(last + self.shortest())),
+            Rule::Budget { .. } => Some(self.paid_until.max(last + self.shortest())),
+            _ => None,
+        };
+        [self.adds_due_at(), self.clears_due_at(), broken, by_rule].into_iter().flatten().min()
+    }
+
+    /// When members that the copy denies have waited as long as they may.
+    fn adds_due_at(&self) -> Option<Duration> {
+        let longest = self.policy.longest.unwrap_or(self.intervals.longest);
+        Some(self.missed_since? + longest)
+    }
+
+    /// When bits that are out of use have waited as long as they may.
+    fn clears_due_at(&self) -> Option<Duration> {
+        let longest = self.policy.clears.unwrap_or(self.intervals.clears);
+        Some(self.clears_since? + longest)
     }
 
     /// The earliest moment at which a broken target may lead to an update: the shortest
@@ -76,8 +89,16 @@ impl Publisher {
         self.policy.shortest.unwrap_or(self.intervals.shortest)
     }
 
-    fn longest(&self) -> Duration {
-        self.policy.longest.unwrap_or(self.intervals.longest)
+    /// What an update carries that is due for added keys: clears as well, if the ghost target will
+    /// want them before the next one.
+    fn extent_of_adds(&self, source: &Source<'_>) -> Extent {
+        let items = source.filter.items().max(1) as f64;
+        match self.policy.rule {
+            Rule::Miss { ghost, .. } if self.tally.ghosts_ahead() as f64 > ghost * items => {
+                Extent::Everything
+            }
+            _ => Extent::Adds,
+        }
     }
 
     /// Whether the policy's target is broken, and what would mend it.
@@ -87,10 +108,7 @@ impl Publisher {
         match self.policy.rule {
             Rule::Miss { ghost, .. } if ghosts > ghost * items => Some(Extent::Everything),
             Rule::Miss { miss, .. } if misses <= miss * items => None,
-            Rule::Miss { ghost, .. } if self.tally.ghosts_ahead() as f64 > ghost * items => {
-                Some(Extent::Everything)
-            }
-            Rule::Miss { .. } => Some(Extent::Adds),
+            Rule::Miss { .. } => Some(self.extent_of_adds(source)),
             Rule::Overall { target, weights } => {
                 // If the fresh filter itself breaks the target, nothing that is sent mends it.
                 let fresh = weights.false_positive * source.false_positive();

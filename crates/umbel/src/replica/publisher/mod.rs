@@ -4,9 +4,9 @@
 //! counts what changed since (`tally`), and asks the policy whether an update is due.
 //!
 //! Adds and clears are judged apart. A missing one bit loses objects, a missing zero bit
-//! costs a vain probe at most, so an update may carry the adds alone; clears wait for the
-//! ghost target, for the promised false positive rate, or for the longest interval, and
-//! never travel without all pending adds.
+//! costs a vain probe at most, so an update may carry the adds alone, after the policy's
+//! `longest` at the latest; clears wait for the ghost target, for the promised false positive
+//! rate, or for the policy's `clears`, and never travel without all pending adds.
 //!
 //! Always true: the kept copy is what receivers have once all updates have arrived (debug
 //! builds run their decoder, and every update carries the checksum of what it leads to);
@@ -16,6 +16,7 @@
 //! Not here: timers and peers (`engine`); growing into a larger shape (`home`).
 //! Papers 1 and 3, section 4; formulas, sections 2 and 7.
 
+mod digests;
 mod due;
 mod gap;
 mod publish;
@@ -38,13 +39,24 @@ use crate::key_hash::KeyHash;
 pub struct Intervals {
     /// From one update to the next, at least.
     pub shortest: Duration,
-    /// From a change to an update that carries it, clears included, at most.
+    /// From an add that replicas deny to an update that carries it, at most.
     pub longest: Duration,
+    /// From a removal to an update that carries it, at most.
+    pub clears: Duration,
+}
+
+impl Intervals {
+    /// What hosts use.
+    pub const DEFAULT: Self = Self {
+        shortest: Duration::from_secs(1),
+        longest: Duration::from_secs(600),
+        clears: Duration::from_secs(600),
+    };
 }
 
 impl Default for Intervals {
     fn default() -> Self {
-        Self { shortest: Duration::from_secs(1), longest: Duration::from_secs(600) }
+        Self::DEFAULT
     }
 }
 
@@ -120,6 +132,8 @@ pub(crate) struct Publisher {
     broken_since: Option<Duration>,
     /// When something first changed that no update has carried yet.
     dirty_since: Option<Duration>,
+    /// When a key was first added that the copy denies, unless it denies no member now.
+    missed_since: Option<Duration>,
     /// When a bit first went out of use that no update has cleared yet.
     clears_since: Option<Duration>,
     /// When the budget allows the next update.
@@ -151,6 +165,7 @@ impl Publisher {
             last_update: None,
             broken_since: None,
             dirty_since: None,
+            missed_since: None,
             clears_since: None,
             paid_until: Duration::ZERO,
             sent: Sent::default(),
@@ -205,12 +220,14 @@ impl Publisher {
         self.tally.added(hash, held.component, claimed, items);
         self.tally.flips.add_ones(held.component, held.flips.into());
         self.dirty_since.get_or_insert(now);
+        self.note_misses(now);
     }
 
     /// The home starts with so many keys, of which nothing of this life was published.
     pub(crate) fn unpublished(&mut self, now: Duration, items: u64) {
         self.tally.unpublished(items);
         self.dirty_since.get_or_insert(now);
+        self.note_misses(now);
     }
 
     /// A key was removed, which flipped bits to zero.
@@ -220,6 +237,16 @@ impl Publisher {
         self.tally.removed(hash, claimed, items);
         self.tally.flips.zeros += u64::from(flips);
         self.clears_due(now);
+        self.note_misses(now);
+    }
+
+    /// Notes since when the copy has denied members without a break.
+    #[inline]
+    fn note_misses(&mut self, now: Duration) {
+        match self.tally.misses() {
+            0 => self.missed_since = None,
+            _ => _ = self.missed_since.get_or_insert(now),
+        }
     }
 
     /// Components were merged: the copy still has the old ones, until everything is sent.

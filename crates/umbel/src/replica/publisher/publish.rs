@@ -57,6 +57,7 @@ impl Publisher {
         self.tally.published(cleared);
         self.last_update = Some(now);
         self.broken_since = None;
+        self.missed_since = None;
         if cleared {
             self.clears_since = None;
         }
@@ -100,9 +101,14 @@ impl Publisher {
     /// Turns the kept copy into the next one; returns the bytes that do so, and whether
     /// everything was carried.
     fn publish_changes(&mut self, source: &Source<'_>, extent: Extent) -> (Vec<u8>, bool) {
+        if extent == Extent::Adds
+            && let Some(bytes) = self.publish_digests(source)
+        {
+            return (bytes, false);
+        }
         let adds = match extent {
             Extent::Adds => Some(self.targets_of_adds(source))
-                .filter(|targets| self.keeps_promise(targets, source)),
+                .filter(|targets| self.keeps_promise(&self.fills_with(targets), source)),
             Extent::Everything => None,
         };
         let cleared = adds.is_none();
@@ -172,7 +178,7 @@ impl Publisher {
     }
 
     /// Pending digests with the components that hold them now.
-    fn pending(&self, source: &Source<'_>) -> Option<Vec<(Digest, ComponentId)>> {
+    pub(super) fn pending(&self, source: &Source<'_>) -> Option<Vec<(Digest, ComponentId)>> {
         let pending = self.tally.pending()?;
         let now = |(hash, component): (KeyHash, ComponentId)| {
             (source.scheme().cut(hash), source.filter.living(component))
@@ -203,18 +209,18 @@ impl Publisher {
         if fits && bits.is_subset_of(&reached) { digests } else { Vec::new() }
     }
 
-    /// Whether the copy would keep the promised rate with these targets and no clears, or
-    /// clears would not help.
-    fn keeps_promise(&self, targets: &[Target], source: &Source<'_>) -> bool {
-        let k = source.scheme().shape().hashes();
-        let mut fills = Vec::new();
-        for component in self.kept.components() {
-            if !targets.iter().any(|target| target.id == component.id) {
-                fills.push(component.bits.fill());
-            }
-        }
-        fills.extend(targets.iter().map(|target| target.bits.fill()));
-        let rate = stale::several_components(k, &fills);
+    /// The fills of the copy's components with these targets.
+    fn fills_with(&self, targets: &[Target]) -> Vec<f64> {
+        let is_kept = |id| !targets.iter().any(|target| target.id == id);
+        let kept = self.kept.components().iter().filter(|component| is_kept(component.id));
+        let kept = kept.map(|component| component.bits.fill());
+        kept.chain(targets.iter().map(|target| target.bits.fill())).collect()
+    }
+
+    /// Whether a copy of these fills, without clears, would keep the promised rate, or clears would
+    /// not help.
+    pub(super) fn keeps_promise(&self, fills: &[f64], source: &Source<'_>) -> bool {
+        let rate = stale::several_components(source.scheme().shape().hashes(), fills);
         rate <= self.promised || source.false_positive() > WORTHWHILE * rate
     }
 
@@ -231,7 +237,7 @@ impl Publisher {
 }
 
 /// What receivers of this copy make of an update.
-fn decoded(bytes: &[u8], kept: &Image) -> Image {
+pub(super) fn decoded(bytes: &[u8], kept: &Image) -> Image {
     let mut image = kept.clone();
     let changes =
         decode_changes(&mut Reader::new(bytes), kept, usize::MAX).expect("own updates decode");

@@ -1,6 +1,6 @@
 //! One set at its home: what is counted, published and built again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::catalogue::InPass;
@@ -128,7 +128,8 @@ proptest! {
         steps in steps(),
         policy in prop::sample::select(vec![
             "miss:0.05,ghost=0.1", "miss:0.3,ghost=0.02", "miss:0,ghost=1", "dirty:0.1",
-            "overall:0.1", "interval:30", "budget:20", "manual", "miss:0.2,longest=20",
+            "overall:0.1", "interval:30", "budget:20", "manual", "miss:0.2,longest=20s",
+            "miss:0.2,ghost=1,longest=1s,clears=30s", "manual,longest=5s,clears=1s",
         ]),
     ) {
         let mut home = home(policy, 16);
@@ -187,11 +188,132 @@ proptest! {
             prop_assert!(home.freshness().ghost <= 0.05);
         }
     }
+
+    /// Whatever happens, and whatever else is due: polled when it says, a home publishes every add
+    /// and every removal within the policy's time.
+    #[test]
+    fn no_change_waits_longer_than_the_policy_says(
+        steps in steps(),
+        policy in prop::sample::select(vec![
+            "miss:0.01,ghost=0.05,longest=1s,clears=20s", "miss:1,ghost=1,longest=2s,clears=9s",
+            "manual,longest=30s,clears=3s", "dirty:0.5,longest=0s", "interval:1h,longest=7s",
+        ]),
+    ) {
+        let mut home = home(policy, 16);
+        let Policy { longest, clears, .. } = policy.parse().unwrap();
+        let mut now = Duration::ZERO;
+        // Since when the copy denies a member, and since when it has bits that are out of use.
+        let (mut denied_since, mut cleared_late_since) = (BTreeMap::new(), None);
+        for step in steps {
+            let seconds = if let Step::Wait(seconds) = step { seconds } else { 0 };
+            let until = now + Duration::from_millis(100) + Duration::from_secs(seconds);
+            while let Some(timeout) = home.next_timeout().filter(|timeout| *timeout <= until) {
+                now = now.max(timeout);
+                home.poll(now);
+                prop_assert!(home.next_timeout().is_none_or(|next| next > now), "polled once");
+                if home.freshness().dirty_zeros == 0.0 {
+                    cleared_late_since = None;
+                }
+            }
+            now = until;
+            match step {
+                Step::Add(number) => drop(home.add(now, &key(number))),
+                Step::AddMany(from, count) => {
+                    (from..from + count).for_each(|number| _ = home.add(now, &key(number)));
+                }
+                Step::Remove(number) => drop(home.remove(now, &key(number))),
+                Step::Publish | Step::Wait(_) => {}
+            }
+            home.poll(now);
+            let is_denied = |number: &u64| {
+                let hash = hasher().hash(&key(*number));
+                home.contains(&key(*number)) && !home.published_claims(hash)
+            };
+            denied_since.retain(|number, _| is_denied(number));
+            for number in (0..460).filter(is_denied) {
+                denied_since.entry(number).or_insert(now);
+            }
+            let is_late = |since: Duration, limit: Option<Duration>| {
+                limit.is_some_and(|limit| now > since + limit)
+            };
+            prop_assert!(!denied_since.values().any(|since| is_late(*since, longest)));
+            match home.freshness().dirty_zeros > 0.0 {
+                true => _ = cleared_late_since.get_or_insert(now),
+                false => cleared_late_since = None,
+            }
+            prop_assert!(cleared_late_since.is_none_or(|since| !is_late(since, clears)));
+        }
+    }
+}
+
+/// One key more in a quiet set was unknown elsewhere for minutes: one of 300 is below 1 %.
+#[test]
+fn an_add_to_a_quiet_set_waits_a_second_by_default() {
+    let mut home = home(&Policy::default().to_string(), 1000);
+    (0..300).for_each(|number| _ = home.add(Duration::ZERO, &key(number)));
+    assert!(home.publish_if_due(Duration::ZERO));
+    let added = Duration::from_secs(100);
+    home.add(added, &key(300));
+    assert_eq!(home.next_timeout(), Some(added + Duration::from_secs(1)));
+    assert!(!home.publish_if_due(added + Duration::from_millis(999)));
+    assert_eq!(denied(&home), 1);
+    assert!(home.publish_if_due(added + Duration::from_secs(1)));
+    assert_eq!(denied(&home), 0);
+    assert_eq!(home.next_timeout(), None, "nothing waits any more");
+}
+
+/// A key that was removed before its update needs none.
+#[test]
+fn a_key_that_came_and_went_makes_no_update_due() {
+    let mut home = home("miss:0.01,longest=1s", 1000);
+    (0..300).for_each(|number| _ = home.add(Duration::ZERO, &key(number)));
+    assert!(home.publish_if_due(Duration::ZERO));
+    home.add(Duration::from_secs(10), &key(300));
+    home.remove(Duration::from_millis(10_500), &key(300));
+    assert!(!home.publish_if_due(Duration::from_secs(12)));
+    home.add(Duration::from_secs(20), &key(301));
+    assert!(!home.publish_if_due(Duration::from_millis(20_999)), "its own second counts");
+    assert!(home.publish_if_due(Duration::from_secs(21)));
+}
+
+/// `longest` carries what was added and leaves removed keys to `ghost` and `clears`.
+#[test]
+fn adds_that_have_waited_long_enough_travel_without_clears() {
+    for items in [300, 30_000] {
+        let mut home = home("miss:0.01,ghost=0.5,longest=1s,clears=100s", 2 * items);
+        (0..items).for_each(|number| _ = home.add(Duration::ZERO, &key(number)));
+        assert!(home.publish_if_due(Duration::ZERO));
+        home.remove(Duration::from_secs(10), &key(0));
+        home.add(Duration::from_secs(10), &key(items));
+        assert!(home.publish_if_due(Duration::from_secs(11)));
+        assert_eq!(denied(&home), 0);
+        assert!(home.freshness().ghost > 0.0 && home.freshness().dirty_zeros > 0.0);
+        assert_eq!(home.next_timeout(), Some(Duration::from_secs(110)));
+        assert!(!home.publish_if_due(Duration::from_secs(109)));
+        assert!(home.publish_if_due(Duration::from_secs(110)));
+        assert_eq!(home.freshness().dirty_zeros, 0.0);
+    }
+}
+
+/// A load of a twentieth of a second makes one update, although the first key broke the target.
+#[test]
+fn a_bulk_load_travels_as_one_update() {
+    let (plan, catalogue) = (plan("miss:0.01,longest=1s", 20_000), MemoryCatalogue::new());
+    let mut home = Home::new(hasher(), plan, Intervals::default(), catalogue).unwrap();
+    let mut updates = 0;
+    for number in 0..10_000u64 {
+        let now = Duration::from_secs(10) + Duration::from_micros(5 * number);
+        home.add(now, &key(number));
+        updates += u64::from(home.publish_if_due(now));
+    }
+    assert_eq!(updates, 0);
+    assert!(home.publish_if_due(home.next_timeout().unwrap()));
+    assert_eq!((denied(&home), home.next_timeout()), (0, None));
 }
 
 #[test]
 fn removals_alone_do_not_starve() {
-    for policy in ["miss:0.01", "miss:0.01,ghost=1,longest=60"] {
+    for policy in ["miss:0.01", "miss:0.01,ghost=1,longest=1h,clears=60s"] {
         let mut home = home(policy, 100);
         for number in 0..100 {
             home.add(Duration::ZERO, &key(number));

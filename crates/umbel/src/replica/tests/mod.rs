@@ -19,8 +19,7 @@ pub(crate) fn hasher() -> KeyHasher {
     KeyHasher::secret(HashId::SipHash13, Seed::from_number(42))
 }
 
-pub(crate) const AT_ONCE: Intervals =
-    Intervals { shortest: Duration::ZERO, longest: Duration::from_secs(600) };
+pub(crate) const AT_ONCE: Intervals = Intervals { shortest: Duration::ZERO, ..Intervals::DEFAULT };
 
 pub(crate) fn plan(policy: &str, capacity: u64) -> SetPlan {
     SetPlan {
