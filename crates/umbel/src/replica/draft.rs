@@ -8,8 +8,10 @@ use crate::codec::{DecodeError, Flips, Reader};
 use crate::design::ladder::steps_between;
 use crate::scheme::Scheme;
 
+use super::Epoch;
 use super::image::Change;
 use super::paged::{decode_change, decode_step};
+use super::update_log::Record;
 
 /// The scheme of an image and the checksum of its bits.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -133,4 +135,48 @@ impl Draft {
         self.label = to;
         Ok(())
     }
+
+    /// Applies a whole stream of changes to an image of epoch `since`; returns the epoch that it
+    /// leads to. `newest` is the scheme of the home's newest image.
+    ///
+    /// # Errors
+    /// As [`Self::apply`], and if a record does not follow the one before it.
+    pub(crate) fn apply_stream(
+        &mut self,
+        since: Epoch,
+        stream: &[u8],
+        newest: &Scheme,
+    ) -> Result<Epoch, DecodeError> {
+        let (hasher, mut epoch) = (*self.label.scheme.hasher(), since);
+        let longest = newest.shape().bits().max(self.label.scheme.shape().bits());
+        let mut reader = Reader::new(stream);
+        while !reader.is_empty() {
+            let record = Record::read(&mut reader)?;
+            let is_expected = record.from_nothing || record.epoch == epoch.next();
+            let is_of_this_hash = *record.scheme.hasher() == hasher;
+            if !is_expected || !is_of_this_hash || record.scheme.shape().bits() > longest {
+                return Err(DecodeError::Malformed("a record that does not follow"));
+            }
+            let to = Label { scheme: record.scheme, checksum: record.checksum };
+            self.apply(to, record.from_nothing, record.changes)?;
+            epoch = record.epoch;
+        }
+        Ok(epoch)
+    }
+
+    /// What makes of an image, with its label, this one.
+    pub(crate) fn into_next(self, label: &Label, base: &BitVector) -> Next {
+        match self.bits {
+            None => Next::Nothing,
+            Some(bits) if self.label.scheme == label.scheme && !is_dense(base, &bits) => {
+                Next::Flips(Flips::between(base, &bits))
+            }
+            Some(bits) => Next::Bits(bits),
+        }
+    }
+}
+
+/// Whether so many bits differ that they are better given anew than flipped one by one.
+fn is_dense(old: &BitVector, new: &BitVector) -> bool {
+    old.count_beyond(new) + new.count_beyond(old) > old.len() / 8
 }

@@ -35,10 +35,6 @@ impl Lag {
         }
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
     /// When the oldest epoch was announced that is not here.
     pub(crate) fn since(&self) -> Option<Duration> {
         self.0.front().map(|(_, since)| *since)

@@ -11,28 +11,35 @@
 //! the lower one, refined to the higher one. A home that restarts with the same bits sends
 //! nothing: their checksum says that the image here is the one it has.
 //!
+//! ```text
+//! messages ─► Receiver ─┬─ Installed      the image that answers: a column of the bank
+//!                       ├─ Missing        what the home has beyond it, being fetched
+//!                       └─ EarlyUpdates   what comes after that
+//! ```
+//!
 //! Always true: the column holds exactly one image that the home published, never a mixture
-//! of two. Its bits are kept in the bank alone.
+//! of two.
 //!
 //! Not here: who the home is and whether it lives (`engine`).
 
-use std::collections::BTreeMap;
+mod early;
+mod installed;
+mod missing;
+
 use std::time::Duration;
 
-use super::catch_up::CatchUp;
-use super::draft::{Draft, Label, Next, decode_snapshot};
-use super::fetch::{Fetch, Fetched};
-use super::lag::Lag;
+use super::draft::{Label, Next, decode_snapshot};
+use super::fetch::Fetched;
 use super::message::{Changes, ListedSet, Members, Page, Update, Wanted};
 use super::replicas::Replicas;
-use super::update_log::Record;
 use super::{Counters, Epoch, Incarnation, Name};
 use crate::bank::{BankError, ColumnId, Rows};
 use crate::bits::BitVector;
-use crate::codec::{DecodeError, Flips, Reader};
-use crate::filter::claims;
-use crate::key_hash::Walk;
+use crate::codec::DecodeError;
 use crate::scheme::Scheme;
+use early::EarlyUpdates;
+use installed::Installed;
+use missing::{Missing, Repair};
 
 /// One home's set, as a host has it.
 #[derive(Debug)]
@@ -41,18 +48,12 @@ pub(crate) struct Receiver {
     /// The home's newest life that was heard of.
     incarnation: Incarnation,
     installed: Option<Installed>,
-    /// How what is missing is fetched.
-    repair: Option<Repair>,
-    /// What the home is known to have published, if it is not here.
-    behind: Option<Behind>,
-    /// Since when it is not.
-    lag: Lag,
+    missing: Missing,
     /// The newest epoch of this life that was heard of, and the checksum of its image.
     heard: Option<(Epoch, u64)>,
     /// The host's last publication of this life that was about this set, of those that arrived.
     pub(crate) sequence: u64,
-    /// Updates whose turn has not come, by the epochs that they are against.
-    early: BTreeMap<Epoch, Update>,
+    early: EarlyUpdates,
     /// When the last image or update arrived.
     updated: Duration,
     /// Members that the home named, and how many of them the image denied.
@@ -80,34 +81,6 @@ pub struct Sampled {
     pub denied: u64,
 }
 
-/// How what is missing is fetched.
-#[derive(Debug)]
-enum Repair {
-    /// As a whole image.
-    Fetch(Fetch),
-    /// As the changes since the image that is here.
-    CatchUp(CatchUp),
-}
-
-/// The newest image that a home is known to have published.
-#[derive(Debug, Clone, Copy)]
-struct Behind {
-    /// Since when that is known.
-    since: Duration,
-    epoch: Epoch,
-    scheme: Scheme,
-}
-
-/// The image that answers.
-#[derive(Debug)]
-struct Installed {
-    incarnation: Incarnation,
-    epoch: Epoch,
-    label: Label,
-    /// `None` if the home says that it has the set no longer.
-    column: Option<ColumnId>,
-}
-
 /// Why nothing came of a message. The columns are as they were.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum Refused {
@@ -123,12 +96,10 @@ impl Receiver {
             home,
             incarnation,
             installed: None,
-            repair: None,
-            behind: None,
-            lag: Lag::new(),
+            missing: Missing::NOTHING,
             heard: None,
             sequence: 0,
-            early: BTreeMap::new(),
+            early: EarlyUpdates::new(),
             updated: now,
             sampled: Sampled { members: 0, denied: 0 },
             items: 0,
@@ -174,24 +145,14 @@ impl Receiver {
             }
             _ => {
                 counters.gaps += 1;
-                self.note_behind(now, update.epoch, &update.scheme);
-                self.keep_early(update);
+                self.missing.note(now, update.epoch, &update.scheme);
+                let max_bytes = self.bits() / 8;
+                self.early.keep(update, max_bytes);
                 self.start_repair();
                 return Ok(());
             }
         }
         self.take_early(now, replicas, counters)
-    }
-
-    /// Keeps an update until those before it are here. What there is no room for is fetched.
-    fn keep_early(&mut self, update: Update) {
-        let length = |update: &Update| update.changes.as_ref().map_or(0, Vec::len) as u64;
-        let kept: u64 = self.early.values().map(length).sum();
-        if let (Some(base), Some(_)) = (update.base, &update.changes)
-            && kept + length(&update) <= self.bits() / 8
-        {
-            self.early.insert(base, update);
-        }
     }
 
     /// Applies the kept updates whose turn has come.
@@ -202,8 +163,7 @@ impl Receiver {
         counters: &mut Counters,
     ) -> Result<(), Refused> {
         while let Some(epoch) = self.epoch() {
-            self.early = self.early.split_off(&epoch);
-            let Some(update) = self.early.remove(&epoch) else { break };
+            let Some(update) = self.early.take(epoch) else { break };
             let Some(changes) = update.changes.as_ref() else { break };
             if !self.fits(epoch, &update.scheme) {
                 break;
@@ -211,9 +171,7 @@ impl Receiver {
             self.take_change(now, update.epoch, &update.label(), changes, replicas)?;
             counters.deltas += 1;
         }
-        if self.behind.is_some() {
-            self.start_repair();
-        }
+        self.start_repair();
         Ok(())
     }
 
@@ -249,16 +207,14 @@ impl Receiver {
 
     /// What is under way, and what was heard of, is of no use any more.
     fn forget_repair(&mut self) {
-        self.repair = None;
-        self.behind = None;
-        self.lag.clear();
+        self.missing = Missing::NOTHING;
         self.early.clear();
     }
 
     /// Whether a change against this epoch, to this scheme, is one against the installed image.
     fn fits(&self, base: Epoch, scheme: &Scheme) -> bool {
-        let here = self.installed.as_ref().filter(|here| here.column.is_some());
-        self.epoch() == Some(base) && here.is_some_and(|here| here.label.steps_to(scheme).is_some())
+        let here = self.installed.as_ref();
+        self.epoch() == Some(base) && here.is_some_and(|here| here.can_become(scheme))
     }
 
     /// Whether the installed image, of whichever life, has these bits.
@@ -278,36 +234,18 @@ impl Receiver {
     fn arrived(&mut self, now: Duration, epoch: Epoch) {
         self.updated = now;
         self.received.updates += 1;
-        self.behind = self.behind.filter(|behind| behind.epoch > epoch);
-        self.lag.arrived(epoch);
-        self.repair = None;
+        self.missing.arrived(epoch);
     }
 
-    /// The home has published an image that is not here.
-    fn note_behind(&mut self, now: Duration, epoch: Epoch, scheme: &Scheme) {
-        self.lag.announced(now, epoch);
-        let behind = self.behind.get_or_insert(Behind { since: now, epoch, scheme: *scheme });
-        if epoch >= behind.epoch {
-            (behind.epoch, behind.scheme) = (epoch, *scheme);
-        }
-    }
-
-    /// Begins to fetch what is missing, unless that is under way.
+    /// Begins to fetch what is missing, if anything, unless that is under way.
     fn start_repair(&mut self) {
-        let Some(behind) = self.behind.filter(|_| self.repair.is_none()) else { return };
-        let has_column = self.installed.as_ref().is_some_and(|here| here.column.is_some());
-        self.repair = Some(match self.epoch().filter(|_| has_column) {
-            Some(epoch) => Repair::CatchUp(CatchUp::new(epoch, self.early.keys().next().copied())),
-            None => Repair::Fetch(Fetch::new(behind.scheme)),
-        });
+        self.missing.start(self.changeable(), self.early.first());
     }
 
-    /// Begins to fetch a whole image: what is here cannot be changed into the next one.
-    fn start_fetch(&mut self, now: Duration, epoch: Epoch, scheme: &Scheme) {
-        self.note_behind(now, epoch, scheme);
-        if !matches!(self.repair, Some(Repair::Fetch(_))) {
-            self.repair = Some(Repair::Fetch(Fetch::new(*scheme)));
-        }
+    /// The epoch of the installed image, if changes of the home's newest life can be applied to it.
+    fn changeable(&self) -> Option<Epoch> {
+        let has_column = self.installed.as_ref().is_some_and(|here| here.column.is_some());
+        self.epoch().filter(|_| has_column)
     }
 
     /// A change of the installed image: checked before a single bit moves.
@@ -320,13 +258,11 @@ impl Receiver {
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
         let here = self.installed.as_ref().expect("the change fits what is installed");
-        let column = here.column.expect("the change fits what is installed");
-        let decoded = replicas.with_bits(column, |bits| here.label.decode(bits, label, changes))?;
-        match decoded {
-            Ok(next) => self.take_next(now, epoch, label, next, replicas),
+        match here.decode(label, changes, replicas) {
+            Ok(next) => self.take_next(now, (epoch, *label), next, replicas),
             Err(error) => {
-                self.start_fetch(now, epoch, &label.scheme);
-                Err(error.into())
+                self.missing.start_fetch(now, epoch, &label.scheme);
+                Err(error)
             }
         }
     }
@@ -335,31 +271,13 @@ impl Receiver {
     fn take_next<R: Rows>(
         &mut self,
         now: Duration,
-        epoch: Epoch,
-        label: &Label,
+        to: (Epoch, Label),
         next: Next,
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
         let here = self.installed.as_mut().expect("only what is installed is changed");
-        match (next, here.column) {
-            (Next::Flips(flips), Some(column)) => {
-                // First all that adds, then all that takes away: a key that is claimed before
-                // and after is never denied in between.
-                replicas.set(column, &flips.sets)?;
-                replicas.clear(column, &flips.clears)?;
-            }
-            (Next::Flips(_), None) => return Ok(()),
-            (Next::Bits(bits), _) => {
-                here.column = Some(replicas.install(&self.home, &label.scheme, bits)?);
-            }
-            (Next::Nothing, _) => {
-                replicas.remove(&self.home);
-                here.column = None;
-            }
-        }
-        here.epoch = epoch;
-        here.label = *label;
-        self.arrived(now, epoch);
+        here.become_next(&self.home, to, next, replicas)?;
+        self.arrived(now, to.0);
         Ok(())
     }
 
@@ -376,11 +294,11 @@ impl Receiver {
             return Ok(());
         }
         let most = changes.scheme.shape().bits().max(self.bits()) / 8 + LONGEST_HEADERS;
-        let Some(Repair::CatchUp(catch_up)) = &mut self.repair else { return Ok(()) };
+        let Some(Repair::CatchUp(catch_up)) = self.missing.repair() else { return Ok(()) };
         counters.parts += 1;
         let applied = match catch_up.part(changes.since, &changes.part, most) {
             Ok(None) => {
-                self.note_behind(now, changes.part.until, &changes.scheme);
+                self.missing.note(now, changes.part.until, &changes.scheme);
                 return Ok(());
             }
             Ok(Some(stream)) if stream.is_empty() => {
@@ -397,7 +315,7 @@ impl Receiver {
                 self.take_early(now, replicas, counters)
             }
             Err(error) => {
-                self.start_fetch(now, changes.part.until, &changes.scheme);
+                self.missing.start_fetch(now, changes.part.until, &changes.scheme);
                 Err(error)
             }
         }
@@ -412,32 +330,8 @@ impl Receiver {
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
         let here = self.installed.as_ref().expect("only what is installed is caught up");
-        let column = here.column.expect("only what is installed is caught up");
-        let base = replicas.with_bits(column, BitVector::clone)?;
-        let longest = newest.shape().bits().max(base.len());
-        let (before, mut epoch) = (here.label, here.epoch);
-        let mut draft = Draft { label: before, bits: Some(base.clone()) };
-        let mut reader = Reader::new(stream);
-        while !reader.is_empty() {
-            let record = Record::read(&mut reader)?;
-            let is_expected = record.from_nothing || record.epoch == epoch.next();
-            let is_of_this_hash = record.scheme.hasher() == before.scheme.hasher();
-            if !is_expected || !is_of_this_hash || record.scheme.shape().bits() > longest {
-                return Err(DecodeError::Malformed("a record that does not follow").into());
-            }
-            let to = Label { scheme: record.scheme, checksum: record.checksum };
-            draft.apply(to, record.from_nothing, record.changes)?;
-            epoch = record.epoch;
-        }
-        let Draft { label, bits } = draft;
-        let next = match bits {
-            None => Next::Nothing,
-            Some(bits) if label.scheme == before.scheme && !is_dense(&base, &bits) => {
-                Next::Flips(Flips::between(&base, &bits))
-            }
-            Some(bits) => Next::Bits(bits),
-        };
-        self.take_next(now, epoch, &label, next, replicas)
+        let (epoch, label, next) = here.decode_stream(stream, newest, replicas)?;
+        self.take_next(now, (epoch, label), next, replicas)
     }
 
     /// Takes a page that was asked for.
@@ -452,18 +346,11 @@ impl Receiver {
         if !self.is_of_this_life(page.incarnation, counters) {
             return Ok(());
         }
-        // A reply to an earlier request, delivered late, is of what is here or older.
-        let is_late = match (&self.repair, self.epoch()) {
-            (None, _) => true,
-            (Some(Repair::Fetch(_)), epoch) => epoch.is_some_and(|epoch| page.epoch < epoch),
-            (Some(Repair::CatchUp(_)), epoch) => epoch.is_some_and(|epoch| page.epoch <= epoch),
-        };
-        if is_late {
+        if self.missing.is_late(page.epoch, self.epoch()) {
             return Ok(());
         }
         // In reply to a request for changes: the home has them no longer.
-        self.start_fetch(now, page.epoch, &page.scheme);
-        let Some(Repair::Fetch(fetch)) = &mut self.repair else { return Ok(()) };
+        let fetch = self.missing.start_fetch(now, page.epoch, &page.scheme);
         counters.pages += 1;
         if let Some(Fetched { epoch, scheme, bits }) = fetch.page(page)? {
             counters.snapshots += 1;
@@ -492,17 +379,17 @@ impl Receiver {
             Some(here) if here.incarnation == incarnation => {
                 if set.epoch > here.epoch {
                     // The update may be on its way behind the list: wait a little.
-                    self.note_behind(now, set.epoch, &set.scheme);
+                    self.missing.note(now, set.epoch, &set.scheme);
                 } else if set.epoch == here.epoch && set.checksum != here.label.checksum {
                     counters.mismatches += 1;
-                    self.start_fetch(now, set.epoch, &set.scheme);
+                    self.missing.start_fetch(now, set.epoch, &set.scheme);
                 }
             }
             _ if self.has_bits(&Label { scheme: set.scheme, checksum: set.checksum }) => {
                 counters.same_bits += 1;
                 self.adopt(now, set.epoch);
             }
-            _ => self.start_fetch(now, set.epoch, &set.scheme),
+            _ => _ = self.missing.start_fetch(now, set.epoch, &set.scheme),
         }
     }
 
@@ -523,27 +410,15 @@ impl Receiver {
         patience: impl Fn(u32) -> Duration,
         counters: &mut Counters,
     ) -> Vec<Wanted> {
-        if let Some(behind) = self.behind
-            && self.repair.is_none()
-            && now >= behind.since + PATIENCE
-        {
+        if self.missing.start_late(now, self.changeable(), self.early.first()) {
             counters.gaps += 1;
-            self.start_repair();
         }
-        match &mut self.repair {
-            Some(Repair::Fetch(fetch)) => fetch.requests(now, patience),
-            Some(Repair::CatchUp(catch_up)) => catch_up.requests(now, patience),
-            None => Vec::new(),
-        }
+        self.missing.requests(now, patience)
     }
 
+    /// When to ask the home for something, or to ask again.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
-        match (&self.repair, self.behind) {
-            (Some(Repair::Fetch(fetch)), _) => fetch.next_timeout(),
-            (Some(Repair::CatchUp(catch_up)), _) => catch_up.next_timeout(),
-            (None, Some(behind)) => Some(behind.since + PATIENCE),
-            (None, None) => None,
-        }
+        self.missing.next_timeout()
     }
 
     /// The home is gone: its column answers no more.
@@ -566,13 +441,13 @@ impl Receiver {
 
     /// Whether nothing newer is known of than what answers.
     pub(crate) fn is_current(&self) -> bool {
-        self.epoch().is_some() && self.repair.is_none() && self.behind.is_none()
+        self.epoch().is_some() && self.missing.is_nothing()
     }
 
     /// By how many updates what answers is older than the newest that was announced, and when the
     /// first of these was; `None` if nothing newer is known of.
     pub(crate) fn lag(&self) -> Option<(u64, Duration)> {
-        let (since, newest) = (self.lag.since()?, self.newest()?.0);
+        let (since, newest) = (self.missing.since()?, self.newest()?.0);
         let here = self.epoch().map_or(0, |epoch| epoch.0);
         Some((newest.0.saturating_sub(here), since))
     }
@@ -584,14 +459,7 @@ impl Receiver {
     /// Length of the image that answers, or of the one on its way if that is longer: what the
     /// budget for replicas is charged by.
     pub(crate) fn bits(&self) -> u64 {
-        let here = self.installed.as_ref().filter(|here| here.column.is_some());
-        let here = here.map_or(0, |here| here.label.scheme.shape().bits());
-        let behind = self.behind.map_or(0, |behind| behind.scheme.shape().bits());
-        let fetched = match &self.repair {
-            Some(Repair::Fetch(fetch)) => fetch.bits(),
-            _ => 0,
-        };
-        here.max(behind).max(fetched)
+        self.installed.as_ref().map_or(0, Installed::bits).max(self.missing.bits())
     }
 
     /// The column that answers and the checksum of its bits, for checks.
@@ -620,42 +488,12 @@ impl Receiver {
         bits: Option<BitVector>,
         replicas: &Replicas<R>,
     ) -> Result<(), Refused> {
-        let column = match bits {
-            Some(bits) => Some(replicas.install(&self.home, &label.scheme, bits)?),
-            None => {
-                replicas.remove(&self.home);
-                None
-            }
-        };
-        let (incarnation, label) = (self.incarnation, *label);
-        self.installed = Some(Installed { incarnation, epoch, label, column });
+        let published = (self.incarnation, epoch);
+        self.installed = Some(Installed::new(&self.home, published, *label, bits, replicas)?);
         self.arrived(now, epoch);
         Ok(())
     }
 }
 
-/// Whether so many bits differ that they are better given anew than flipped one by one.
-fn is_dense(old: &BitVector, new: &BitVector) -> bool {
-    old.count_beyond(new) + new.count_beyond(old) > old.len() / 8
-}
-
 /// What the headers of a stream may take beside the bytes of the image.
 const LONGEST_HEADERS: u64 = 1 << 20;
-
-/// How long an update may lag behind the announcement that names it.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-impl Installed {
-    /// How many of the members that a home named are denied; `None` if its digests are not those
-    /// of the image.
-    fn denied_of<R: Rows>(&self, members: &Members, replicas: &Replicas<R>) -> Option<u64> {
-        let shape = self.label.scheme.shape();
-        let alike = shape.digest_bits() == members.digest_bits;
-        let column = self.column.filter(|_| alike && !members.samples.is_empty())?;
-        let denied = |bits: &BitVector| {
-            let claimed = |digest| claims(bits, Walk::new(digest, shape), shape.hashes());
-            members.samples.iter().filter(|digest| !claimed(**digest)).count() as u64
-        };
-        replicas.with_bits(column, denied).ok()
-    }
-}
