@@ -23,8 +23,7 @@
 //! the sets add up to those of [`OwnMemory`].
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::Work;
@@ -33,6 +32,7 @@ use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
 use crate::params::ParamError;
 use crate::replica::served::Served;
 use crate::replica::{Epoch, Home, Policy, SetPlan};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// Memory of the filters of all own sets.
 #[derive(Debug)]
@@ -322,8 +322,12 @@ impl<C: Catalogue> LocalSet<C> {
         state.home.limit_memory(self.memory.limit_for(state.bytes));
     }
 
-    /// Notes what the set takes, and when it is to be polled.
+    /// Notes what the set takes, and when it is to be polled; of a closed set nothing is noted, which
+    /// a thread that built its filter may still have.
     fn note(&self, state: &mut LocalState<C>) {
+        if state.is_closed {
+            return;
+        }
         let bytes = state.home.memory_bytes() + state.served.memory_bytes(state.home.kept());
         self.memory.change(std::mem::replace(&mut state.bytes, bytes), bytes);
         let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
