@@ -8,6 +8,7 @@
 //! and queues (`umbel-node`), for which closures stand here.
 
 mod banks;
+mod budgets;
 mod pair;
 mod swap;
 

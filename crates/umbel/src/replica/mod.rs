@@ -19,6 +19,7 @@ mod home;
 pub(crate) mod image;
 pub(crate) mod message;
 mod names;
+pub(crate) mod own_memory;
 pub(crate) mod paged;
 pub(crate) mod pins;
 mod policy;
