@@ -17,6 +17,7 @@ usage: cargo xtask <command>
   modules which modules of a crate use which: names of crates (default all); fails on cycles
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
+  model   the locks of sets and banks under schedules of a scheduler: --schedules N of each kind (default 20000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   mesh    a secured mesh of twenty processes that grows by one while it runs
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         Some("links") => number("--rounds", 20).and_then(links),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
+        Some("model") => number("--schedules", 20_000).and_then(model),
         Some("hostile") => seeded("a hostile member", "cluster::hostile", "UMBEL_HOSTILE"),
         Some("soak") => seeded("soak", "cluster::soak", "UMBEL_SOAK"),
         Some("fuzz") => number("--minutes", 18).and_then(fuzz),
@@ -117,6 +119,13 @@ fn crash(cycles: u64) -> Result<(), String> {
 fn worlds(seeds: u64) -> Result<(), String> {
     let run = format!("run --release --package umbel-cli -- lab faults --seeds {seeds}");
     step("worlds of faults", cargo(&run))
+}
+
+/// The long round of the model of locks; CI runs some hundred schedules, the same ones each time.
+fn model(schedules: u64) -> Result<(), String> {
+    let mut model = cargo("test --package umbel-model -- --nocapture");
+    model.env("UMBEL_MODEL", schedules.to_string());
+    step("schedules of threads", model)
 }
 
 /// Runs tests of clusters for some minutes, from a seed that is given or from one of the clock;

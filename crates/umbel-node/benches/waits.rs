@@ -3,13 +3,18 @@
 //! Prints percentiles in microseconds: of `UMBEL.WHO` over the port for Redis clients, alone, while
 //! keys are loaded over HTTP into another set, and into the same one; and of `add` to a small set,
 //! alone and while the filter of a large set is built again. One is asked for every half
-//! millisecond. Everything runs in one process, the clients too. Run it with
-//! `cargo bench -p umbel-node --bench waits`, on a machine that does nothing else.
+//! millisecond. Run it with `cargo bench -p umbel-node --bench waits`, on a machine that does nothing else.
+//!
+//! The host, who asks and who loads are processes of their own. What any server would have to wait
+//! for on these processors is shown beside it: the same questions to a server that only echoes, and
+//! to the host, while other processes use one or two processors.
 //!
 //! `-- --keys N` loads another number than five million, and builds a filter of twice as many.
+//! `-- --rows who` or `add` measures only these.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,43 +22,173 @@ use umbel_node::{Host, Lifetime, LocalNetwork, Reserve};
 
 /// From one question to the next.
 const EVERY: Duration = Duration::from_micros(500);
+/// The answer to `who`: an array of one key, of one host.
+const REPLY: &str = "*1\r\n*1\r\n$4\r\nhost\r\n";
 
-#[tokio::main(worker_threads = 2)]
-async fn main() {
-    let words: Vec<String> = std::env::args().collect();
+/// What the process of these words does instead of measuring.
+const PARTS: [(&str, fn(&[String])); 4] =
+    [("serve", serve), ("echo", echo), ("load", load_from_words), ("burn", burn)];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    if let Some((_, run)) = PARTS.iter().find(|(part, _)| words.first().is_some_and(|w| w == part))
+    {
+        return run(&words[1..]);
+    }
     // `cargo test --benches` only wants to know that it runs.
     let is_bench = words.iter().any(|word| word == "--bench");
-    let given = words.iter().position(|word| word == "--keys").and_then(|at| words.get(at + 1));
+    let option = |name: &str| {
+        words.iter().position(|word| word == name).and_then(|at| words.get(at + 1)).cloned()
+    };
     let default = if is_bench { 5_000_000 } else { 5_000 };
-    let keys: u64 = given.map_or(default, |keys| keys.parse().expect("a number of keys"));
+    let keys = option("--keys").map_or(default, |keys| keys.parse().expect("a number of keys"));
     let idle = Duration::from_millis(if is_bench { 5000 } else { 50 });
-    for measure in [who_beside_loads, adds_beside_a_build] {
-        let ports = ["resp", "http"].into_iter().fold(
-            Host::builder().name("host").with_ports().local(&LocalNetwork::new()),
-            |builder, port| builder.set(port, ["127.0.0.1:0"]),
-        );
-        let host = ports.start().await.expect("started");
-        let measured = host.clone();
-        let done = tokio::task::spawn_blocking(move || measure(&measured, keys, idle));
-        done.await.expect("measured");
-        host.stop().await;
+    let rows = option("--rows");
+    let wants = |row: &str| rows.as_deref().is_none_or(|rows| rows == row);
+    if wants("echo") {
+        echo_beside_burners(idle);
+    }
+    if wants("who") {
+        who_beside_loads(keys, idle);
+    }
+    if wants("add") {
+        on_a_host(move |host| adds_beside_a_build(&host, keys, idle));
     }
 }
 
-fn who_beside_loads(host: &Host, keys: u64, idle: Duration) {
-    let resp = host.addresses().resp.expect("a port");
-    let http = host.addresses().http.expect("a port");
-    host.add("asked", &[b"key"], Lifetime::Default, &mut Vec::new()).expect("added");
-    let mut socket = BufReader::new(TcpStream::connect(resp).expect("connected"));
-    socket.get_ref().set_nodelay(true).expect("set");
-    let mut ask = || who(&mut socket);
-    let alone = beside(|| std::thread::sleep(idle), &mut ask);
-    print("WHO, nothing else", &alone, None);
-    for set in ["other", "asked"] {
-        let times = beside(|| load(http, set, keys), &mut ask);
-        print(&format!("WHO, {keys} keys into '{set}'"), &times, Some(&alone));
-        assert!(host.set_info(set).expect("known").items >= keys);
+/// Another process of this binary, which ends with this one's interest in it.
+struct Part {
+    process: Child,
+    /// What it printed first.
+    said: String,
+}
+
+impl Part {
+    fn start(words: &[&str]) -> Self {
+        let binary = std::env::current_exe().expect("the name of this binary");
+        let mut command = Command::new(binary);
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut process = command.spawn().expect("started");
+        let mut said = String::new();
+        let output = process.stdout.as_mut().expect("a pipe");
+        BufReader::new(output).read_line(&mut said).expect("it says a line");
+        Self { process, said: said.trim().to_owned() }
     }
+
+    fn wait(mut self) {
+        assert!(self.process.wait().expect("waited").success());
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Does something with a host of this process.
+fn on_a_host(run: impl FnOnce(Host) + Send + 'static) {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    runtime.block_on(async {
+        let host = ["resp", "http"].into_iter().fold(
+            Host::builder().name("host").with_ports().local(&LocalNetwork::new()),
+            |builder, port| builder.set(port, ["127.0.0.1:0"]),
+        );
+        let host = host.start().await.expect("started");
+        let given = host.clone();
+        tokio::task::spawn_blocking(move || run(given)).await.expect("done");
+        host.stop().await;
+    });
+}
+
+/// A host that says where its ports are, until nobody wants it any more.
+fn serve(_: &[String]) {
+    on_a_host(|host| {
+        host.add("asked", &[b"key"], Lifetime::Default, &mut Vec::new()).expect("added");
+        let addresses = host.addresses();
+        println!("{} {}", addresses.resp.expect("a port"), addresses.http.expect("a port"));
+        wait_for_end();
+    });
+}
+
+/// A server that answers every line as the host does, and does nothing else.
+fn echo(_: &[String]) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    println!("{}", listener.local_addr().expect("an address"));
+    let mut socket = BufReader::new(listener.accept().expect("a client").0);
+    socket.get_ref().set_nodelay(true).expect("set");
+    let mut line = String::new();
+    while socket.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        socket.get_mut().write_all(REPLY.as_bytes()).expect("sent");
+        line.clear();
+    }
+}
+
+/// Uses a processor, until nobody wants it any more.
+fn burn(_: &[String]) {
+    println!("burning");
+    std::thread::spawn(|| {
+        let mut number = 1u64;
+        loop {
+            number = std::hint::black_box(number.wrapping_mul(6_364_136_223_846_793_005) + 1);
+        }
+    });
+    wait_for_end();
+}
+
+/// Returns when the process that started this one is gone, or wants no more.
+fn wait_for_end() {
+    let _ = std::io::stdin().read_to_end(&mut Vec::new());
+}
+
+/// Other processes that use so many processors.
+fn burners(count: usize) -> Vec<Part> {
+    (0..count).map(|_| Part::start(&["burn"])).collect()
+}
+
+/// What any server has to wait for.
+fn echo_beside_burners(time: Duration) {
+    let server = Part::start(&["echo"]);
+    let mut socket = connect(&server.said);
+    let mut ask = || who(&mut socket);
+    let alone = beside(|| std::thread::sleep(time), &mut ask);
+    print("echo, nothing else", &alone, None);
+    for count in 1..=3 {
+        let burning = burners(count);
+        let times = beside(|| std::thread::sleep(time), &mut ask);
+        print(&format!("echo, {count} burning"), &times, Some(&alone));
+        drop(burning);
+    }
+}
+
+fn who_beside_loads(keys: u64, time: Duration) {
+    let server = Part::start(&["serve"]);
+    let (resp, http) = server.said.split_once(' ').expect("two addresses");
+    let mut socket = connect(resp);
+    let mut ask = || who(&mut socket);
+    let alone = beside(|| std::thread::sleep(time), &mut ask);
+    print("WHO, nothing else", &alone, None);
+    for count in 1..=2 {
+        let burning = burners(count);
+        let times = beside(|| std::thread::sleep(time), &mut ask);
+        print(&format!("WHO, {count} burning"), &times, Some(&alone));
+        drop(burning);
+    }
+    for set in ["other", "asked"] {
+        let start = Instant::now();
+        let load = || Part::start(&["load", http, set, &keys.to_string()]).wait();
+        let times = beside(load, &mut ask);
+        print(&format!("WHO, {keys} keys into '{set}'"), &times, Some(&alone));
+        let seconds = start.elapsed().as_secs_f64();
+        println!("{:34} {:.0} keys per second", "", keys as f64 / seconds);
+    }
+}
+
+fn connect(address: &str) -> BufReader<TcpStream> {
+    let socket = TcpStream::connect(address).expect("connected");
+    socket.set_nodelay(true).expect("set");
+    BufReader::new(socket)
 }
 
 fn adds_beside_a_build(host: &Host, keys: u64, idle: Duration) {
@@ -126,17 +261,21 @@ fn beside(one: impl FnOnce() + Send, mut other: impl FnMut()) -> Vec<Duration> {
 /// Asks for one key.
 fn who(socket: &mut BufReader<TcpStream>) {
     socket.get_mut().write_all(b"UMBEL.WHO asked key\r\n").expect("sent");
-    let mut line = String::new();
-    // An array of one key, of one host: its length, and its name.
-    for _ in 0..4 {
-        line.clear();
-        socket.read_line(&mut line).expect("replied");
+    let mut reply = String::new();
+    while reply.len() < REPLY.len() {
+        socket.read_line(&mut reply).expect("replied");
     }
-    assert_eq!(line, "host\r\n");
+    assert_eq!(reply, REPLY);
+}
+
+fn load_from_words(words: &[String]) {
+    println!("loading");
+    let [http, set, keys] = words else { panic!("an address, a set, a number of keys") };
+    load(http, set, keys.parse().expect("a number"));
 }
 
 /// Adds keys over HTTP, by one request.
-fn load(http: SocketAddr, set: &str, keys: u64) {
+fn load(http: &str, set: &str, keys: u64) {
     let mut socket = TcpStream::connect(http).expect("connected");
     let bytes = keys * (key(0).len() as u64 + 1);
     let head = format!(

@@ -56,6 +56,7 @@ pub mod protocol;
 pub mod replica;
 pub mod route;
 pub mod scheme;
+mod sync;
 pub mod text;
 
 pub use filter::{CountingFilter, DynamicFilter, Membership, StandardFilter};

@@ -142,7 +142,9 @@ impl Crate {
     /// All source files that must be modules. Without `tests/main.rs`, each file in `tests` is a
     /// binary of its own.
     fn sources(&self) -> Result<Vec<PathBuf>, String> {
+        // umbel-model has the sources of umbel.
         let mut open = vec![self.folder.join("src")];
+        open.retain(|folder| folder.is_dir());
         if self.folder.join("tests/main.rs").is_file() {
             open.push(self.folder.join("tests"));
         }

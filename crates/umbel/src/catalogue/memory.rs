@@ -15,7 +15,6 @@
 use std::fmt;
 use std::hash::BuildHasher;
 use std::hint::black_box;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
@@ -23,11 +22,12 @@ use siphasher::sip::SipHasher13;
 
 use super::{Catalogue, InPass};
 use crate::filter::ComponentId;
+use crate::sync::{self, AtomicUsize, Ordering};
 
 /// Keys that are looked for at once.
 const BATCH: usize = 8;
 /// Keys at which a shard is split: half a millisecond of work.
-const MAX_SHARD: usize = 1 << 13;
+const MAX_SHARD: usize = sync::size(1 << 13, 4);
 /// Bits of a route that choose a shard, at most.
 const MAX_DEPTH: u32 = 24;
 

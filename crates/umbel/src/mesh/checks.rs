@@ -37,7 +37,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let receivers = self.sets.values().flat_map(|set| set.receivers.values());
         assert_eq!(self.charged, receivers.map(charge_of).sum::<u64>(), "replicas are charged");
         let own = self.sets.values().filter_map(|set| set.own.as_ref());
-        let own = own.map(|local| local.lock().bytes()).sum::<u64>();
+        let own = own.map(|local| local.lock().home.charged_bytes()).sum::<u64>();
         assert_eq!(self.own_memory.used(), own, "own sets are counted");
     }
 }

@@ -7,8 +7,8 @@
 //!
 //! Who holds what: the [`LocalSet`] has everything that a change of its keys touches. The engine
 //! has the list of sets, the peers, the receivers, the randomness, the counters and the queues of
-//! messages and events; only who drives it uses those. Memory of own sets is counted in atomics
-//! that all of them share ([`OwnMemory`]).
+//! messages and events; only who drives it uses those. Memory of own sets is reserved and counted in
+//! an atomic that all of them share (`replica::own_memory`).
 //!
 //! Lock order: whoever holds the lock of a set takes no lock of another set and none of the
 //! engine's. The engine locks one set at a time.
@@ -19,12 +19,10 @@
 //! Filters of many keys are then built in steps: whoever has a thread for that calls
 //! [`LocalSet::build_part`] while [`LocalSet::is_building`].
 //!
-//! Always true: after [`LocalSet::close`] nothing changes any more; the bytes that are noted for
-//! the sets add up to those of [`OwnMemory`].
+//! Always true: after [`LocalSet::close`] nothing changes any more, and nothing is charged.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::config::Work;
@@ -33,37 +31,7 @@ use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
 use crate::params::ParamError;
 use crate::replica::served::Served;
 use crate::replica::{Epoch, Home, Policy, SetPlan};
-
-/// Memory of the filters of all own sets.
-#[derive(Debug)]
-pub(super) struct OwnMemory {
-    max_bytes: u64,
-    used: AtomicU64,
-}
-
-impl OwnMemory {
-    pub(super) const fn new(max_bytes: u64) -> Self {
-        Self { max_bytes, used: AtomicU64::new(0) }
-    }
-
-    /// Bytes that own sets take.
-    pub(super) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    /// Bytes that a set may take which takes `bytes` now.
-    pub(super) fn limit_for(&self, bytes: u64) -> u64 {
-        self.max_bytes.saturating_sub(self.used().saturating_sub(bytes))
-    }
-
-    fn change(&self, before: u64, now: u64) {
-        if now >= before {
-            self.used.fetch_add(now - before, Ordering::Relaxed);
-        } else {
-            self.used.fetch_sub(before - now, Ordering::Relaxed);
-        }
-    }
-}
+use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// When the first of all own sets is to be polled: known without a pass over them.
 #[derive(Debug)]
@@ -111,7 +79,6 @@ pub struct LocalSet<C> {
     is_building: AtomicBool,
     /// Bits of the filter.
     bits: AtomicU64,
-    memory: Arc<OwnMemory>,
     alarm: Arc<Alarm>,
     work: Work,
 }
@@ -125,8 +92,6 @@ pub(super) struct LocalState<C> {
     pub(super) served: Served,
     /// Hosts that the set is planned for, unless its plan names a number.
     pub(super) hosts: ExpectedHosts,
-    /// Bytes that it took after the last change.
-    bytes: u64,
     /// As the engine last reported them.
     reported: Reported,
     /// Whether somebody wants everything published.
@@ -157,7 +122,7 @@ impl<C: Catalogue> LocalSet<C> {
         home: Home<C>,
         epoch: Epoch,
         hosts: ExpectedHosts,
-        (memory, alarm): (Arc<OwnMemory>, Arc<Alarm>),
+        alarm: Arc<Alarm>,
         work: Work,
     ) -> Self {
         let reported = Reported { is_broken: false, is_confined: false, ..Reported::of(&home) };
@@ -166,7 +131,6 @@ impl<C: Catalogue> LocalSet<C> {
             epoch,
             served: Served::default(),
             hosts,
-            bytes: 0,
             reported,
             is_publish_requested: false,
             is_closed: false,
@@ -178,7 +142,6 @@ impl<C: Catalogue> LocalSet<C> {
             next_timeout: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
             bits: AtomicU64::new(0),
-            memory,
             alarm,
             work,
         }
@@ -263,7 +226,6 @@ impl<C: Catalogue> LocalSet<C> {
     /// meanwhile, and have their turn between two calls.
     pub fn build_part(&self, now: Duration, keys: usize) -> bool {
         let mut state = self.lock();
-        self.limit(&mut state);
         let progress = state.home.build_part(now, keys);
         self.note(&mut state);
         drop(state);
@@ -288,8 +250,9 @@ impl<C: Catalogue> LocalSet<C> {
         state.is_closed = true;
         state.home.cancel_build();
         self.is_building.store(false, Ordering::SeqCst);
-        let bytes = std::mem::take(&mut state.bytes);
-        self.memory.change(bytes, 0);
+        if let Some(charge) = state.home.charge_mut() {
+            charge.set(0);
+        }
         self.next_timeout.store(u64::MAX, Ordering::SeqCst);
         state.epoch
     }
@@ -308,7 +271,6 @@ impl<C: Catalogue> LocalSet<C> {
         if state.is_closed {
             return None;
         }
-        self.limit(&mut state);
         let done = change(&mut state);
         if self.work == Work::Deferred {
             state.home.note_due(now);
@@ -317,15 +279,16 @@ impl<C: Catalogue> LocalSet<C> {
         Some(done)
     }
 
-    /// Gives the set the memory that the others leave.
-    pub(super) fn limit(&self, state: &mut LocalState<C>) {
-        state.home.limit_memory(self.memory.limit_for(state.bytes));
-    }
-
-    /// Notes what the set takes, and when it is to be polled.
+    /// Notes what the set takes, and when it is to be polled; of a closed set nothing is noted, which
+    /// a thread that built its filter may still have.
     fn note(&self, state: &mut LocalState<C>) {
-        let bytes = state.home.memory_bytes() + state.served.memory_bytes(state.home.kept());
-        self.memory.change(std::mem::replace(&mut state.bytes, bytes), bytes);
+        if state.is_closed {
+            return;
+        }
+        let bytes = state.home.reserved_bytes() + state.served.memory_bytes(state.home.kept());
+        if let Some(charge) = state.home.charge_mut() {
+            charge.set(bytes);
+        }
         let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
         let timeout = match state.home.next_timeout() {
             _ if has_news && self.work == Work::Deferred => 0,
@@ -349,11 +312,6 @@ impl<C: Catalogue> LocalState<C> {
     pub(super) fn report(&mut self) -> (Reported, Reported) {
         let now = Reported::of(&self.home);
         (now, std::mem::replace(&mut self.reported, now))
-    }
-
-    /// Bytes that it took after the last change.
-    pub(super) const fn bytes(&self) -> u64 {
-        self.bytes
     }
 }
 

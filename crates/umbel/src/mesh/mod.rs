@@ -32,8 +32,8 @@ use std::time::Duration;
 use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
 pub use config::{Config, Work};
+use local::Alarm;
 pub use local::LocalSet;
-use local::{Alarm, OwnMemory};
 use peers::Peer;
 pub use peers::PeerInfo;
 use published::PublishedSets;
@@ -46,6 +46,7 @@ use crate::key_hash::KeyHash;
 use crate::params::ParamError;
 use crate::protocol::{Destination, Event, HomeRef, Protocol, Transmit};
 use crate::replica::message::{Changes, Leave, Message, Page, Update};
+use crate::replica::own_memory::{Charge, OwnMemory};
 use crate::replica::receiver::Receiver;
 use crate::replica::{
     Counters, Epoch, Home, Incarnation, Name, Policy, Received, Replicas, Sampled, SetPlan,
@@ -223,14 +224,21 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// Owns a set from now on whose home is there already: as [`Protocol::restore`], for who built
     /// it elsewhere, with this host's hasher and intervals.
-    pub fn adopt(
+    pub fn adopt(&mut self, now: Duration, set: &Name, home: Home<C>, before: Option<Standing>) {
+        self.adopt_charged(now, set, home, before, Charge::new(&self.own_memory));
+    }
+
+    /// As [`Self::adopt`], for a home for which memory was reserved.
+    fn adopt_charged(
         &mut self,
         now: Duration,
         set: &Name,
         mut home: Home<C>,
         before: Option<Standing>,
+        charge: Charge,
     ) {
-        let shared = (Arc::clone(&self.own_memory), Arc::clone(&self.alarm));
+        home.charge_to(charge);
+        let alarm = Arc::clone(&self.alarm);
         let work = self.config.work;
         if work == Work::Deferred {
             home.build_in_steps(self.config.max_keys_at_once);
@@ -241,7 +249,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let here = self.set_mut(set);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let local = LocalSet::new(home, epoch, hosts, shared, work);
+        let local = LocalSet::new(home, epoch, hosts, alarm, work);
         if let Some(old) = here.own.replace(Arc::new(local)) {
             old.close();
         }
@@ -279,15 +287,15 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         catalogue: C,
         before: Option<Standing>,
     ) -> Result<(), ParamError> {
-        let free = self.own_memory.limit_for(0);
+        let mut charge = Charge::new(&self.own_memory);
         let rung = plan.rung_for(0)?;
         // Keys that are there already must be found, whatever that takes.
-        if catalogue.is_empty() && memory_of(rung) > free {
+        if catalogue.is_empty() && !charge.reserve(memory_of(rung)) {
             return Err(ParamError::Memory(rung.bits()));
         }
         let (hasher, intervals) = (self.config.hasher, self.config.intervals);
         let home = Home::restarted(hasher, plan, intervals, catalogue, before)?;
-        self.adopt(now, set, home, before);
+        self.adopt_charged(now, set, home, before, charge);
         Ok(())
     }
 

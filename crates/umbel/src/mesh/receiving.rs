@@ -71,7 +71,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let Some(local) = self.local_set(&request.set) else { return };
         let found = local.with_state(|state| {
             let newest = Published { epoch: state.epoch, image: state.home.kept() };
-            let may_pin = self.own_memory.limit_for(0) >= newest.image.memory_bytes();
+            let may_pin = self.own_memory.free() >= newest.image.memory_bytes();
             state.served.find(now, request.wanted, newest, may_pin)
         });
         let Some(found) = found else { return };

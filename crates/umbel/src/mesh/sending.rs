@@ -38,7 +38,6 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(local) = self.local_set(set).cloned() else { return };
         let (update, (now_is, was)) = local.with_state(|state| {
-            local.limit(state);
             let publication = match state.take_publish_request() {
                 true => Some(state.home.publish(now)),
                 false => state.home.poll(now),

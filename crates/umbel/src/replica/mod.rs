@@ -20,6 +20,7 @@ pub(crate) mod image;
 mod lag;
 pub(crate) mod message;
 mod names;
+pub(crate) mod own_memory;
 pub(crate) mod paged;
 pub(crate) mod pins;
 mod policy;

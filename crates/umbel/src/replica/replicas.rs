@@ -10,15 +10,12 @@
 //! never denied in between. Bits are set before bits are cleared; a new column answers, in the
 //! same instant, where the old one ceases to. A home has one column.
 
-use std::sync::PoisonError;
-
-use crossbeam_utils::sync::{ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
-
 use super::Name;
 use crate::bank::{Bank, BankError, BatchCandidates, ColumnId, HeapRows, Rows};
 use crate::bits::BitVector;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::scheme::Scheme;
+use crate::sync::{self, PoisonError, ShardedLock, ShardedLockReadGuard, ShardedLockWriteGuard};
 
 /// The replicas of one set, of all homes but this host.
 #[derive(Debug)]
@@ -36,7 +33,7 @@ struct State<R: Rows> {
 }
 
 /// Bits of a column that are flipped under one lock.
-const FLIPS: usize = 4096;
+const FLIPS: usize = sync::size(4096, 8);
 
 impl<R: Rows> Replicas<R> {
     pub(crate) fn new(hasher: KeyHasher) -> Self {

@@ -9,6 +9,7 @@ use crate::catalogue::Catalogue;
 use crate::design::ladder::{Move, Rung, RungChoice, steps_between};
 use crate::filter::DynamicFilter;
 use crate::params::{ParamError, Shape};
+use crate::replica::own_memory::Charge;
 
 /// Bits up to which a filter is folded at once by a home that builds in steps: some milliseconds.
 const MAX_FOLD: u64 = 1 << 23;
@@ -35,8 +36,9 @@ impl<C: Catalogue> Home<C> {
     fn move_to(&mut self, now: Duration, to: Rung) {
         let Growth::Ladder(choice) = &mut self.growth else { return };
         let filter_rung = choice.filter_rung_at(to);
-        self.is_confined =
-            memory_of(filter_rung) > self.memory_limit && filter_rung > choice.filter_rung();
+        let is_climb = filter_rung > choice.filter_rung();
+        self.is_confined = is_climb && !self.reserve(memory_of(filter_rung));
+        let Growth::Ladder(choice) = &mut self.growth else { return };
         if self.is_confined {
             return;
         }
@@ -97,7 +99,7 @@ impl<C: Catalogue> Home<C> {
         let choice = RungChoice::new(ladder, hosts, self.catalogue.len(), reserved, before);
         let shape = ladder.shape(choice.filter_rung());
         if stands.is_none_or(|stands| choice.filter_rung() > stands)
-            && memory_of(choice.filter_rung()) > self.memory_limit
+            && !self.reserve(memory_of(choice.filter_rung()))
         {
             return Err(ParamError::Memory(shape.bits()));
         }
@@ -144,9 +146,20 @@ impl<C: Catalogue> Home<C> {
         self.max_keys_at_once = max_keys_at_once;
     }
 
-    /// Filter and published copy may take so many bytes.
-    pub(crate) const fn limit_memory(&mut self, bytes: u64) {
-        self.memory_limit = bytes;
+    /// Filter and published copy are charged like this from now on.
+    pub(crate) fn charge_to(&mut self, charge: Charge) {
+        self.charge = Some(charge);
+    }
+
+    /// What the home is charged, if it is.
+    pub(crate) const fn charge_mut(&mut self) -> Option<&mut Charge> {
+        self.charge.as_mut()
+    }
+
+    /// Reserves memory for a filter that takes this many bytes with its published copy; returns
+    /// whether there is as much.
+    fn reserve(&mut self, bytes: u64) -> bool {
+        self.charge.as_mut().is_none_or(|charge| charge.reserve(bytes))
     }
 
     /// Builds the filter again into another given shape.

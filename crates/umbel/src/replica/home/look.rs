@@ -1,6 +1,6 @@
 //! What can be asked of a home.
 
-use super::shape::Growth;
+use super::shape::{Growth, memory_of};
 use super::steps::Build;
 use super::{Home, SetPlan};
 use crate::catalogue::Catalogue;
@@ -8,6 +8,7 @@ use crate::design::ladder::RungChoice;
 use crate::filter::DynamicFilter;
 use crate::key_hash::{Digest, KeyHash};
 use crate::replica::image::Image;
+use crate::replica::own_memory::Charge;
 use crate::replica::policy::Policy;
 use crate::replica::publisher::{Freshness, Sent, Source};
 
@@ -24,6 +25,23 @@ impl<C: Catalogue> Home<C> {
     pub fn memory_bytes(&self) -> u64 {
         let build = self.build.as_ref().map_or(0, Build::memory_bytes);
         self.filter.memory_bytes() as u64 + self.kept().memory_bytes() + build
+    }
+
+    /// As [`Self::memory_bytes`], and at least what filter and copy will take once the filter that is
+    /// being built is published.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        let rung = match (self.build.as_ref().and_then(Build::rung), &self.growth) {
+            (Some(rung), Growth::Ladder(choice)) => Some(choice.filter_rung_at(rung)),
+            (Some(rung), Growth::Components { .. }) => Some(rung),
+            (None, Growth::Ladder(choice)) => Some(choice.filter_rung()),
+            (None, Growth::Components { .. }) => None,
+        };
+        self.memory_bytes().max(rung.map_or(0, memory_of))
+    }
+
+    /// Bytes that are charged for it.
+    pub(crate) fn charged_bytes(&self) -> u64 {
+        self.charge.as_ref().map_or(0, Charge::bytes)
     }
 
     /// Where the set stands on its ladder, if it is on one.

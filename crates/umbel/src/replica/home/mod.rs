@@ -25,6 +25,7 @@ mod steps;
 
 use std::time::Duration;
 
+use super::own_memory::Charge;
 use super::paged::ONLY;
 use super::policy::{Policy, Rule};
 use super::publisher::{Extent, Held, Intervals, Publication, Publisher, Source};
@@ -54,8 +55,8 @@ pub struct Home<C> {
     publisher: Publisher,
     sample: Sample,
     rebuilds: u64,
-    /// Memory for filter and published copy; a climb beyond it does not happen.
-    memory_limit: u64,
+    /// What filter and published copy take of the host's memory; without it nothing is limited.
+    charge: Option<Charge>,
     is_confined: bool,
     /// A filter that will take the place of the present one.
     build: Option<Build>,
@@ -137,7 +138,7 @@ impl<C: Catalogue> Home<C> {
             publisher,
             sample: Sample::new(),
             rebuilds: 0,
-            memory_limit: u64::MAX,
+            charge: None,
             is_confined: false,
             build: None,
             max_keys_at_once: u64::MAX,

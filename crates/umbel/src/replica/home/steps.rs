@@ -100,6 +100,15 @@ impl Build {
         !(self.is_pass_over && self.removed.is_empty())
     }
 
+    /// The rung that it is for, if it is a filter.
+    pub(super) const fn rung(&self) -> Option<Rung> {
+        match &self.goal {
+            Goal::Rung(rung) => Some(*rung),
+            Goal::Plan(choice) => Some(choice.filter_rung()),
+            Goal::Sample => None,
+        }
+    }
+
     /// Bytes that it takes.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.filter.as_ref().map_or(0, |filter| filter.memory_bytes() as u64)
