@@ -101,7 +101,7 @@ impl Build {
     }
 
     /// The rung that it is for, if it is a filter.
-    pub(super) const fn rung(&self) -> Option<Rung> {
+    pub(super) fn rung(&self) -> Option<Rung> {
         match &self.goal {
             Goal::Rung(rung) => Some(*rung),
             Goal::Plan(choice) => Some(choice.filter_rung()),
