@@ -158,8 +158,8 @@ fn sets_that_are_not_accepted_make_their_host_missing() {
     let mut config = Config::new(name("b"), Incarnation(1), hasher());
     config.replica_bytes = 4000;
     cluster.engines[1] = Engine::new(config);
-    cluster.create(0, plan("miss:0", 100_000));
-    cluster.add(0, 0..10);
+    cluster.create(0, plan("miss:0.01", 100_000));
+    cluster.add(0, 0..2000);
     cluster.wait(4);
     assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::Refused("over budget".into()))));
 }

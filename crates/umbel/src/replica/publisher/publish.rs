@@ -51,7 +51,11 @@ impl Publisher {
                 from_nothing = is_whole;
                 (bytes, true)
             }
-            _ => self.publish_changes(source, extent),
+            _ => {
+                let (bytes, cleared) = self.publish_changes(source, extent);
+                // From nothing, the bits are those of the filter: there is nothing to clear.
+                (bytes, cleared || from_nothing)
+            }
         };
         debug_assert!(!is_climb || cleared, "a climb carries everything");
         self.tally.published(cleared);
