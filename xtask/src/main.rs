@@ -21,6 +21,9 @@ usage: cargo xtask <command>
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   mesh    a secured mesh of twenty processes that grows by one while it runs
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
+  sets    three hosts with many sets each: --sets N (default 10000; needs root)
+  load    how others follow a load: --keys N (default 5000000) beside --busy N programs that compute (default 0; needs root)
+  stopped what a receiver needs that was stopped: --keys N (default 1000000) --seconds S (default 60; needs root)
   links   hosts that hang, and clusters that start at once: --rounds N of each kind (default 20; needs root)
   dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
   hostile a member that turns hostile, with and without certificates: --minutes M of each (default 5), --seed S
@@ -36,6 +39,9 @@ fn main() -> ExitCode {
         Some("dist") => dist(),
         Some("mesh") => mesh(),
         Some("traffic") => traffic(),
+        Some("sets") => sets(),
+        Some("load") => load(),
+        Some("stopped") => stopped(),
         Some("links") => number("--rounds", 20).and_then(links),
         Some("crash") => number("--cycles", 1000).and_then(crash),
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
@@ -188,6 +194,26 @@ fn traffic() -> Result<(), String> {
     in_own_network("cluster::traffic", hosts)
 }
 
+/// What many sets cost.
+fn sets() -> Result<(), String> {
+    let sets = number("--sets", 10_000)?;
+    in_own_network("cluster::sets::many", [("UMBEL_SETS", sets.to_string())])
+}
+
+/// How others follow a load; CI loads a few keys.
+fn load() -> Result<(), String> {
+    let [keys, busy] = numbers([("--keys", 5_000_000), ("--busy", 0)])?;
+    let numbers = [("UMBEL_LOAD_KEYS", keys), ("UMBEL_LOAD_BUSY", busy)];
+    in_own_network("cluster::load", numbers.map(|(name, number)| (name, number.to_string())))
+}
+
+/// What a receiver needs that was stopped; CI stops it for seconds.
+fn stopped() -> Result<(), String> {
+    let [keys, seconds] = numbers([("--keys", 1_000_000), ("--seconds", 60)])?;
+    let numbers = [("UMBEL_STOPPED_KEYS", keys), ("UMBEL_STOPPED_SECONDS", seconds)];
+    in_own_network("cluster::stopped", numbers.map(|(name, number)| (name, number.to_string())))
+}
+
 /// The long round of the tests of links; CI runs a few rounds.
 fn links(rounds: u64) -> Result<(), String> {
     in_own_network("cluster::healing", Some(("UMBEL_ROUNDS", rounds.to_string())))
@@ -195,7 +221,10 @@ fn links(rounds: u64) -> Result<(), String> {
 
 /// Runs the tests of clusters that CI leaves out, in a network namespace with nothing else in
 /// it; the hosts themselves as they are released.
-fn in_own_network(tests: &str, variable: Option<(&str, String)>) -> Result<(), String> {
+fn in_own_network<'a>(
+    tests: &str,
+    variables: impl IntoIterator<Item = (&'a str, String)>,
+) -> Result<(), String> {
     ensure_installed("unshare", "util-linux")?;
     ensure_installed("ip", "iproute2")?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
@@ -210,7 +239,7 @@ fn in_own_network(tests: &str, variable: Option<(&str, String)>) -> Result<(), S
     measure.args(["--net", "sh", "-c", &script]);
     let binary =
         std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;
-    measure.env("UMBEL_BINARY", binary).envs(variable);
+    measure.env("UMBEL_BINARY", binary).envs(variables);
     step(tests, measure)
 }
 

@@ -128,6 +128,9 @@ pub trait Protocol<C> {
     /// The sets that somebody is known to have, this host included, in the order of their names.
     fn sets(&self) -> Vec<&Name>;
 
+    /// Whether somebody is known to have a set, this host included.
+    fn has_set(&self, set: &Name) -> bool;
+
     /// The other hosts that were heard of and have not left, each with what is missing of its
     /// sets.
     fn heard_of(&self, now: Duration) -> Vec<(Name, Option<Gap>)>;

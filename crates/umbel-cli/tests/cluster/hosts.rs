@@ -152,6 +152,11 @@ impl Cluster {
     }
 
     fn spawn(&self, host: usize, mut command: Command, flags: &[&str]) -> Child {
+        // What tests are told by the environment is not for hosts, which would take it as settings.
+        let variables = std::env::vars_os().map(|(name, _)| name);
+        variables
+            .filter(|name| name.to_string_lossy().starts_with("UMBEL_"))
+            .for_each(|name| _ = command.env_remove(name));
         command.args(["serve", "--print-ports", "json"]);
         if !flags.contains(&"--name") {
             command.args(["--name", &self.names[host]]);
@@ -196,8 +201,17 @@ impl Cluster {
 
     /// A number of a host's status; 0 while it does not answer.
     pub(crate) fn status_number(&self, host: usize, what: &str) -> u64 {
+        self.number_of(host, &["UMBEL.INFO"], what)
+    }
+
+    /// A number that a host tells of a set; 0 while it does not know the set.
+    pub(crate) fn set_number(&self, host: usize, set: &str, what: &str) -> u64 {
+        self.number_of(host, &["UMBEL.INFO", set], what)
+    }
+
+    fn number_of(&self, host: usize, words: &[&str], what: &str) -> u64 {
         let info: redis::RedisResult<std::collections::HashMap<String, redis::Value>> =
-            self.try_ask(host, &["UMBEL.INFO"]);
+            self.try_ask(host, words);
         let number = info.ok().and_then(|mut info| info.remove(what));
         number.and_then(|number| redis::from_redis_value(number).ok()).unwrap_or_default()
     }
@@ -295,6 +309,18 @@ pub(crate) fn ask<T: FromRedisValue>(
 
 pub(crate) fn name(host: usize) -> String {
     format!("host-{host}")
+}
+
+/// The binary, or the one that `UMBEL_BINARY` names: measurements are of a release.
+pub(crate) fn binary() -> Command {
+    let binary = std::env::var("UMBEL_BINARY");
+    Command::new(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_umbel")))
+}
+
+/// A number that the environment gives, or the default.
+pub(crate) fn from_environment(variable: &str, default: usize) -> usize {
+    let number = std::env::var(variable).ok();
+    number.map_or(default, |number| number.parse().expect("a number"))
 }
 
 fn signal(process: u32, what: &str) {

@@ -6,11 +6,13 @@ mod documents;
 mod healing;
 mod hostile;
 mod hosts;
+mod load;
 mod overlay;
 mod routers;
 mod secured;
 mod sets;
 mod soak;
+mod stopped;
 mod traffic;
 
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -3,11 +3,10 @@
 //! A measurement, not a promise: `cargo xtask traffic` runs it in a network namespace of its own,
 //! in which nothing else uses the loopback interface.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::add;
-use super::hosts::{Cluster, ask, eventually, name, network};
+use super::hosts::{Cluster, ask, binary, eventually, name, network};
 use super::routers::{Router, free};
 
 /// How hosts reach each other.
@@ -69,14 +68,12 @@ fn measure(hosts: usize, way: Way) -> Cost {
     // Ports that the system chose may be those of somebody's link by the time a host starts.
     (0..hosts).for_each(|host| cluster.move_to(host, format!("{}{}:7447", network(), host + 1)));
     for host in 0..hosts {
-        let binary = std::env::var("UMBEL_BINARY");
-        let binary = Command::new(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_umbel")));
         let plain = ["--memory", "--log-level", "error"];
         match way {
-            Way::Mesh => cluster.start_by(host, binary, &plain),
+            Way::Mesh => cluster.start_by(host, binary(), &plain),
             Way::Routers => {
                 let flags = ["--through-routers", "--peer", &at[host % 2]];
-                cluster.run(host, binary, &[&plain[..], &flags].concat());
+                cluster.run(host, binary(), &[&plain[..], &flags].concat());
             }
         }
     }
@@ -100,7 +97,7 @@ fn knows_all(cluster: &Cluster, host: usize) -> bool {
 }
 
 /// Bytes on the loopback interface, and processor time of all hosts, in a second of a while.
-fn over(time: Duration, cluster: &Cluster, run: impl FnOnce()) -> (f64, f64) {
+pub(super) fn over(time: Duration, cluster: &Cluster, run: impl FnOnce()) -> (f64, f64) {
     let now = || (bytes(), cluster.processor_seconds(), Instant::now());
     let before = now();
     run();

@@ -68,6 +68,8 @@ struct Failure {
     is_final: bool,
 }
 
+/// Sets that are read one by one without merging changes first.
+const MANY_SETS: usize = 64;
 /// The first pause before a store is opened again, and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
@@ -212,6 +214,20 @@ impl Journal {
         });
         if let Err(error) = outcome {
             self.fail(&error.to_string());
+        }
+    }
+
+    /// Prepares for passes over the records of so many sets, one set after the other. A pass reads
+    /// all recent changes, whosever they are, but of the master only the set's own records: with
+    /// many sets it is quicker to merge the changes into the master first.
+    pub(crate) fn prepare_passes(&self, sets: usize) {
+        if sets <= MANY_SETS {
+            return;
+        }
+        tracing::info!(sets, "merging recent changes, to read the sets one by one");
+        if let Err(error) = self.store.read().integrate() {
+            // Slower, not wrong: a full disk keeps nobody from reading.
+            tracing::warn!(%error, "recent changes could not be merged");
         }
     }
 

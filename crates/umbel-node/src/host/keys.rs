@@ -99,8 +99,8 @@ impl Host {
     /// # Errors
     /// If no set can have that name.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
-        let directory = self.inner.sets.directory();
-        let own = Sets::look_up_in(&directory, set)?.and_then(|known| known.held());
+        let part = self.inner.sets.directory_of(set);
+        let own = Sets::look_up_in(&part, set)?.and_then(|known| known.held());
         answers.extend(keys.iter().map(|key| own.is_some_and(|own| own.contains(key))));
         Ok(())
     }
@@ -118,8 +118,8 @@ impl Host {
         keys: &[&[u8]],
         each: &mut dyn FnMut(&[&str]),
     ) -> Result<(), HostError> {
-        let directory = self.inner.sets.directory();
-        let Some(known) = Sets::look_up_in(&directory, set)? else {
+        let part = self.inner.sets.directory_of(set);
+        let Some(known) = Sets::look_up_in(&part, set)? else {
             keys.iter().for_each(|_| each(&[]));
             return Ok(());
         };

@@ -197,16 +197,19 @@ impl<R: Rows> Group<R> {
         const AHEAD: usize = 24;
         let (stride, cell_bits) = (self.stride::<T>(), size_of::<T>() * 8);
         let (cell, bit) = (slot / cell_bits, 1u64 << (slot % cell_bits));
+        let (keep, new) = (!bit, if value { bit } else { 0 });
         let cells = cells_mut::<T, R>(&mut self.rows);
-        let place =
-            |position: u64, row: usize| (((position as usize) << steps) + row) * stride + cell;
+        let first = |position: u64| ((position as usize) << steps) * stride + cell;
         for (index, position) in positions.iter().enumerate() {
             if let Some(later) = positions.get(index + AHEAD) {
-                prefetch(cells, place(*later, 0));
+                prefetch(cells, first(*later));
             }
-            for row in 0..1 << steps {
-                let cell = &mut cells[place(*position, row)];
-                *cell = cell.merged(!bit, if value { bit } else { 0 });
+            let first = first(*position);
+            cells[first] = cells[first].merged(keep, new);
+            // The rows that follow belong to a stretched column's bit too; few columns are.
+            if steps > 0 {
+                let rows = (1..1 << steps).map(|row| first + row * stride);
+                rows.for_each(|place| cells[place] = cells[place].merged(keep, new));
             }
         }
     }

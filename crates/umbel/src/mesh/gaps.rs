@@ -55,7 +55,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// The replica that has been behind for longest, if that is too long.
     fn late_of(&self, now: Duration, host: &Name, peer: &Peer) -> Option<Gap> {
         let lag = |set: &Name| self.sets.get(set)?.receivers.get(host)?.lag();
-        let oldest = peer.sets.unfinished().iter().filter_map(lag).min_by_key(|(_, since)| *since);
+        let unfinished = peer.sets.requests.unfinished();
+        let oldest = unfinished.filter_map(lag).min_by_key(|(_, since)| *since);
         let (epochs, since) = oldest.map(|(epochs, since)| (epochs, now.saturating_sub(since)))?;
         (since >= self.config.max_lag).then_some(Gap::Behind { epochs, since })
     }

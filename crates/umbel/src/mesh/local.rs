@@ -25,53 +25,19 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::chores::{Chores, nanos};
 use super::config::Work;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
 use crate::params::ParamError;
 use crate::replica::served::Served;
-use crate::replica::{Epoch, Home, Policy, SetPlan};
+use crate::replica::{Epoch, Home, Name, Policy, SetPlan};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
-
-/// When the first of all own sets is to be polled: known without a pass over them.
-#[derive(Debug)]
-pub(super) struct Alarm {
-    /// In nanoseconds; not later than the earliest timeout of any set, and perhaps earlier.
-    nanos: AtomicU64,
-}
-
-impl Alarm {
-    pub(super) const fn new() -> Self {
-        Self { nanos: AtomicU64::new(u64::MAX) }
-    }
-
-    /// When to look at the sets at the latest.
-    pub(super) fn at(&self) -> Duration {
-        Duration::from_nanos(self.nanos.load(Ordering::SeqCst))
-    }
-
-    /// Forgets all timeouts. Whoever does so then looks at every set, and sets the alarm by what
-    /// it finds; a set that changes meanwhile does so as well.
-    pub(super) fn reset(&self) {
-        self.nanos.store(u64::MAX, Ordering::SeqCst);
-    }
-
-    pub(super) fn set(&self, at: Duration) {
-        self.set_nanos(nanos(at));
-    }
-
-    fn set_nanos(&self, at: u64) {
-        self.nanos.fetch_min(at, Ordering::SeqCst);
-    }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
 
 /// An own set of a host. Any thread may change it, without the engine.
 #[derive(Debug)]
 pub struct LocalSet<C> {
+    name: Name,
     state: Mutex<LocalState<C>>,
     /// When the set is to be polled, in nanoseconds; `u64::MAX`: never.
     next_timeout: AtomicU64,
@@ -79,7 +45,7 @@ pub struct LocalSet<C> {
     is_building: AtomicBool,
     /// Bits of the filter.
     bits: AtomicU64,
-    alarm: Arc<Alarm>,
+    chores: Arc<Chores>,
     work: Work,
 }
 
@@ -92,6 +58,8 @@ pub(super) struct LocalState<C> {
     pub(super) served: Served,
     /// Hosts that the set is planned for, unless its plan names a number.
     pub(super) hosts: ExpectedHosts,
+    /// It stands among the chores to be polled at this time, in nanoseconds, or before.
+    poll_at: u64,
     /// As the engine last reported them.
     reported: Reported,
     /// Whether somebody wants everything published.
@@ -119,10 +87,11 @@ impl Reported {
 
 impl<C: Catalogue> LocalSet<C> {
     pub(super) fn new(
+        name: Name,
         home: Home<C>,
         epoch: Epoch,
         hosts: ExpectedHosts,
-        alarm: Arc<Alarm>,
+        chores: Arc<Chores>,
         work: Work,
     ) -> Self {
         let reported = Reported { is_broken: false, is_confined: false, ..Reported::of(&home) };
@@ -131,18 +100,21 @@ impl<C: Catalogue> LocalSet<C> {
             epoch,
             served: Served::default(),
             hosts,
+            poll_at: 0,
             reported,
             is_publish_requested: false,
             is_closed: false,
         };
-        alarm.set(Duration::ZERO);
+        chores.poll_at(&name, Duration::ZERO);
+        chores.count_at(&name, Duration::ZERO);
         Self {
+            name,
             state: Mutex::new(state),
             // To be polled at once: what the catalogue holds was not published yet.
             next_timeout: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
             bits: AtomicU64::new(0),
-            alarm,
+            chores,
             work,
         }
     }
@@ -174,6 +146,7 @@ impl<C: Catalogue> LocalSet<C> {
     /// then.
     pub fn replan(&self, now: Duration, plan: SetPlan) -> Result<bool, ParamError> {
         let replanned = self.change(now, |state| state.home.replan(now, plan));
+        self.chores.count_at(&self.name, now);
         replanned.transpose().map(|replanned| replanned.is_some())
     }
 
@@ -257,6 +230,14 @@ impl<C: Catalogue> LocalSet<C> {
         state.epoch
     }
 
+    /// Lets the engine poll the set, whose time has come, and notes when to do so again.
+    pub(super) fn poll<T>(&self, with: impl FnOnce(&mut LocalState<C>) -> T) -> T {
+        self.with_state(|state| {
+            state.poll_at = u64::MAX;
+            with(state)
+        })
+    }
+
     /// Lets the engine do something with the set, and notes what follows from it.
     pub(super) fn with_state<T>(&self, with: impl FnOnce(&mut LocalState<C>) -> T) -> T {
         let mut state = self.lock();
@@ -296,8 +277,15 @@ impl<C: Catalogue> LocalSet<C> {
             None => u64::MAX,
         };
         self.next_timeout.store(timeout, Ordering::SeqCst);
-        self.alarm.set_nanos(timeout);
-        self.is_building.store(state.home.is_building(), Ordering::SeqCst);
+        if timeout < state.poll_at {
+            state.poll_at = timeout;
+            self.chores.poll_at(&self.name, Duration::from_nanos(timeout));
+        }
+        let is_building = state.home.is_building();
+        if is_building && !self.is_building.swap(is_building, Ordering::SeqCst) {
+            self.chores.build(&self.name);
+        }
+        self.is_building.store(is_building, Ordering::SeqCst);
         self.bits.store(state.home.filter().scheme().shape().bits(), Ordering::Relaxed);
     }
 }

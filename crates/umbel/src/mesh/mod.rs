@@ -10,8 +10,10 @@
 //!
 //! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
 
+mod agenda;
 mod budget;
 mod checks;
+mod chores;
 mod config;
 mod gaps;
 mod listing;
@@ -21,6 +23,7 @@ mod peers;
 mod planning;
 mod published;
 mod receiving;
+mod requests;
 mod sending;
 #[cfg(test)]
 mod tests;
@@ -29,10 +32,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agenda::Agenda;
 use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
+use chores::Chores;
 pub use config::{Config, Work};
-use local::Alarm;
 pub use local::LocalSet;
 use peers::Peer;
 pub use peers::PeerInfo;
@@ -102,8 +106,8 @@ pub struct Engine<C, R: Rows = HeapRows> {
     published: PublishedSets,
     /// The publication whose set was sampled last.
     sampled_at: u64,
-    /// Own sets of which something is served that is to be let go of.
-    serving: BTreeSet<Name>,
+    /// Own sets of which something is served that is to be let go of, and when to look.
+    serving: Agenda,
     /// Hosts that said that they leave: which life of theirs, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
     /// Hosts that disappeared without leaving, and when.
@@ -122,7 +126,7 @@ pub struct Engine<C, R: Rows = HeapRows> {
     /// Bytes that all replicas are charged.
     charged: u64,
     own_memory: Arc<OwnMemory>,
-    alarm: Arc<Alarm>,
+    chores: Arc<Chores>,
 }
 
 impl<C: Catalogue> Engine<C> {
@@ -146,7 +150,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             peers: BTreeMap::new(),
             published,
             sampled_at: 0,
-            serving: BTreeSet::new(),
+            serving: Agenda::new(),
             left: BTreeMap::new(),
             lost: BTreeMap::new(),
             next_announce: Duration::ZERO,
@@ -160,7 +164,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             refusals: Refusals::new(),
             charged: 0,
             own_memory,
-            alarm: Arc::new(Alarm::new()),
+            chores: Arc::new(Chores::new()),
         }
     }
 
@@ -222,6 +226,18 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.sets.get(set)?.own.as_ref()
     }
 
+    /// The own sets that [`Protocol::handle_timeout`] will poll at this time.
+    #[must_use]
+    pub fn due_sets(&self, now: Duration) -> Vec<Name> {
+        self.chores.polls_due(now)
+    }
+
+    /// The own sets whose filters were to be built in steps since this was last asked; some may be
+    /// built by now.
+    pub fn take_builds(&self) -> BTreeSet<Name> {
+        self.chores.take_builds()
+    }
+
     /// Owns a set from now on whose home is there already: as [`Protocol::restore`], for who built
     /// it elsewhere, with this host's hasher and intervals.
     pub fn adopt(&mut self, now: Duration, set: &Name, home: Home<C>, before: Option<Standing>) {
@@ -238,7 +254,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         charge: Charge,
     ) {
         home.charge_to(charge);
-        let alarm = Arc::clone(&self.alarm);
+        let chores = Arc::clone(&self.chores);
         let work = self.config.work;
         if work == Work::Deferred {
             home.build_in_steps(self.config.max_keys_at_once);
@@ -249,7 +265,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let here = self.set_mut(set);
         let remembered = |before: Standing| ExpectedHosts::remembered(now, before.hosts);
         let hosts = before.map_or_else(ExpectedHosts::new, remembered);
-        let local = LocalSet::new(home, epoch, hosts, alarm, work);
+        let local = LocalSet::new(set.clone(), home, epoch, hosts, chores, work);
         if let Some(old) = here.own.replace(Arc::new(local)) {
             old.close();
         }
@@ -373,6 +389,10 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn sets(&self) -> Vec<&Name> {
         self.sets.iter().filter(|(_, set)| set.exists()).map(|(name, _)| name).collect()
+    }
+
+    fn has_set(&self, set: &Name) -> bool {
+        self.sets.get(set).is_some_and(Set::exists)
     }
 
     fn heard_of(&self, now: Duration) -> Vec<(Name, Option<Gap>)> {
@@ -512,8 +532,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             self.last_announce = Some(now);
             self.next_announce = now + self.config.announce_every;
         }
-        let peers: Vec<Name> = self.peers.keys().cloned().collect();
-        peers.iter().for_each(|peer| self.request_missing(now, peer, None));
+        self.request_all_missing(now);
     }
 
     fn build_part(&mut self, now: Duration, keys: usize) -> bool {
@@ -547,7 +566,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn poll_timeout(&self) -> Duration {
         let peers = self.peers.values().map(|peer| self.expiry(peer));
-        let first = self.next_announce.min(self.alarm.at());
+        let first = self.next_announce.min(self.chores.first_poll());
         self.request_timeouts().chain(peers).fold(first, Duration::min)
     }
 }

@@ -1,23 +1,23 @@
 //! What is known of another host's sets: as many as it has, at the cost of what changes.
 //!
-//! Always true: the sum is that of the newest version that is known of each set; a set is in
-//! `unfinished` exactly if something of it is missing or awaited.
+//! Always true: the sum is that of the newest version that is known of each set; something is
+//! wanted ([`Requests`]) of exactly those sets of which something is missing or awaited.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::published::share;
+use super::requests::Requests;
 use crate::coverage::Gap;
 use crate::replica::Name;
 use crate::replica::message::List;
-use crate::replica::receiver::Receiver;
+use crate::replica::receiver::{Receiver, Want};
 
 /// The sets of another host.
 #[derive(Debug, Default)]
 pub(super) struct PeerSets {
     names: BTreeSet<Name>,
-    /// Sets of which something is missing or awaited.
-    unfinished: BTreeSet<Name>,
+    pub(super) requests: Requests,
     /// Sets of which no image has arrived in this life of the host.
     without_image: usize,
     sum: u64,
@@ -47,11 +47,11 @@ struct Listing {
 }
 
 /// What a receiver contributes to [`PeerSets`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Contribution {
     sum: u64,
     has_image: bool,
-    is_finished: bool,
+    want: Want,
 }
 
 impl Contribution {
@@ -61,7 +61,7 @@ impl Contribution {
         Self {
             sum: receiver.newest().map_or(0, share),
             has_image: receiver.epoch().is_some(),
-            is_finished: receiver.is_current(),
+            want: receiver.want(),
         }
     }
 }
@@ -89,17 +89,14 @@ impl PeerSets {
         self.sum = self.sum.wrapping_add(now.sum);
         self.without_image -= usize::from(before.is_some_and(|before| !before.has_image));
         self.without_image += usize::from(!now.has_image);
-        match now.is_finished {
-            true => _ = self.unfinished.remove(set),
-            false => _ = self.unfinished.insert(set.clone()),
-        }
+        self.requests.note(set, now.want);
     }
 
     /// A receiver of a set is no more.
     pub(super) fn removed(&mut self, set: &Name, before: Contribution) {
         self.sum = self.sum.wrapping_sub(before.sum);
         self.without_image -= usize::from(!before.has_image);
-        self.unfinished.remove(set);
+        self.requests.remove(set);
         self.names.remove(set);
     }
 
@@ -111,10 +108,6 @@ impl PeerSets {
 
     pub(super) const fn names(&self) -> &BTreeSet<Name> {
         &self.names
-    }
-
-    pub(super) const fn unfinished(&self) -> &BTreeSet<Name> {
-        &self.unfinished
     }
 
     /// What is missing of the list of sets or of their images; replicas may be behind all the same.
@@ -232,7 +225,13 @@ impl PeerSets {
             recounted.changed(name, None, Contribution::of(name, receiver));
         }
         assert_eq!(self.names, recounted.names, "sets are listed");
-        assert_eq!(self.unfinished, recounted.unfinished, "what is missing is listed");
+        let wanted =
+            |requests: &Requests| -> BTreeSet<Name> { requests.unfinished().cloned().collect() };
+        assert_eq!(
+            wanted(&self.requests),
+            wanted(&recounted.requests),
+            "what is missing is listed"
+        );
         assert_eq!(self.without_image, recounted.without_image, "images are counted");
         assert_eq!(self.sum, recounted.sum, "versions are summed");
     }

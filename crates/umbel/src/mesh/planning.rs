@@ -15,14 +15,19 @@ use crate::catalogue::Catalogue;
 use crate::design::ladder::ExpectedHosts;
 use crate::replica::Name;
 
+/// From one count of a set's homes to the next, if nothing changes: what was seen last is
+/// remembered for an hour.
+const COUNT_EVERY: Duration = Duration::from_secs(60);
 /// The longest time that a climb waits because only the number of hosts has grown.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// Counts the homes of every own set that follows their number.
+    /// Counts the homes of own sets, where their number has changed or was not counted for long.
     pub(super) fn count_homes(&mut self, now: Duration) {
-        for (name, set) in &self.sets {
+        for name in &self.chores.take_counts(now) {
+            let Some(set) = self.sets.get(name) else { continue };
             let Some(local) = &set.own else { continue };
+            self.chores.count_at(name, now + COUNT_EVERY);
             let homes = u32::try_from(set.receivers.len()).unwrap_or(u32::MAX).saturating_add(1);
             local.with_state(|own| {
                 if own.home.plan().expected_hosts.is_some() {

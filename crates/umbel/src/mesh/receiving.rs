@@ -9,7 +9,7 @@ use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event};
 use crate::replica::message::{Changes, Page, Request, Update};
-use crate::replica::pins::Published;
+use crate::replica::pins::{PATIENCE_INTERVALS, Published};
 use crate::replica::receiver::{Receiver, Refused};
 use crate::replica::replicas::Replicas;
 use crate::replica::{Counters, Incarnation, Name};
@@ -75,7 +75,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             state.served.find(now, request.wanted, newest, may_pin)
         });
         let Some(found) = found else { return };
-        self.serving.insert(request.set.clone());
+        let unused = now + self.config.page_patience * PATIENCE_INTERVALS;
+        self.serving.set_earliest(&request.set, unused);
         let bytes = found.into_message(request).encode();
         self.counters.page_bytes_sent += bytes.len() as u64;
         self.transmit(Destination::Reply(from.clone()), bytes);
@@ -83,13 +84,15 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// Lets go of what nobody fetches any more.
     pub(super) fn expire_served(&mut self, now: Duration) {
-        let (patience, sets) = (self.config.page_patience, &self.sets);
-        self.serving.retain(|set| {
-            let local = sets.get(set).and_then(|set| set.own.as_ref());
-            local.is_some_and(|local| {
-                local.with_state(|state| state.served.expire(now, patience, state.home.kept()))
-            })
-        });
+        let patience = self.config.page_patience;
+        for set in self.serving.take_due(now) {
+            let Some(local) = self.local_set(&set) else { continue };
+            let has_more =
+                local.with_state(|state| state.served.expire(now, patience, state.home.kept()));
+            if has_more {
+                self.serving.set(&set, now + patience);
+            }
+        }
     }
 
     /// Lets a replica take a message, and keeps what is counted of it in step.
@@ -116,6 +119,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             (receiver.epoch().filter(|now| Some(*now) != epoch), receiver.is_withdrawn());
         self.counters = counters;
         self.recharge(before, Some(charge));
+        if is_new {
+            self.chores.count_at(set_name, now);
+        }
         if let Some(peer) = self.peers.get_mut(home) {
             peer.sets.changed(set_name, contributed, contributes);
         }
@@ -145,6 +151,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if let Some(peer) = self.peers.get_mut(home) {
             peer.sets.removed(name, contributed);
         }
+        self.chores.count_at(name, Duration::ZERO);
         self.drop_if_unused(name);
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::local::LocalState;
+use super::peers::Peer;
 use super::{Engine, QUEUE};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
@@ -12,32 +13,20 @@ use crate::replica::message::{ListedSet, Message, Request, Update, Wanted};
 use crate::replica::paged::encode_changes;
 use crate::replica::pins::Published;
 use crate::replica::publisher::Publication;
+use crate::replica::update_log::FRESH;
 use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// Publishes the own sets whose time has come. A pass over all sets, but only if the time of
-    /// any has come.
+    /// Publishes the own sets whose time has come.
     pub(super) fn publish_all_due(&mut self, now: Duration) {
-        if now < self.alarm.at() {
-            return;
-        }
-        self.alarm.reset();
-        let mut due = Vec::new();
-        for (name, set) in &self.sets {
-            match set.own.as_ref().and_then(|local| local.next_timeout()) {
-                Some(timeout) if timeout <= now => due.push(name.clone()),
-                Some(timeout) => self.alarm.set(timeout),
-                None => {}
-            }
-        }
-        due.iter().for_each(|set| self.publish_if_due(now, set));
+        self.chores.take_polls(now).iter().for_each(|set| self.publish_if_due(now, set));
     }
 
     /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(local) = self.local_set(set).cloned() else { return };
-        let (update, (now_is, was)) = local.with_state(|state| {
+        let (update, (now_is, was)) = local.poll(|state| {
             let publication = match state.take_publish_request() {
                 true => Some(state.home.publish(now)),
                 false => state.home.poll(now),
@@ -47,7 +36,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             (update, state.report())
         });
         if let Some(update) = update {
-            self.send_update(update);
+            self.send_update(now, update);
         }
         if now_is.is_broken && !was.is_broken {
             self.event(Event::Broken(set.clone()));
@@ -86,12 +75,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    fn send_update(&mut self, mut update: Update) {
+    fn send_update(&mut self, now: Duration, mut update: Update) {
         let (set, epoch) = (update.set.clone(), update.epoch);
         let Update { scheme, checksum, items, .. } = update;
         let listed = ListedSet { set: set.clone(), scheme, epoch, checksum, items };
         update.sequence = self.published.publish(listed);
-        self.serving.insert(set.clone());
+        self.serving.set_earliest(&set, now + FRESH);
         let message = Message::Update(update).encode();
         let bytes = message.len() as u64;
         self.counters.updates_sent += 1;
@@ -122,31 +111,36 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// When something is to be requested again.
     pub(super) fn request_timeouts(&self) -> impl Iterator<Item = Duration> {
-        self.peers.iter().flat_map(|(host, peer)| {
-            let receiver = |set: &Name| self.sets.get(set)?.receivers.get(host)?.next_timeout();
-            peer.sets.unfinished().iter().filter_map(receiver)
-        })
+        self.peers.values().filter_map(|peer| peer.sets.requests.next_timeout())
     }
 
-    /// Asks a host for what is missing of its sets.
-    pub(super) fn request_missing(&mut self, now: Duration, host: &Name, only: Option<&Name>) {
+    /// Asks all hosts for what is missing of their sets.
+    pub(super) fn request_all_missing(&mut self, now: Duration) {
+        let is_due = |peer: &Peer| peer.sets.requests.next_timeout().is_some_and(|at| at <= now);
+        let due = self.peers.iter().filter(|(_, peer)| is_due(peer));
+        let due: Vec<Name> = due.map(|(host, _)| host.clone()).collect();
+        due.iter().for_each(|host| self.request_missing(now, host, None));
+    }
+
+    /// Asks a host for what is missing of its sets; `about` is the one of which something has just
+    /// arrived.
+    pub(super) fn request_missing(&mut self, now: Duration, host: &Name, about: Option<&Name>) {
+        let Some(peer) = self.peers.get_mut(host) else { return };
+        let due = peer.sets.requests.due(now, about);
+        if due.is_empty() {
+            return;
+        }
         let first = self.config.page_patience;
         let jitter = 1.0 + (next_random(&mut self.random) >> 11) as f64 / (1u64 << 53) as f64 / 4.0;
         let patience = |tries: u32| (first * (1 << tries.min(3))).mul_f64(jitter);
         let mut requests: Vec<(Name, Incarnation, Wanted)> = Vec::new();
-        let Some(peer) = self.peers.get(host) else { return };
-        let sets: Vec<Name> = match only {
-            Some(only) => peer.sets.unfinished().get(only).cloned().into_iter().collect(),
-            None => peer.sets.unfinished().iter().cloned().collect(),
-        };
-        for name in sets {
+        for name in due {
             let set = self.sets.get_mut(&name);
-            if let Some(receiver) = set.and_then(|set| set.receivers.get_mut(host)) {
-                let incarnation = receiver.incarnation();
-                let wanted = receiver.requests(now, patience, &mut self.counters);
-                let wanted = wanted.into_iter().map(|wanted| (name.clone(), incarnation, wanted));
-                requests.extend(wanted);
-            }
+            let Some(receiver) = set.and_then(|set| set.receivers.get_mut(host)) else { continue };
+            let incarnation = receiver.incarnation();
+            let wanted = receiver.requests(now, patience, &mut self.counters);
+            peer.sets.requests.asked(&name, receiver.next_timeout().unwrap_or(now + first));
+            requests.extend(wanted.into_iter().map(|wanted| (name.clone(), incarnation, wanted)));
         }
         for (set, incarnation, wanted) in requests {
             let request = Request { home: host.clone(), set, incarnation, wanted };

@@ -350,6 +350,10 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         self.sets.iter().filter(|(_, routed)| routed.exists()).map(|(set, _)| set).collect()
     }
 
+    fn has_set(&self, set: &Name) -> bool {
+        self.sets.get(set).is_some_and(|routed| routed.exists())
+    }
+
     /// The neighbours: of other hosts an overlay knows what its queries find.
     fn heard_of(&self, _now: Duration) -> Vec<(Name, Option<Gap>)> {
         let gap = |is_up: bool| (!is_up).then_some(Gap::Unreachable);

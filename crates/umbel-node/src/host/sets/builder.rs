@@ -83,6 +83,9 @@ impl Sets {
 
     /// Lets the filters be built that time alone, or the number of hosts, made necessary.
     pub(crate) fn offer_builds(&self) {
-        self.lock().own.values().for_each(|own| self.builder.offer(own));
+        let state = self.lock();
+        let Some(engine) = state.protocol.mesh() else { return };
+        let wanted = engine.take_builds();
+        wanted.iter().filter_map(|set| state.own.get(set)).for_each(|own| self.builder.offer(own));
     }
 }

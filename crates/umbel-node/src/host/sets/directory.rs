@@ -1,10 +1,18 @@
 //! Which sets are known, for questions that must not wait for the state's lock.
+//!
+//! The directory is in parts, each of which is replaced as a whole: whoever reads takes no lock,
+//! and a new set copies the entries of its part alone.
+//!
+//! Always true: only who holds the state's lock changes a part.
 
-use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher as _;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use umbel::protocol::Event;
 use umbel::replica::{Name, Replicas};
 
@@ -15,7 +23,34 @@ use crate::error::HostError;
 use crate::huge_rows::HugeRows;
 
 /// Sets by name.
-pub(in crate::host) type Directory = HashMap<Arc<str>, Arc<Known>>;
+#[derive(Debug)]
+pub(in crate::host) struct Directory {
+    parts: Box<[ArcSwap<Part>]>,
+    /// Chooses the part of a set. From a random seed: nobody can choose names that share one.
+    hasher: RandomState,
+}
+
+/// The sets of a part.
+pub(in crate::host) type Part = HashMap<Arc<str>, Arc<Known>>;
+
+/// With ten thousand sets at each of three hosts a part has about a hundred entries.
+const PARTS: usize = 256;
+
+impl Directory {
+    pub(super) fn new() -> Self {
+        let parts = (0..PARTS).map(|_| ArcSwap::default()).collect();
+        Self { parts, hasher: RandomState::new() }
+    }
+
+    fn number_of(&self, set: &str) -> usize {
+        self.hasher.hash_one(set) as usize % PARTS
+    }
+
+    /// The part in which a set is, if it is known.
+    fn part_of(&self, set: &str) -> &ArcSwap<Part> {
+        &self.parts[self.number_of(set)]
+    }
+}
 
 /// A set that somebody has.
 #[derive(Debug)]
@@ -80,11 +115,13 @@ impl Sets {
     /// Whether an event makes the directory differ from the protocol's sets. Updates are
     /// frequent, and most are of sets that are there already.
     pub(crate) fn is_outdated_by(&self, state: &State, event: &Event) -> bool {
-        let (Event::Updated { set, .. }, Some(engine)) = (event, state.protocol.mesh()) else {
-            return event.changes_sets();
+        let Some(engine) = state.protocol.mesh() else { return event.changes_sets() };
+        let Event::Updated { set, .. } = event else {
+            // Sets come with an update of theirs; those of a host go with it.
+            return matches!(event, Event::Down(_));
         };
-        let directory = self.directory.load();
-        let listed = directory.get(set.as_str()).map(|known| known.replicas.as_ref());
+        let part = self.directory_of(set.as_str());
+        let listed = part.get(set.as_str()).map(|known| known.replicas.as_ref());
         match (listed, engine.shared_replicas(set)) {
             (None, None) => false,
             (Some(Some(listed)), Some(there)) => !Arc::ptr_eq(listed, there),
@@ -92,49 +129,48 @@ impl Sets {
         }
     }
 
-    /// The sets as they are now. Asking writes to no memory that others who ask use.
-    pub(in crate::host) fn directory(&self) -> impl Deref<Target = Arc<Directory>> {
-        self.directory.load()
+    /// The part of the directory in which a set is, if it is known. Asking writes to no memory that
+    /// others who ask use.
+    pub(in crate::host) fn directory_of(&self, set: &str) -> impl Deref<Target = Arc<Part>> {
+        self.directory.part_of(set).load()
     }
 
-    /// Brings the directory up to date with the engine, for all sets. Whoever calls it holds the
+    /// Brings the directory up to date with the protocol, for all sets. Whoever calls it holds the
     /// state's lock.
     pub(crate) fn refresh_directory(&self, state: &State) {
-        let old = self.directory.load();
-        let mut new = HashMap::new();
-        for name in state.protocol.sets() {
-            let known = self.known_now(state, name, old.get(name.as_str()));
-            new.insert(Arc::from(name.as_str()), Arc::new(known));
-        }
-        self.directory.store(Arc::new(new));
+        let mut names: HashSet<&Name> = state.protocol.sets().into_iter().collect();
+        let parts: Vec<Arc<Part>> = self.directory.parts.iter().map(ArcSwap::load_full).collect();
+        names.extend(parts.iter().flat_map(|part| part.values()).map(|known| &known.name));
+        self.refresh_sets(state, names);
     }
 
-    /// As [`Self::refresh_directory`], for some sets: of all others an entry is copied.
+    /// As [`Self::refresh_directory`], for some sets.
     pub(crate) fn refresh_sets<'a>(
         &self,
         state: &State,
         names: impl IntoIterator<Item = &'a Name>,
     ) {
-        let mut names = names.into_iter().peekable();
-        if names.peek().is_none() {
-            return;
-        }
-        let Some(engine) = state.protocol.mesh() else { return self.refresh_directory(state) };
-        let mut new = Directory::clone(&self.directory.load());
-        for name in names {
-            match engine.shared_replicas(name) {
-                None => drop(new.remove(name.as_str())),
-                Some(_) => {
-                    let known = self.known_now(state, name, new.get(name.as_str()));
-                    new.insert(Arc::from(name.as_str()), Arc::new(known));
+        let numbered = |name: &'a Name| (self.directory.number_of(name.as_str()), name);
+        let mut names: Vec<(usize, &Name)> = names.into_iter().map(numbered).collect();
+        names.sort_unstable();
+        for names in names.chunk_by(|one, other| one.0 == other.0) {
+            let part = &self.directory.parts[names[0].0];
+            let mut new = Part::clone(&part.load());
+            for (_, name) in names {
+                match self.known_now(state, name, new.get(name.as_str())) {
+                    None => drop(new.remove(name.as_str())),
+                    Some(known) => drop(new.insert(Arc::from(name.as_str()), Arc::new(known))),
                 }
             }
+            part.store(Arc::new(new));
         }
-        self.directory.store(Arc::new(new));
     }
 
-    /// What is known of a set now; what was counted of it before stays.
-    fn known_now(&self, state: &State, name: &Name, before: Option<&Arc<Known>>) -> Known {
+    /// What is known of a set now, if anybody has it; what was counted of it before stays.
+    fn known_now(&self, state: &State, name: &Name, before: Option<&Arc<Known>>) -> Option<Known> {
+        if !state.protocol.has_set(name) {
+            return None;
+        }
         let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
         let own = state.own.get(name).cloned();
         let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
@@ -142,17 +178,17 @@ impl Sets {
             Some(own) => own.terms().confirm,
             None => self.live.current().set.confirm.clone(),
         };
-        Known { name: name.clone(), replicas: replicas.cloned(), own, confirmed, confirm }
+        Some(Known { name: name.clone(), replicas: replicas.cloned(), own, confirmed, confirm })
     }
 
     /// A set that somebody is known to have. Waits for no change of any set.
     pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
-        self.directory.load().get(set).cloned()
+        self.directory_of(set).get(set).cloned()
     }
 
     /// An own set of this host. Waits for no change of any set.
     pub(in crate::host) fn own(&self, set: &str) -> Option<Arc<OwnSet>> {
-        self.directory.load().get(set)?.own.clone()
+        self.directory_of(set).get(set)?.own.clone()
     }
 
     /// As [`Self::known`].
@@ -169,15 +205,15 @@ impl Sets {
     /// # Errors
     /// If no set can have that name.
     pub(in crate::host) fn look_up(&self, set: &str) -> Result<Option<Arc<Known>>, HostError> {
-        Ok(Self::look_up_in(&self.directory.load(), set)?.cloned())
+        Ok(Self::look_up_in(&self.directory_of(set), set)?.cloned())
     }
 
-    /// As [`Self::look_up`], for who has the directory already.
+    /// As [`Self::look_up`], for who has the set's part of the directory already.
     pub(in crate::host) fn look_up_in<'a>(
-        directory: &'a Directory,
+        part: &'a Part,
         set: &str,
     ) -> Result<Option<&'a Arc<Known>>, HostError> {
-        match directory.get(set) {
+        match part.get(set) {
             None if Name::new(set).is_none() => Err(HostError::SetName),
             known => Ok(known),
         }
@@ -185,8 +221,10 @@ impl Sets {
 
     /// The names of the sets that somebody is known to have, in order.
     pub(in crate::host) fn names(&self) -> Vec<String> {
-        let mut names: Vec<String> =
-            self.directory.load().keys().map(ToString::to_string).collect();
+        let mut names = Vec::new();
+        for part in &self.directory.parts {
+            names.extend(part.load().keys().map(ToString::to_string));
+        }
         names.sort_unstable();
         names
     }

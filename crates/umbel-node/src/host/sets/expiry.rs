@@ -1,32 +1,67 @@
 //! Keys whose lifetimes are over.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{OwnSet, Sets};
+use parking_lot::Mutex;
+use umbel::replica::Name;
+
+use super::Sets;
 use crate::host::clock::wall_clock_ms;
 
 /// Keys that expire before others get a turn.
 const EXPIRED_AT_ONCE: usize = 4096;
+/// How long keys wait that cannot be removed now, because the disk is full or the host stops.
+const WAIT: Duration = Duration::from_secs(1);
+
+/// When the next key of each own set expires, in milliseconds since 1970; sets whose keys all stay
+/// are not listed.
+#[derive(Debug, Default)]
+pub(super) struct Expiries {
+    order: Mutex<BTreeSet<(u64, Name)>>,
+}
+
+impl Expiries {
+    /// The next key of a set expires at another time than the one that is listed.
+    pub(super) fn change(&self, set: &Name, listed: Option<u64>, next: Option<u64>) {
+        if listed == next {
+            return;
+        }
+        let mut order = self.order.lock();
+        if let Some(at) = listed {
+            order.remove(&(at, set.clone()));
+        }
+        if let Some(at) = next {
+            order.insert((at, set.clone()));
+        }
+    }
+
+    fn due(&self, wall_clock_ms: u64) -> Vec<Name> {
+        let order = self.order.lock();
+        let due = order.iter().take_while(|(at, _)| *at <= wall_clock_ms);
+        due.map(|(_, set)| set.clone()).collect()
+    }
+
+    fn next(&self) -> Option<u64> {
+        self.order.lock().first().map(|(at, _)| *at)
+    }
+}
 
 impl Sets {
     /// Removes keys whose time has come, a bounded number at a time; when the next one's
     /// comes.
     pub(crate) fn expire(&self) -> Option<Duration> {
         let (now, wall) = (self.clock.now(), wall_clock_ms());
-        let own: Vec<Arc<OwnSet>> = self.lock().own.values().cloned().collect();
-        let next = |own: &Arc<OwnSet>| {
-            let mut next = own.next_expiry();
-            if next.is_some_and(|at| at <= wall)
-                && let Ok(Some(mut change)) = self.change(own)
-            {
-                change.expire(wall, EXPIRED_AT_ONCE);
-                drop(change);
-                next = own.next_expiry();
+        let mut all_removed = true;
+        for set in self.expiries.due(wall) {
+            let Some(own) = self.own(set.as_str()) else { continue };
+            match self.change(&own) {
+                Ok(Some(mut change)) => change.expire(wall, EXPIRED_AT_ONCE),
+                Ok(None) => {}
+                Err(_) => all_removed = false,
             }
-            next
-        };
-        let next = own.iter().filter_map(next).min()?;
-        Some(now + Duration::from_millis(next.saturating_sub(wall)))
+        }
+        let next = Duration::from_millis(self.expiries.next()?.saturating_sub(wall));
+        Some(now + if all_removed { next } else { next.max(WAIT) })
     }
 }

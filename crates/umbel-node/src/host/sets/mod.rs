@@ -17,7 +17,8 @@
 //! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
 //!    made or deleted;
 //! 3. a `LocalSet` of the protocol: one at a time;
-//! 4. catalogues, the journal, the directory, the terms and the lifetimes of a set, the builder's queue: nothing is taken after these.
+//! 4. catalogues, the journal, the directory, the terms and the lifetimes of a set, the builder's
+//!    queue, the list of expiries: nothing is taken after these.
 //!
 //! Always true: changes of one set reach its filter and the journal in the order they were made;
 //! after [`Sets::close`] nothing changes.
@@ -36,7 +37,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use umbel::KeyHasher;
@@ -52,6 +52,7 @@ use crate::protocol::HostProtocol;
 use builder::Builder;
 use directory::Directory;
 pub(super) use directory::Known;
+use expiry::Expiries;
 pub use own::Lifetime;
 pub(crate) use own::OwnSet;
 pub(super) use own::{Change as SetChange, Terms};
@@ -66,9 +67,10 @@ pub(crate) struct Sets {
     /// Of catalogues in memory.
     seed: u64,
     state: Mutex<State>,
-    directory: ArcSwap<Directory>,
+    directory: Directory,
     journal: Option<Arc<Journal>>,
     builder: Builder,
+    expiries: Expiries,
     /// Until when the driver sleeps, in nanoseconds since the host started.
     sleeping_until: AtomicU64,
     /// Whether no change is accepted any more.
@@ -102,9 +104,10 @@ impl Sets {
             live,
             seed,
             state: Mutex::new(state),
-            directory: ArcSwap::default(),
+            directory: Directory::new(),
             journal,
             builder: Builder::default(),
+            expiries: Expiries::default(),
             sleeping_until: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         }
@@ -119,8 +122,9 @@ impl Sets {
     /// tasks wait for these without keeping a thread.
     pub(crate) fn long_turns(&self, now: Duration) -> Vec<OwnedMutexGuard<()>> {
         let state = self.lock();
-        let due = state.own.values().filter(|own| own.is_long_due(now));
-        let due: Vec<Arc<OwnSet>> = due.cloned().collect();
+        let due = state.protocol.mesh().map(|engine| engine.due_sets(now)).unwrap_or_default();
+        let due = due.iter().filter_map(|set| state.own.get(set));
+        let due: Vec<Arc<OwnSet>> = due.filter(|own| own.is_long_due(now)).cloned().collect();
         drop(state);
         due.iter().map(|own| own.blocking_turn()).collect()
     }

@@ -284,7 +284,7 @@ impl Change<'_> {
         if at.is_none() && self.own.next_expiry().is_none() {
             return;
         }
-        let changed: Vec<&[u8]> = self.own.with_lifetimes(|lifetimes| {
+        let changed: Vec<&[u8]> = self.with_lifetimes(|lifetimes| {
             keys.iter().copied().filter(|key| lifetimes.set(key, at)).collect()
         });
         if let Some(journal) = &self.sets.journal {
@@ -292,9 +292,17 @@ impl Change<'_> {
         }
     }
 
+    /// Changes lifetimes, and notes when the next key expires where the driver finds it.
+    fn with_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
+        let listed = self.own.next_expiry();
+        let changed = self.own.with_lifetimes(change);
+        self.sets.expiries.change(&self.own.name, listed, self.own.next_expiry());
+        changed
+    }
+
     /// Notes lifetimes that the journal remembers.
     pub(super) fn restore_lifetimes(&mut self, lifetimes: Vec<(Box<[u8]>, u64)>) {
-        self.own.with_lifetimes(|known| {
+        self.with_lifetimes(|known| {
             lifetimes.into_iter().for_each(|(key, at)| _ = known.set(&key, Some(at)));
         });
     }
@@ -369,7 +377,7 @@ impl Change<'_> {
         let refreshes = terms.confirm != self.own.terms.lock().confirm;
         *self.own.terms.lock() = terms;
         if refreshes {
-            self.sets.refresh_directory(&self.sets.lock());
+            self.sets.refresh_sets(&self.sets.lock(), [&self.own.name]);
         }
     }
 
@@ -377,13 +385,14 @@ impl Change<'_> {
     pub(in crate::host) fn delete(self) {
         let Self { sets, own, mut changes } = self;
         changes.is_deleted = true;
+        sets.expiries.change(&own.name, own.next_expiry(), None);
         let mut state = sets.lock();
         state.protocol.delete(&own.name);
         state.own.remove(&own.name);
         if let Some(journal) = &sets.journal {
             journal.delete_set(own.name.as_str());
         }
-        sets.refresh_directory(&state);
+        sets.refresh_sets(&state, [&own.name]);
         drop((state, changes));
         // A pass over its keys: nobody waits for it.
         if let Some(journal) = &sets.journal {

@@ -47,7 +47,9 @@ impl StoredSet {
     ) -> Result<Vec<Self>, HostError> {
         let mut sets = Vec::new();
         if let Some(journal) = journal {
-            for (set, record) in journal.sets()? {
+            let stored = journal.sets()?;
+            journal.prepare_passes(stored.len());
+            for (set, record) in stored {
                 sets.push(Self::of_record(settings, journal, &set, &record)?);
             }
             journal.check()?;

@@ -1,6 +1,7 @@
 //! How hosts know which sets the others have, whatever is lost, and what that costs.
 
 use super::*;
+use crate::mesh::requests::MAX_FETCHED;
 
 pub(super) const ANNOUNCE: u8 = 2;
 pub(super) const LIST_REQUEST: u8 = 7;
@@ -50,6 +51,30 @@ fn an_announcement_of_many_sets_is_as_long_as_of_one() {
     assert!((0..3000).all(|number| cluster.knows(1, &format!("set-{number:04}"))));
     assert_eq!(cluster.gap_of_a(1), Some(None));
     assert!(cluster.wait_counting(10, LIST_REQUEST).is_empty(), "all is known");
+    cluster.engines[1].validate();
+}
+
+#[test]
+fn a_host_that_joins_asks_for_a_few_sets_at_a_time() {
+    const REQUEST: u8 = 3;
+    const PAGE: u8 = 4;
+    let mut cluster = Cluster::of(&["a", "b"]);
+    let sets = 5 * MAX_FETCHED;
+    (0..sets).for_each(|number| cluster.create_named(0, &format!("set-{number}")));
+    cluster.deliver(|_, _, _| false);
+    let (mut under_way, mut most) = (0, 0);
+    for _ in 0..4 {
+        cluster.now += Duration::from_secs(1);
+        cluster.engines.iter_mut().for_each(|engine| engine.handle_timeout(cluster.now));
+        cluster.deliver(|_, _, bytes| {
+            under_way += usize::from(bytes[1] == REQUEST);
+            most = most.max(under_way);
+            under_way -= usize::from(bytes[1] == PAGE);
+            true
+        });
+    }
+    assert_eq!(most, MAX_FETCHED);
+    assert!((0..sets).all(|number| cluster.knows(1, &format!("set-{number}"))));
     cluster.engines[1].validate();
 }
 

@@ -18,6 +18,16 @@ use crate::scheme::Scheme;
 /// How long an update may lag behind the announcement that names it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
+/// What a receiver wants of its home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    Nothing,
+    /// An update that may still be on its way; what is missing at this time is to be fetched.
+    UpdateUntil(Duration),
+    /// Changes or pages.
+    Fetch,
+}
+
 /// What a receiver lacks.
 #[derive(Debug)]
 pub(super) struct Missing {
@@ -142,13 +152,19 @@ impl Missing {
         }
     }
 
-    /// When to ask, or to ask again.
+    /// When to ask again for what was asked for.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
+        match self.repair.as_ref()? {
+            Repair::Fetch(fetch) => fetch.next_timeout(),
+            Repair::CatchUp(catch_up) => catch_up.next_timeout(),
+        }
+    }
+
+    pub(super) fn want(&self) -> Want {
         match (&self.repair, self.behind) {
-            (Some(Repair::Fetch(fetch)), _) => fetch.next_timeout(),
-            (Some(Repair::CatchUp(catch_up)), _) => catch_up.next_timeout(),
-            (None, Some(behind)) => Some(behind.since + PATIENCE),
-            (None, None) => None,
+            (Some(_), _) => Want::Fetch,
+            (None, Some(behind)) => Want::UpdateUntil(behind.since + PATIENCE),
+            (None, None) => Want::Nothing,
         }
     }
 

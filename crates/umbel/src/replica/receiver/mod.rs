@@ -39,6 +39,7 @@ use crate::codec::DecodeError;
 use crate::scheme::Scheme;
 use early::EarlyUpdates;
 use installed::Installed;
+pub(crate) use missing::Want;
 use missing::{Missing, Repair};
 
 /// One home's set, as a host has it.
@@ -416,9 +417,14 @@ impl Receiver {
         self.missing.requests(now, patience)
     }
 
-    /// When to ask the home for something, or to ask again.
+    /// When to ask the home again for what it was asked for.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.missing.next_timeout()
+    }
+
+    /// What is wanted of the home.
+    pub(crate) fn want(&self) -> Want {
+        self.missing.want()
     }
 
     /// The home is gone: its column answers no more.

@@ -1,0 +1,143 @@
+//! A load of many keys into one host: how soon the others find them, and what that costs.
+//!
+//! CI loads some ten thousand keys; `cargo xtask load` loads millions and prints what the others
+//! miss, from the last acknowledgement on, while other programs keep the processors busy or not.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::hosts::{Cluster, ask, binary, eventually, from_environment, name};
+
+const SET: &str = "objects";
+/// Receivers of the loaded host's filter.
+const RECEIVERS: usize = 2;
+/// Keys that are asked for, spread evenly over the load.
+const SAMPLE: usize = 20_000;
+/// For how long after the last acknowledgement misses are counted.
+const FOLLOWED: Duration = Duration::from_secs(20);
+
+/// What a load did to the others.
+struct Outcome {
+    load: Duration,
+    /// When, since the last acknowledgement, how large a share of the keys each receiver missed.
+    missed: Vec<(Duration, [f64; RECEIVERS])>,
+    image_bytes: u64,
+    updates: u64,
+    received_bytes: [u64; RECEIVERS],
+}
+
+/// A program that does nothing but compute.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Self {
+        let mut shell = Command::new("sh");
+        let child = shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null()).spawn();
+        Self(child.expect("a shell"))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn receivers_follow_a_load_at_three_times_the_bytes_of_its_image() {
+    let outcome = load(60_000, 0);
+    for bytes in outcome.received_bytes {
+        let image = outcome.image_bytes;
+        assert!(bytes <= 3 * image, "{bytes} bytes received for an image of {image}");
+    }
+}
+
+#[test]
+#[ignore = "a measurement of minutes: cargo xtask load"]
+fn a_load_of_millions_of_keys() {
+    let keys = from_environment("UMBEL_LOAD_KEYS", 5_000_000);
+    let busy = from_environment("UMBEL_LOAD_BUSY", 0);
+    let Outcome { load, missed, image_bytes, updates, received_bytes } = load(keys, busy);
+    println!(
+        "\n{keys} keys loaded in {:.1} s beside {busy} programs that compute: \
+         {updates} updates to an image of {:.2} MB",
+        load.as_secs_f64(),
+        image_bytes as f64 / 1e6,
+    );
+    println!("seconds after the last acknowledgement, and keys missed by each receiver");
+    for (at, missed) in missed {
+        let missed = missed.map(|missed| format!("{:>7.3} %", missed * 100.0)).join(" ");
+        println!("{:>8.2} {missed}", at.as_secs_f64());
+    }
+    for (receiver, bytes) in (1..).zip(received_bytes) {
+        println!(
+            "{} received {:.2} MB, {:.2} times the image",
+            name(receiver),
+            bytes as f64 / 1e6,
+            bytes as f64 / image_bytes as f64,
+        );
+    }
+}
+
+/// Loads keys into the first host of three, and waits until the others find all of them.
+fn load(keys: usize, busy: usize) -> Outcome {
+    let mut cluster = Cluster::new(1 + RECEIVERS);
+    (0..=RECEIVERS).for_each(|host| cluster.start_by(host, binary(), &[]));
+    eventually("all know each other", || {
+        (0..=RECEIVERS).all(|host| cluster.status_number(host, "hosts_known") == 3)
+    });
+    let file = cluster.path("keys");
+    let all: String = (0..keys).map(|number| key(number) + "\n").collect();
+    std::fs::write(&file, all).expect("written");
+    let busy: Vec<Busy> = (0..busy).map(|_| Busy::start()).collect();
+
+    let start = Instant::now();
+    let mut add = binary();
+    add.args(["add", SET, "--file", &file, "--at", cluster.resp(0)]).stdout(Stdio::null());
+    assert!(add.status().expect("it runs").success(), "the keys are added");
+    let (load, end) = (start.elapsed(), Instant::now());
+
+    let mut missed = Vec::new();
+    let mut connections = [1, 2].map(|receiver| cluster.connect(receiver));
+    while end.elapsed() < FOLLOWED {
+        let at = end.elapsed();
+        let now = connections.each_mut().map(|connection| share_missed(connection, keys));
+        let is_done = now.iter().all(|missed| *missed == 0.0);
+        missed.push((at, now));
+        if is_done {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    drop(busy);
+    eventually("all is known", || {
+        connections.iter_mut().all(|connection| share_missed(connection, keys) == 0.0)
+    });
+    Outcome {
+        load,
+        missed,
+        image_bytes: cluster.set_number(0, SET, "bits") / 8,
+        updates: cluster.set_number(0, SET, "updates_sent"),
+        received_bytes: [1, 2].map(|host| cluster.set_number(host, SET, "bytes_received")),
+    }
+}
+
+fn key(number: usize) -> String {
+    format!("object/{number:08}")
+}
+
+/// The share of the keys that a receiver does not find.
+fn share_missed(connection: &mut redis::Connection, keys: usize) -> f64 {
+    let step = keys.div_ceil(SAMPLE);
+    // The last ones are the last to become known.
+    let sample: Vec<String> = (0..keys).rev().step_by(step).map(key).collect();
+    let mut missed = 0;
+    for keys in sample.chunks(1000) {
+        let words = ["UMBEL.WHO", SET].into_iter().chain(keys.iter().map(String::as_str));
+        let found: Vec<Vec<String>> =
+            ask(connection, &words.collect::<Vec<_>>()).expect("it answers");
+        missed += found.iter().filter(|hosts| !hosts.contains(&name(0))).count();
+    }
+    missed as f64 / sample.len() as f64
+}
