@@ -245,6 +245,8 @@ pub enum Event {
         home: Name,
         /// Which update.
         epoch: Epoch,
+        /// When the image before it arrived: what the new one claims beyond it was added since.
+        since: Duration,
     },
     /// An own set was published.
     Published {

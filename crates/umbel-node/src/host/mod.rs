@@ -26,6 +26,7 @@ mod lifecycle;
 mod live;
 mod locate;
 mod look;
+mod lookups;
 mod names;
 mod plan;
 mod ports;

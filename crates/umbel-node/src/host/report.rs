@@ -78,6 +78,8 @@ impl Host {
             (info.lookups_confirmed, info.measured_false_positive) = known.confirmed.rate();
             [info.cache_asked, info.cache_disagreements, info.cache_unanswered] =
                 known.confirmed.cache();
+            let lookups = known.lookups.late();
+            (info.late_lookups, info.late_share) = (lookups.late, lookups.share);
             info.replica_bytes = known.replicas.as_ref().map_or(0, |here| here.memory_bytes());
         }
         let of_set = engine.refusals().filter(|(_, set, _)| *set == Some(name));
