@@ -7,6 +7,7 @@ mod healing;
 mod hostile;
 mod hosts;
 mod overlay;
+mod restarts;
 mod routers;
 mod secured;
 mod sets;

@@ -108,7 +108,8 @@ pub struct SetInfo {
 pub struct HostInfo {
     /// Its name.
     pub name: String,
-    /// `self`, `up`, `suspected` (it disappeared, and its replicas still answer) or `refused` (there
+    /// `self`, `up`, `suspected` (it disappeared, and its replicas still answer), `away` (it said
+    /// that it restarts, and its replicas still answer) or `refused` (there
     /// are as many hosts as are accepted). In an
     /// overlay `down` for a neighbour that is not there, `reached` for a home within range.
     pub state: &'static str,

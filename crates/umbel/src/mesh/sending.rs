@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::local::LocalState;
-use super::{Engine, QUEUE};
+use super::{Engine, QUEUE, Set};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event, Transmit};
@@ -32,6 +32,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             }
         }
         due.iter().for_each(|set| self.publish_if_due(now, set));
+    }
+
+    /// Publishes every own set of which others deny a key, whatever its policy.
+    pub(super) fn publish_all_missed(&mut self, now: Duration) {
+        let missed = |(name, set): (&Name, &Set<C, R>)| {
+            let local = set.own.as_ref().filter(|local| local.home().misses() > 0)?;
+            local.request_publish(now).then(|| name.clone())
+        };
+        let missed: Vec<Name> = self.sets.iter().filter_map(missed).collect();
+        missed.iter().for_each(|set| self.publish_if_due(now, set));
     }
 
     /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
