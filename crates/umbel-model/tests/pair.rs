@@ -15,8 +15,7 @@ use umbel_model::{HashId, KeyHasher, Seed};
 
 pub(crate) type Mesh = Engine<MemoryCatalogue>;
 
-const AT_ONCE: Intervals =
-    Intervals { shortest: Duration::ZERO, longest: Duration::from_secs(600) };
+const AT_ONCE: Intervals = Intervals { shortest: Duration::ZERO, ..Intervals::DEFAULT };
 
 pub(crate) fn name(text: &str) -> Name {
     Name::new(text).expect("a name")

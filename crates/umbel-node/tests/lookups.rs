@@ -56,7 +56,8 @@ async fn lookups_that_came_too_early_are_counted() {
     let told = async {
         let mut told = 0;
         while told < info.late_lookups {
-            if let Happened::LateLookups { set, host, lookups } = events.recv().await.expect("open") {
+            if let Happened::LateLookups { set, host, lookups } = events.recv().await.expect("open")
+            {
                 assert_eq!((set.as_str(), host.as_str()), ("set", "home"));
                 told += lookups;
             }

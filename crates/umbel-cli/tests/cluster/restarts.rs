@@ -54,7 +54,11 @@ fn restart_one_after_the_other(cluster: &mut Cluster, service: &InService) {
             others.iter().all(|other| named(cluster, *other, "objects", &late, 20, host) == 20)
         });
         let state = |other: usize| cluster.get(other, "/v1/hosts").1;
-        assert!(others.iter().all(|other| state(*other).contains("\"away\"")), "{}", state(others[0]));
+        assert!(
+            others.iter().all(|other| state(*other).contains("\"away\"")),
+            "{}",
+            state(others[0])
+        );
         cluster.start(host, &FLAGS);
         eventually("it is ready", || {
             cluster.get(host, "/readyz").0 == 200

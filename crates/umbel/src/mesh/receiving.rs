@@ -104,7 +104,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         let mut counters = std::mem::take(&mut self.counters);
         let (set_name, is_new) = (set, !self.has_receiver(set, home));
         // A set that its home did not have before, rather than one of a home that is new here.
-        let is_new_set = is_new && self.peers.get(home).is_some_and(|peer| peer.sets.is_known());
+        let is_new_set = is_new && self.peers.get(home).is_some_and(|peer| peer.sets.is_listed());
         let set = self.set_mut(set);
         let receiver = set
             .receivers

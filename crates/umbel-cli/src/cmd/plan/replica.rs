@@ -42,7 +42,7 @@ pub(super) struct Replica {
     #[arg(long, value_name = "E", value_parser = values::rate, allow_hyphen_values = true)]
     false_positive: Rate,
     /// How long an added key may wait for its update; 'none': until the share is passed
-    #[arg(long, value_name = "T", value_parser = values::duration_or_none, default_value = "1s")]
+    #[arg(long, value_name = "T", value_parser = values::duration_or_none, allow_hyphen_values = true, default_value = "1s")]
     longest: Longest,
     /// Lookups of each host
     #[arg(long, value_name = "L", default_value = "0", value_parser = values::per_second, allow_hyphen_values = true)]
