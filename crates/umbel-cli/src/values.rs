@@ -2,7 +2,10 @@
 //!
 //! Whole numbers may be written `1000000`, `1_000_000` or `1e6`.
 
+use std::time::Duration;
+
 use umbel::Rate;
+use umbel::duration::parse_duration;
 
 /// Length of a filter.
 pub(crate) fn bits(text: &str) -> Result<u64, String> {
@@ -53,9 +56,18 @@ pub(crate) fn rate(text: &str) -> Result<Rate, String> {
 
 /// A miss target.
 pub(crate) fn miss(text: &str) -> Result<Rate, String> {
-    let range = "a number above 0 and at most 0.5 is needed";
-    let given = real(text).filter(|miss| *miss <= 0.5).ok_or(range)?;
+    let range = "a number above 0 and at most 0.5 is needed, such as 0.01 or 1%";
+    let given = real_or_percent(text).filter(|miss| *miss <= 0.5).ok_or(range)?;
     Rate::new(given).map_err(|_| range.to_owned())
+}
+
+/// A duration, or none.
+pub(crate) fn duration_or_none(text: &str) -> Result<Option<Duration>, String> {
+    if text == "none" {
+        return Ok(None);
+    }
+    let range = "'none' or a duration such as 500ms, 1s or 10m is needed";
+    parse_duration(text).map(Some).ok_or_else(|| range.to_owned())
 }
 
 /// A share of all bits.
@@ -69,6 +81,11 @@ pub(crate) fn weight(text: &str) -> Result<f64, String> {
 }
 
 /// Events per second; not so few that nothing happens within the age of the universe.
+/// Lines of a file per second.
+pub(crate) fn line_rate(text: &str) -> Result<f64, String> {
+    between(text, 0.001, 1e6, "a number from 0.001 to 1000000 is needed")
+}
+
 pub(crate) fn per_second(text: &str) -> Result<f64, String> {
     let range = "0 or a number from 1e-9 to 1e12 is needed";
     match real(text) {

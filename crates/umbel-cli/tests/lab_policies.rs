@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused};
 
-const POLICY: [&str; 11] = [
+const POLICY: [&str; 12] = [
     "policy",
     "updates",
     "bytes",
@@ -16,6 +16,7 @@ const POLICY: [&str; 11] = [
     "lookups",
     "remote_hits",
     "missed_remote_hits",
+    "lookups_missed",
     "false_probes",
 ];
 
@@ -43,7 +44,7 @@ fn churn_answers_with_its_keys_for_every_policy() {
     }
     assert!(number(&rows[0], "max_miss") <= 0.01);
     assert!(number(&rows[0], "bytes") < number(&rows[0], "full_broadcast_bytes"));
-    assert_eq!(rows[3]["updates"], 2);
+    assert_eq!(rows[4]["updates"], 2);
     assert_eq!(json(SMALL, &["policies"]), answer, "the same seed, the same digits");
     assert_ne!(json(&format!("{SMALL} --seed 2"), &["policies"]), answer);
     let table = printed(SMALL);
@@ -71,6 +72,26 @@ fn requests_are_dealt_to_caches_that_ask_each_other() {
     // Each host has both from its second turn on, the second object from the other.
     let row = &answer["policies"][0];
     assert_eq!((&row["lookups"], &row["remote_hits"]), (&4.into(), &2.into()));
+}
+
+/// The rate says how long a second is for a policy that waits for one: what is asked for again
+/// within it is missed, what is asked for later is not.
+#[test]
+fn lookups_are_missed_that_come_faster_than_updates() {
+    let requests = file(&(0..100).map(|key| format!("{key}\n{key}\n")).collect::<String>());
+    let missed = |rate: &str, policy: &str| {
+        let line = format!(
+            "lab policies --requests {} --hosts 2 --cache-items 1000 --rate {rate} --policy {policy}",
+            requests.path().display()
+        );
+        let answer = json(&line, &["policies"]);
+        answer["policies"][0]["lookups_missed"].as_f64().expect("a share")
+    };
+    assert_eq!(missed("100", "miss:0"), 0.0);
+    assert_eq!(missed("100", "miss:1,longest=1s"), 1.0, "asked 10 ms after the add");
+    assert_eq!(missed("0.5", "miss:1,longest=1s"), 0.0, "asked 2 s after the add");
+    let line = format!("lab policies --requests {} --cache-items 9", requests.path().display());
+    assert!(printed(&line).contains("lookups missed"));
 }
 
 #[test]
@@ -115,7 +136,7 @@ fn options_that_do_not_go_together_are_refused() {
     };
     caches.needs(&["--cache-items"]);
     refused(&line("lab policies --cache-items 5"), "--requests", "");
-    refused(&line("lab policies --per-second 5 --items 5"), "--items", "cannot be used");
+    refused(&line("lab policies --rate 5 --items 5"), "--items", "cannot be used");
     refused(&line("lab policies --hosts 1e6 --items 1e6"), "too many", "");
 }
 

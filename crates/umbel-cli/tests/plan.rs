@@ -7,7 +7,7 @@ use crate::run::{Case, assert_keys, assert_near, json, number, printed, refused}
 const DYNAMIC: [&str; 7] =
     ["components", "bits", "hashes", "capacity", "expected_bits", "standard_bits", "ratio"];
 
-const REPLICA: [&str; 19] = [
+const REPLICA: [&str; 20] = [
     "bits",
     "hashes",
     "rung",
@@ -18,6 +18,7 @@ const REPLICA: [&str; 19] = [
     "sent_bytes_per_second_per_host",
     "received_bytes_per_second_per_host",
     "full_broadcast_sent_bytes_per_second_per_host",
+    "wire_bytes_per_second_per_host",
     "quiet_bytes_per_second_per_host",
     "join_bytes_per_host",
     "memory_bytes_per_host",
@@ -174,7 +175,7 @@ fn routing_answers_with_its_keys_and_reference_values() {
 #[test]
 fn replica_answers_with_its_keys_and_figures_that_fit_together() {
     let line = "plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 \
-                --hosts 32 --miss 0.01 --false-positive 0.01";
+                --hosts 32 --miss 1% --false-positive 0.01 --longest none";
     let answer = json(line, &REPLICA);
     assert_near(&answer, "seconds_between_updates", 100.5, 1.0);
     let (bits, seconds) = (number(&answer, "bits"), number(&answer, "seconds_between_updates"));
@@ -194,8 +195,25 @@ fn replica_answers_with_its_keys_and_figures_that_fit_together() {
     assert_near(&answer, "memory_bytes_per_host", (31.0 + 32.0 + 6.0) * bits / 8.0, 3.0);
     let reserve = answer["reserve"].as_str().unwrap();
     assert!(reserve.contains("--capacity 100000 --hosts 32"), "{reserve}");
+    assert!(reserve.contains("--policy miss:0.01,ghost=0.05 --all"), "{reserve}");
+    let wire = sent + number(&answer, "quiet_bytes_per_second_per_host");
+    assert!(number(&answer, "wire_bytes_per_second_per_host") > wire);
     let asked = json(&format!("{line} --lookups-per-second 1000"), &REPLICA);
     assert_near(&asked, "vain_probes_per_second", 1000.0 * wrong, 1e-9);
+}
+
+#[test]
+fn replica_publishes_every_add_within_a_second_unless_told_otherwise() {
+    let line = "plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 \
+                --hosts 7 --miss 1% --false-positive 1%";
+    let answer = json(line, &REPLICA);
+    assert_near(&answer, "seconds_between_updates", 1.1, 0.01);
+    let reserve = answer["reserve"].as_str().unwrap();
+    assert!(reserve.contains("--policy miss:0.01,ghost=0.05,longest=1s --all"), "{reserve}");
+    let later = json(&format!("{line} --longest 10s"), &REPLICA);
+    assert_near(&later, "seconds_between_updates", 10.1, 0.01);
+    assert!(number(&later, "bytes_per_update") > number(&answer, "bytes_per_update"));
+    assert!(printed(line).contains("on the wire"));
 }
 
 #[test]
@@ -203,7 +221,7 @@ fn replica_plans_sets_that_only_grow_or_only_shrink() {
     let line = |adds, removes| {
         format!(
             "plan replica --items 1e6 --adds-per-second {adds} --removes-per-second {removes} \
-             --hosts 5 --miss 0.01 --false-positive 0.01"
+             --hosts 5 --miss 0.01 --false-positive 0.01 --longest none"
         )
     };
     assert_near(&json(&line(100, 0), &REPLICA), "seconds_between_updates", 101.0, 1.0);
@@ -288,7 +306,8 @@ fn bad_values_of_a_replica_are_refused_in_one_line() {
             ("--adds-per-second", "1", "1e13", "0 or a number from 1e-9 to 1e12"),
             ("--removes-per-second", "1", "1e13", "0 or a number from 1e-9 to 1e12"),
             ("--hosts", "5", "0", "from 1 to 1000000"),
-            ("--miss", "0.01", "0.6", "above 0 and at most 0.5"),
+            ("--miss", "0.01", "60%", "above 0 and at most 0.5"),
+            ("--longest", "1s", "soon", "such as 500ms, 1s or 10m"),
             E,
             ("--lookups-per-second", "10", "1e13", "0 or a number from 1e-9 to 1e12"),
         ],

@@ -89,6 +89,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::zhu_fig_9::EXPERIMENT,
     tables::zhu_table_2::EXPERIMENT,
     tables::zhu_fig_10::EXPERIMENT,
+    tables::zhu_assumptions::EXPERIMENT,
     tables::dbf::fig_1::EXPERIMENT,
     tables::dbf::fig_2::EXPERIMENT,
     tables::dbf::fig_3::EXPERIMENT,

@@ -104,6 +104,7 @@ fn mesh_config(settings: &Settings, incarnation: Incarnation) -> mesh::Config {
     config.grace = settings.timing.grace;
     config.silence = settings.timing.silence;
     config.forget = settings.timing.forget;
+    config.max_absence = settings.timing.absence;
     config.max_bits = settings.limits.filter_bits;
     let usable = memory::usable();
     config.replica_bytes = settings.limits.replica_bytes.unwrap_or(usable / 4);

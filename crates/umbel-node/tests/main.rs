@@ -5,6 +5,7 @@ mod access;
 mod hammer;
 mod http;
 mod lifetimes;
+mod lookups;
 mod names;
 mod overlay;
 mod redis_clients;

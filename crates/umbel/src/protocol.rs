@@ -188,9 +188,10 @@ pub trait Protocol<C> {
         false
     }
 
-    /// This host is about to stop: others that wait for it need not. Nothing is to be done after
-    /// that but to send what [`Self::poll_transmit`] returns.
-    fn leave(&mut self);
+    /// This host is about to stop. If `absence` is zero, others need not wait for it; otherwise
+    /// it will be back with the same keys, and they are asked to go on naming it for so long. Nothing
+    /// is to be done after that but to send what [`Self::poll_transmit`] returns.
+    fn leave(&mut self, now: Duration, absence: Duration);
 
     // ---- what to do
 
@@ -248,6 +249,8 @@ pub enum Event {
         home: Name,
         /// Which update.
         epoch: Epoch,
+        /// When the image before it arrived: what the new one claims beyond it was added since.
+        since: Duration,
     },
     /// An own set was published.
     Published {

@@ -77,6 +77,7 @@ fn workload(items: u64, adds_per_second: f64, removes_per_second: f64) -> Worklo
         hosts: 32,
         miss: rate(0.01),
         false_positive: rate(0.01),
+        longest: None,
     }
 }
 

@@ -8,6 +8,7 @@ mod hostile;
 mod hosts;
 mod load;
 mod overlay;
+mod restarts;
 mod routers;
 mod secured;
 mod sets;

@@ -15,6 +15,8 @@ pub(super) enum Event {
     Removed { host: usize, key: Id },
     /// A host wants a key.
     Asked { host: usize, key: Id },
+    /// It is so many milliseconds after the start.
+    Now { milliseconds: u64 },
     /// A second has passed.
     SecondPassed,
 }

@@ -22,19 +22,19 @@ impl History {
         Self(Source::Synthetic(churn))
     }
 
-    /// Lines `+ host key`, `- host key` and `? host key`. A second passes with every
-    /// `per_second` of them, or with as many as there are hosts.
+    /// Lines `+ host key`, `- host key` and `? host key`, so many per second, or as many as there are
+    /// hosts.
     ///
     /// # Errors
     /// If there is no line, or one that is not of this form.
-    pub fn from_lines(text: &[u8], per_second: Option<u64>) -> Result<Self, LineError> {
-        lines::history(text, per_second).map(Source::Lines).map(Self)
+    pub fn from_lines(text: &[u8], rate: Option<f64>) -> Result<Self, LineError> {
+        lines::history(text, rate).map(Source::Lines).map(Self)
     }
 
     /// Cooperative caches: requests, one key a line, are dealt to the hosts in turn. A host
     /// asks the others for what its cache of `cache_items` objects lacks, and keeps it; what
-    /// was asked for longest ago makes room. A second passes with every `per_second`
-    /// requests, or with as many as there are hosts.
+    /// was asked for longest ago makes room. Requests come at a steady rate: so many per second, or
+    /// as many as there are hosts.
     ///
     /// # Errors
     /// If there is no line, or an empty one.
@@ -42,9 +42,14 @@ impl History {
         text: &[u8],
         hosts: usize,
         cache_items: u64,
-        per_second: Option<u64>,
+        rate: Option<f64>,
     ) -> Result<Self, LineError> {
-        lines::requests(text, hosts.max(1), cache_items, per_second).map(Source::Lines).map(Self)
+        lines::requests(text, hosts.max(1), cache_items, rate).map(Source::Lines).map(Self)
+    }
+
+    /// What these lines say.
+    pub(super) const fn of_lines(lines: Lines) -> Self {
+        Self(Source::Lines(lines))
     }
 
     /// How many hosts there are.
@@ -71,9 +76,7 @@ impl History {
     pub fn seconds(&self) -> u64 {
         match &self.0 {
             Source::Synthetic(churn) => churn.steps,
-            Source::Lines(lines) => {
-                lines.lines.iter().filter(|line| line.ends_second).count() as u64
-            }
+            Source::Lines(lines) => lines.lines.last().map_or(0, |line| line.at / 1000 + 1),
         }
     }
 
@@ -82,17 +85,23 @@ impl History {
         match &self.0 {
             Source::Synthetic(churn) => churn.replay(happen),
             Source::Lines(lines) => {
-                for Line { kind, ends_second, host, key } in lines.lines.iter().copied() {
+                let (mut now, mut second) = (0, 0);
+                for Line { kind, at, host, key } in lines.lines.iter().copied() {
+                    while at >= 1000 * (second + 1) {
+                        second += 1;
+                        happen(Event::SecondPassed);
+                    }
+                    if at > std::mem::replace(&mut now, at) {
+                        happen(Event::Now { milliseconds: at });
+                    }
                     let (host, key) = (host as usize, Id::from(key));
                     happen(match kind {
                         Kind::Add => Event::Added { host, key },
                         Kind::Remove => Event::Removed { host, key },
                         Kind::Ask => Event::Asked { host, key },
                     });
-                    if ends_second {
-                        happen(Event::SecondPassed);
-                    }
                 }
+                happen(Event::SecondPassed);
             }
         }
     }

@@ -63,6 +63,7 @@ impl Hosts {
                 self.changed(host);
             }
             Event::Asked { host, key } => self.ask(host, key),
+            Event::Now { milliseconds } => self.advance(Duration::from_millis(milliseconds)),
             Event::SecondPassed => self.pass_second(),
         }
     }
@@ -120,12 +121,19 @@ impl Hosts {
         self.before = self.sent();
     }
 
-    fn pass_second(&mut self) {
-        self.now += Duration::from_secs(1);
-        self.seconds += 1;
-        let hosts = self.homes.len() as f64;
+    /// Time passes; what is due by then is sent.
+    fn advance(&mut self, now: Duration) {
+        self.now = self.now.max(now);
         for home in &mut self.homes {
             home.publish_if_due(self.now);
+        }
+    }
+
+    fn pass_second(&mut self) {
+        self.seconds += 1;
+        self.advance(Duration::from_secs(self.seconds));
+        let hosts = self.homes.len() as f64;
+        for home in &mut self.homes {
             self.so_far.mean_miss += miss(home) / hosts;
             self.so_far.mean_false_positive += home.published_false_positive() / hosts;
         }
@@ -144,12 +152,14 @@ impl Hosts {
         let (sent, before) = (self.sent(), self.before);
         let updates = sent.updates - before.updates;
         let seconds = self.seconds.max(1) as f64;
+        let held = self.so_far.remote_hits + self.so_far.missed_remote_hits;
         Outcome {
             policy: self.policy.to_string(),
             updates,
             bytes: sent.bytes - before.bytes + updates * UPDATE_HEADER_BYTES as u64,
             full_broadcast_bytes: sent.full_broadcast_bytes - before.full_broadcast_bytes,
             mean_miss: self.so_far.mean_miss / seconds,
+            lookups_missed: (held > 0).then(|| self.so_far.missed_remote_hits as f64 / held as f64),
             mean_false_positive: self.so_far.mean_false_positive / seconds,
             ..self.so_far
         }

@@ -26,8 +26,8 @@ pub(super) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) kind: Kind,
-    /// Whether a second has passed after it.
-    pub(super) ends_second: bool,
+    /// When it happens, in milliseconds.
+    pub(super) at: u64,
     pub(super) host: u32,
     pub(super) key: u32,
 }
@@ -76,46 +76,45 @@ impl std::fmt::Display for LineError {
 
 impl std::error::Error for LineError {}
 
-/// Reads a history; a second passes with every `per_second` lines, or with as many as there
-/// are hosts.
-pub(super) fn history(text: &[u8], per_second: Option<u64>) -> Result<Lines, LineError> {
+/// Reads a history of so many lines per second, or as many as there are hosts.
+pub(super) fn history(text: &[u8], rate: Option<f64>) -> Result<Lines, LineError> {
     let (mut hosts, mut keys) = (Names::default(), Names::default());
     let mut lines = Vec::new();
     for (number, line) in split(text)?.enumerate() {
         let (kind, host, key) = parsed(line).ok_or(LineError::Malformed { line: number + 1 })?;
         let (host, key) = (hosts.number(host)?, keys.number(key)?);
-        lines.push(Line { kind, ends_second: false, host, key });
+        lines.push(Line { kind, at: 0, host, key });
     }
     let hosts = hosts.0.len();
-    let per_second = per_second.unwrap_or(hosts as u64).max(1) as usize;
-    let last = lines.len() - 1;
+    let rate = rate.unwrap_or(hosts as f64);
     for (number, line) in lines.iter_mut().enumerate() {
-        line.ends_second = (number + 1).is_multiple_of(per_second) || number == last;
+        line.at = milliseconds(number, rate);
     }
     let most_items = most_items(&lines, hosts);
     Ok(Lines { hosts, lines, most_items })
 }
 
 /// Reads a request trace: keys are dealt to the hosts in turn, each a cache of so many
-/// objects. What a host does not have it asks for, and has from then on. A second passes with
-/// every `per_second` requests, or with as many as there are hosts.
+/// objects. What a host does not have it asks for, and has from then on. There are so many requests
+/// per second, or as many as there are hosts.
 pub(super) fn requests(
     text: &[u8],
     hosts: usize,
     cache_items: u64,
-    per_second: Option<u64>,
+    rate: Option<f64>,
 ) -> Result<Lines, LineError> {
     let mut keys = Names::default();
     let mut caches: Vec<Lru> = (0..hosts).map(|_| Lru::new(cache_items as usize)).collect();
-    let per_second = per_second.unwrap_or(hosts as u64).max(1) as usize;
+    let rate = rate.unwrap_or(hosts as f64);
     let mut lines: Vec<Line> = Vec::new();
     for (number, key) in split(text)?.enumerate() {
         if key.is_empty() {
             return Err(LineError::NoKey { line: number + 1 });
         }
         let (host, key) = (number % hosts, keys.number(key)?);
+        let at = milliseconds(number, rate);
         let mut push = |kind, key| {
-            lines.push(Line { kind, ends_second: false, host: host as u32, key });
+            lines.push(Line { kind, at, host: host as u32, key });
         };
         if let Request::Miss { evicted } = caches[host].request(Id::from(key)) {
             push(Kind::Ask, key);
@@ -124,15 +123,14 @@ pub(super) fn requests(
             }
             push(Kind::Add, key);
         }
-        if let Some(last) = lines.last_mut() {
-            last.ends_second |= (number + 1).is_multiple_of(per_second);
-        }
-    }
-    if let Some(last) = lines.last_mut() {
-        last.ends_second = true;
     }
     let most_items = most_items(&lines, hosts);
     Ok(Lines { hosts, lines, most_items })
+}
+
+/// When the line or request of this number happens, at so many per second.
+fn milliseconds(number: usize, rate: f64) -> u64 {
+    (number as f64 * 1000.0 / rate) as u64
 }
 
 /// The lines of a text, without the ends of lines that any system writes.
@@ -188,8 +186,8 @@ fn most_items(lines: &[Line], hosts: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn shown(lines: &Lines) -> Vec<(Kind, u32, u32, bool)> {
-        lines.lines.iter().map(|l| (l.kind, l.host, l.key, l.ends_second)).collect()
+    fn shown(lines: &Lines) -> Vec<(Kind, u32, u32, u64)> {
+        lines.lines.iter().map(|l| (l.kind, l.host, l.key, l.at)).collect()
     }
 
     #[test]
@@ -197,10 +195,10 @@ mod tests {
         let lines = history(b"+ a apple\n+ b big pear\r\n? a big pear\n- b big pear", None);
         let lines = lines.unwrap();
         let expected = [
-            (Kind::Add, 0, 0, false),
-            (Kind::Add, 1, 1, true),
-            (Kind::Ask, 0, 1, false),
-            (Kind::Remove, 1, 1, true),
+            (Kind::Add, 0, 0, 0),
+            (Kind::Add, 1, 1, 500),
+            (Kind::Ask, 0, 1, 1000),
+            (Kind::Remove, 1, 1, 1500),
         ];
         assert_eq!((shown(&lines), lines.hosts, lines.most_items), (expected.into(), 2, 1));
     }
@@ -221,17 +219,17 @@ mod tests {
     fn requests_are_dealt_in_turn_and_caches_forget() {
         let lines = requests(b"a\na\nb\na\na\n", 2, 1, None).unwrap();
         let expected = [
-            (Kind::Ask, 0, 0, false),
-            (Kind::Add, 0, 0, false),
-            (Kind::Ask, 1, 0, false),
-            (Kind::Add, 1, 0, true),
-            (Kind::Ask, 0, 1, false),
-            (Kind::Remove, 0, 0, false),
-            // The second host has it: no line of its own ends this second.
-            (Kind::Add, 0, 1, true),
-            (Kind::Ask, 0, 0, false),
-            (Kind::Remove, 0, 1, false),
-            (Kind::Add, 0, 0, true),
+            (Kind::Ask, 0, 0, 0),
+            (Kind::Add, 0, 0, 0),
+            (Kind::Ask, 1, 0, 500),
+            (Kind::Add, 1, 0, 500),
+            (Kind::Ask, 0, 1, 1000),
+            (Kind::Remove, 0, 0, 1000),
+            // The second host has it: no line of its own at 1500.
+            (Kind::Add, 0, 1, 1000),
+            (Kind::Ask, 0, 0, 2000),
+            (Kind::Remove, 0, 1, 2000),
+            (Kind::Add, 0, 0, 2000),
         ];
         assert_eq!((shown(&lines), lines.most_items), (expected.into(), 1));
     }

@@ -1,7 +1,6 @@
 //! Update policies compared on one and the same history.
 //!
-//! A [`History`] says who adds, removes and asks for what, second by second; it never depends
-//! on a policy. [`compare`] replays it once for each policy, with the very homes that hosts
+//! A [`History`] says who adds, removes and asks for what, and when; it never depends on a policy. [`compare`] replays it once for each policy, with the very homes that hosts
 //! run: an update arrives the moment it is sent, so the published copy is every receiver's
 //! answer.
 //!
@@ -13,6 +12,7 @@
 
 mod equal_miss;
 mod event;
+pub(crate) mod habits;
 mod history;
 mod hosts;
 mod ids;
@@ -103,6 +103,8 @@ pub struct Outcome {
     pub remote_hits: u64,
     /// Lookups that named none although some host holds the key.
     pub missed_remote_hits: u64,
+    /// Their share of the lookups of keys that another host holds; none without such lookups.
+    pub lookups_missed: Option<f64>,
     /// Hosts named that do not hold the key, in all lookups together.
     pub false_probes: u64,
 }
@@ -154,7 +156,7 @@ fn claim<'a, T>(next: &AtomicUsize, runs: &'a [T]) -> Option<(usize, &'a T)> {
     Some((number, runs.get(number)?))
 }
 
-fn replay(
+pub(crate) fn replay(
     history: &History,
     setting: &Setting,
     policy: Policy,

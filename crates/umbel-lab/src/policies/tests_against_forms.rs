@@ -93,6 +93,7 @@ fn workload(items: u64, per_second: f64, hosts: u64) -> Workload {
         hosts,
         miss: rate(0.01),
         false_positive: rate(0.01),
+        longest: None,
     }
 }
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod dbf;
 pub(crate) mod ro;
+pub(crate) mod zhu_assumptions;
 pub(crate) mod zhu_fig_10;
 pub(crate) mod zhu_fig_2;
 pub(crate) mod zhu_fig_6;

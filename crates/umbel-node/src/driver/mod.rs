@@ -365,13 +365,26 @@ impl Driver {
             self.inner.sets.offer_builds();
         }
         for event in &events {
-            if let Event::Reshaped(set) = event {
-                self.inner.sets.record(set);
+            match event {
+                Event::Reshaped(set) => self.inner.sets.record(set),
+                Event::Updated { set, home, since, .. } => {
+                    self.recheck_lookups(set, home, *since);
+                }
+                _ => {}
             }
         }
         events.into_iter().for_each(|event| self.tell(event));
         self.greet(now);
         self.ask_for_hosts(now);
+    }
+
+    /// Counts lookups that came too early for what an update brought, and reports them.
+    fn recheck_lookups(&self, set: &Name, home: &Name, since: Duration) {
+        let lookups = self.inner.sets.recheck_lookups(set, home, since);
+        if lookups > 0 {
+            let (set, host) = (set.as_str().to_owned(), home.as_str().to_owned());
+            let _ = self.inner.events.send(Happened::LateLookups { set, host, lookups });
+        }
     }
 
     /// Brings the directory of sets up to date: the sets that were updated, or all of them where
@@ -428,7 +441,7 @@ impl Driver {
                 tracing::info!(%host, "host is gone: its replicas answer no more");
                 self.inner.cluster.greetings().remove(&host);
             }
-            Event::Updated { set, home, epoch } => {
+            Event::Updated { set, home, epoch, .. } => {
                 tracing::debug!(%set, %home, epoch = epoch.0, "replica updated");
             }
             Event::Reshaped(set) => {
@@ -468,7 +481,7 @@ fn happened(event: &Event) -> Option<Happened> {
         Event::Published { set, epoch, bytes } => {
             Happened::UpdateSent { set: text(set), epoch: epoch.0, bytes: *bytes }
         }
-        Event::Updated { set, home, epoch } => {
+        Event::Updated { set, home, epoch, .. } => {
             Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
         }
         Event::Broken(set) => Happened::TargetBroken { set: text(set) },

@@ -159,10 +159,13 @@ impl Host {
     fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
         let hashes: Vec<_> = keys.iter().map(|key| self.inner.sets.hasher.hash(key)).collect();
         let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
-        let mut places = 0..;
+        let (mut places, mut denied, held) = (0.., Vec::new(), known.held());
         let Some(replicas) = &known.replicas else { return candidates };
         replicas.who(&hashes, &mut umbel::bank::BatchCandidates::new(), |hosts| {
             let place = places.next().unwrap_or_default();
+            if hosts.is_empty() && !held.is_some_and(|own| own.contains(keys[place])) {
+                denied.push(hashes[place]);
+            }
             for host in hosts {
                 match candidates.get_mut(*host) {
                     Some(places) => places.push(place),
@@ -170,6 +173,8 @@ impl Host {
                 }
             }
         });
+        let found = (keys.len() - denied.len()) as u64;
+        known.lookups.note(found, &denied, || self.inner.now());
         candidates
     }
 }

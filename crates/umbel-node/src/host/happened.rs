@@ -40,6 +40,16 @@ pub enum Happened {
         /// Which update.
         epoch: u64,
     },
+    /// Lookups that named nobody came too early: a replica that has just changed claims their keys.
+    /// An upper bound, since a key may have been added after the question.
+    LateLookups {
+        /// The set.
+        set: String,
+        /// Whose replica it is.
+        host: String,
+        /// How many.
+        lookups: u64,
+    },
     /// The published copy of an own set is staler than its policy permits: an update is due.
     TargetBroken {
         /// The set.
@@ -72,6 +82,7 @@ impl Happened {
             Self::HostDown { .. } => "host_down",
             Self::UpdateSent { .. } => "update_sent",
             Self::UpdateReceived { .. } => "update_received",
+            Self::LateLookups { .. } => "late_lookups",
             Self::TargetBroken { .. } => "target_broken",
             Self::Rebuilt { .. } => "rebuilt",
             Self::LinkReopened { .. } => "link_reopened",

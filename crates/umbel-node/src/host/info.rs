@@ -65,6 +65,12 @@ pub struct SetInfo {
     pub measured_miss: Option<f64>,
     /// Share of confirmed lookups that named a wrong host.
     pub measured_false_positive: Option<f64>,
+    /// Lookups from memory that named nobody although a host may have held the key: an update that
+    /// arrived later claims it. An upper bound, since the key may have been added after the question;
+    /// an estimate where more than 32 lookups a second name nobody.
+    pub late_lookups: u64,
+    /// Their share of these and of the lookups that named somebody.
+    pub late_share: Option<f64>,
     /// Lookups that were confirmed by asking.
     pub lookups_confirmed: u64,
     /// Own claims that this host's cache was asked about.
@@ -102,7 +108,8 @@ pub struct SetInfo {
 pub struct HostInfo {
     /// Its name.
     pub name: String,
-    /// `self`, `up`, `suspected` (it disappeared, and its replicas still answer) or `refused` (there
+    /// `self`, `up`, `suspected` (it disappeared, and its replicas still answer), `away` (it said
+    /// that it restarts, and its replicas still answer) or `refused` (there
     /// are as many hosts as are accepted). In an
     /// overlay `down` for a neighbour that is not there, `reached` for a home within range.
     pub state: &'static str,
@@ -258,7 +265,7 @@ impl SetInfo {
     /// The same, as named facts.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, takes, full, rung, published_rung, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes, not_accepted);
+        let mut fields = fields!(self: set, own, items, items_everywhere, replicas, capacity, takes, full, rung, published_rung, components, bits, hashes, policy, false_positive, expected_hosts, lifetime, confirm, expiring, estimated_false_positive, disagreement, miss, ghost, measured_miss, measured_false_positive, late_lookups, late_share, lookups_confirmed, cache_asked, cache_disagreements, cache_unanswered, updates_sent, bytes_sent, full_broadcast_bytes, updates_received, bytes_received, rebuilds, replica_bytes, not_accepted);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

@@ -15,6 +15,8 @@ use crate::error::HostError;
 struct Scratch {
     hashes: Vec<KeyHash>,
     found: BatchCandidates,
+    /// Keys of which nobody was named.
+    denied: Vec<KeyHash>,
 }
 
 thread_local! {
@@ -124,16 +126,22 @@ impl Host {
             return Ok(());
         };
         let Some(replicas) = &known.replicas else { return self.who_in_range(known, keys, each) };
-        SCRATCH.with_borrow_mut(|Scratch { hashes, found }| {
+        SCRATCH.with_borrow_mut(|Scratch { hashes, found, denied }| {
             hashes.clear();
             hashes.extend(keys.iter().map(|key| self.inner.sets.hasher.hash(key)));
-            let (mut keys, held) = (keys.iter(), known.held());
+            denied.clear();
+            let (mut asked, held) = (keys.iter().zip(&*hashes), known.held());
             replicas.who(hashes, found, |hosts| {
-                let key = keys.next().copied().unwrap_or_default();
+                let Some((key, hash)) = asked.next() else { return };
                 let own = held.is_some_and(|own| own.contains(key));
+                if hosts.is_empty() && !own {
+                    denied.push(*hash);
+                }
                 let own = own.then(|| self.name().as_str());
                 show(own, hosts, each);
             });
+            let found = (keys.len() - denied.len()) as u64;
+            known.lookups.note(found, denied, || self.inner.now());
         });
         Ok(())
     }

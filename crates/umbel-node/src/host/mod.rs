@@ -26,6 +26,7 @@ mod lifecycle;
 mod live;
 mod locate;
 mod look;
+mod lookups;
 mod names;
 mod plan;
 mod ports;
@@ -170,7 +171,8 @@ impl Host {
         self.inner.lifecycle.stopped().await;
     }
 
-    /// Leaves the cluster, finishes writes and closes the ports. What takes longer than the
+    /// Leaves the cluster, or asks others to wait for it (`leave_on_stop`); finishes writes and closes
+    /// the ports. What takes longer than the
     /// configured deadline is cut off; nothing that was acknowledged is lost by that.
     pub async fn stop(&self) {
         let Inner { lifecycle, sets, cluster, settings, .. } = &*self.inner;
@@ -178,7 +180,11 @@ impl Host {
             return;
         }
         let deadline = settings.timing.stop;
-        sets.close().into_iter().for_each(|farewell| cluster.network.say(farewell));
+        let absence = match settings.leave_on_stop {
+            true => Duration::ZERO,
+            false => settings.timing.absence,
+        };
+        sets.close(absence).into_iter().for_each(|farewell| cluster.network.say(farewell));
         let closing = async {
             cluster.network.close().await;
             lifecycle.notify_stopped();

@@ -1,7 +1,7 @@
 //! What a host reports of its sets, of the other hosts and of itself.
 
 use umbel::catalogue::Catalogue as _;
-use umbel::mesh::Engine;
+use umbel::mesh::{Engine, PeerInfo};
 use umbel::overlay::Overlay;
 use umbel::replica::{Home, Name};
 
@@ -78,6 +78,8 @@ impl Host {
             (info.lookups_confirmed, info.measured_false_positive) = known.confirmed.rate();
             [info.cache_asked, info.cache_disagreements, info.cache_unanswered] =
                 known.confirmed.cache();
+            let lookups = known.lookups.late();
+            (info.late_lookups, info.late_share) = (lookups.late, lookups.share);
             info.replica_bytes = known.replicas.as_ref().map_or(0, |here| here.memory_bytes());
         }
         let of_set = engine.refusals().filter(|(_, set, _)| *set == Some(name));
@@ -116,7 +118,11 @@ impl Host {
             let hello = greetings.of(name);
             let mut info = HostInfo {
                 name: name.as_str().to_owned(),
-                state: if peer.is_suspected { "suspected" } else { "up" },
+                state: match peer {
+                    PeerInfo { is_away: true, .. } => "away",
+                    PeerInfo { is_suspected: true, .. } => "suspected",
+                    _ => "up",
+                },
                 incarnation: peer.incarnation.0,
                 advertise: hello.and_then(|hello| hello.advertise.clone()),
                 resp: hello.and_then(|hello| hello.resp.clone()),

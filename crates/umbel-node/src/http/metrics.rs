@@ -207,6 +207,8 @@ const SET: &[Fact] = &[
     ("ghost", "Removed keys that the published copy still claims, per own key", G),
     ("measured_miss", "Share of other hosts' named members that their replicas here denied", G),
     ("measured_false_positive", "Share of confirmed lookups that named a wrong host", G),
+    ("late_lookups", "Lookups that named nobody although a host may have held the key, from above", C),
+    ("late_share", "Their share of these and of the lookups that named somebody", G),
     ("lookups_confirmed", "Lookups that were confirmed by asking", C),
     ("cache_asked", "Own claims that this host's cache was asked about", C),
     ("cache_disagreements", "Own claims that the cache denied; the catalogue was repaired", C),

@@ -98,6 +98,9 @@ pub struct Settings {
     pub hash_key_file: Option<PathBuf>,
     /// Whether ports may be open beyond this machine.
     pub allow_remote: bool,
+    /// Whether others are to name this host no longer when it stops; otherwise it will be back, and
+    /// they are asked to go on naming it for `timing.absence`.
+    pub leave_on_stop: bool,
     /// Sets that their first add makes.
     pub set: SetPlan,
     /// What is refused beyond.
@@ -327,6 +330,9 @@ pub struct Timing {
     pub silence: Duration,
     /// How long a host that disappeared without leaving is still expected.
     pub forget: Duration,
+    /// How long others are asked to go on naming this host while it restarts, and how long this host
+    /// names others that ask for it, at most.
+    pub absence: Duration,
     /// How long readiness waits for the replicas of other hosts.
     pub ready: Duration,
     /// From one look at the files of users, certificates and peers to the next.

@@ -7,7 +7,7 @@
 
 use super::candidates::emit;
 use super::group::{Group, Take};
-use super::{Bank, BatchCandidates, Candidates, Column, ColumnId, Rows};
+use super::{Bank, BankError, BatchCandidates, Candidates, Column, ColumnId, Rows};
 use crate::filter::{claims, claims_of};
 use crate::key_hash::{KeyHash, Walk};
 use crate::processor::{self, Work};
@@ -134,6 +134,20 @@ impl<R: Rows> Bank<R> {
             let claimed = claims(&column.bits, walk(column, hash), column.shape.hashes());
             bitmap[index / 64] |= u64::from(claimed) << (index % 64);
         }
+    }
+
+    /// Whether one column claims each of these keys.
+    ///
+    /// # Errors
+    /// If the column is not there.
+    pub(crate) fn claims(
+        &self,
+        column: ColumnId,
+        hashes: &[KeyHash],
+    ) -> Result<Vec<bool>, BankError> {
+        let column = self.column(column)?;
+        let claims = |hash| claims(&column.bits, walk(column, hash), column.shape.hashes());
+        Ok(hashes.iter().copied().map(claims).collect())
     }
 
     fn loose(&self) -> impl Iterator<Item = &Column> {

@@ -1,19 +1,20 @@
 //! What replicating a set costs: how large, how often, how many bytes, how wrong.
 //!
-//! A home of `N` keys with steady churn keeps the policy `miss:X,ghost=0.05`, and every other
-//! host holds its replica. Planned is the average between two updates:
+//! A home of `N` keys with steady churn keeps the policy `miss:X,ghost=0.05,longest=L`, and every
+//! other host holds its replica. Planned is the average between two updates:
 //!
-//! * an update is due when the members that the replica denies would pass `X` of all, or the
-//!   removed keys that it still claims (ghosts) 5 %;
+//! * an update is due when the members that the replica denies would pass `X` of all, or one of them
+//!   has waited for `L`, or the removed keys that it still claims (ghosts) pass 5 %;
 //! * it carries the added keys, as digests or as set bits, whichever is shorter;
 //! * it carries cleared bits only when waiting for one more update like it would break the
 //!   ghost target (larger batches are cheaper), or the promised rate: a rung that is nearly
 //!   full has room for a few uncleared keys only.
 //!
 //! Rates are per lookup: with `γ` hosts each replica is designed for `1 - (1-E)^(1/γ)`.
-//! Bytes are the limits of [`crate::model::limits`] plus a header; announcements and the first
-//! snapshot of a joining host are not counted. `tests/replica_plan.rs` holds all this against
-//! a simulation with exact sets.
+//! Bytes of updates are the limits of [`crate::model::limits`] plus a header; with announcements,
+//! keep-alives and what carries them they are
+//! [`ReplicaPlan::wire_bytes_per_second_per_host`]. `tests/replica_plan.rs` holds updates against a
+//! simulation with exact sets; docs/operations.md has what real hosts send.
 
 use super::PlanError;
 use super::ladder::{Ladder, Rung};
@@ -76,6 +77,8 @@ pub struct Workload {
     pub miss: Rate,
     /// Target: chance that one lookup of an absent key names any wrong host.
     pub false_positive: Rate,
+    /// Seconds until an added key is published, at most; `None`: misses alone decide.
+    pub longest: Option<f64>,
 }
 
 /// The averages to expect.
@@ -109,6 +112,7 @@ pub struct ReplicaPlan {
 ///     hosts: 32,
 ///     miss: Rate::new(0.01)?,
 ///     false_positive: Rate::new(0.01)?,
+///     longest: None,
 /// })?;
 /// // A thousand keys may be missing, and ten come every second.
 /// assert!((plan.seconds_between_updates - 100.0).abs() < 2.0);
@@ -145,6 +149,8 @@ pub fn plan(workload: &Workload) -> Result<ReplicaPlan, PlanError> {
 /// Bytes per second that a host of a quiet mesh sends to each other one, with all that carries
 /// them, as `cargo xtask traffic` measures it (docs/operations.md).
 const QUIET_BYTES_PER_SECOND: f64 = 70.0;
+/// What carries one update: the headers of zenoh, TCP and IP, and an acknowledgement.
+const CARRIER_BYTES: f64 = 110.0;
 /// The list of one set and the request for it, with what carries them.
 const LIST_BYTES: f64 = 500.0;
 
@@ -176,6 +182,14 @@ impl ReplicaPlan {
     #[must_use]
     pub fn quiet_bytes_per_second_per_host(&self) -> f64 {
         self.others() * QUIET_BYTES_PER_SECOND
+    }
+
+    /// What one host sends in all: updates, announcements, greetings and keep-alives, with the
+    /// headers of everything that carries them.
+    #[must_use]
+    pub fn wire_bytes_per_second_per_host(&self) -> f64 {
+        let carriers = self.others() * CARRIER_BYTES / self.seconds_between_updates;
+        self.sent_bytes_per_second_per_host() + carriers + self.quiet_bytes_per_second_per_host()
     }
 
     /// What a host that joins receives at most: an image of every other host's filter, and the
@@ -278,6 +292,11 @@ impl Between {
         // sets of a handful of keys.
         let missing = first_above(given * n) / churn.items / (1.0 - claimed);
         let by_misses = churn.seconds_until_unpublished(missing.min(0.95));
+        // The first key after an update comes after a while, and waits.
+        let by_time = workload.longest.filter(|_| workload.adds_per_second > 0.0);
+        let by_time =
+            by_time.map(|longest| longest + 1.0 / (workload.adds_per_second * (1.0 - claimed)));
+        let by_misses = by_misses.into_iter().chain(by_time).reduce(f64::min);
         let ghosts_due = first_above(GHOST_TARGET * n) / n;
         // Without adds all members may go before the ghosts are too many.
         let longest = by_misses.unwrap_or(churn.items / churn.removes_per_second);
@@ -354,7 +373,29 @@ mod tests {
             hosts: 32,
             miss: rate(0.01),
             false_positive: rate(0.01),
+            longest: None,
         }
+    }
+
+    #[test]
+    fn a_bound_in_time_makes_updates_short_and_frequent() {
+        let by_keys = plan(&workload()).unwrap();
+        let bounded = plan(&Workload { longest: Some(1.0), ..workload() }).unwrap();
+        // Ten keys come every second: the first after a tenth of one.
+        assert!((bounded.seconds_between_updates - 1.1).abs() < 0.01);
+        assert!(bounded.bytes_per_update < by_keys.bytes_per_update / 10.0);
+        assert!(bounded.updates_per_clearing > 10.0 * by_keys.updates_per_clearing);
+        let sent = bounded.sent_bytes_per_second_per_host();
+        assert!(sent > by_keys.sent_bytes_per_second_per_host());
+        let quiet = bounded.quiet_bytes_per_second_per_host();
+        assert!(bounded.wire_bytes_per_second_per_host() > sent + quiet);
+        // Where a load passes the target first, time does not matter.
+        let load = Workload { adds_per_second: 1e5, longest: Some(1.0), ..workload() };
+        let without = plan(&Workload { longest: None, ..load }).unwrap();
+        assert_eq!(plan(&load).unwrap(), without);
+        let removals = Workload { adds_per_second: 0.0, ..workload() };
+        let bounded = plan(&Workload { longest: Some(1.0), ..removals }).unwrap();
+        assert_eq!(bounded, plan(&removals).unwrap(), "removals have their own time");
     }
 
     #[test]
@@ -463,7 +504,7 @@ mod tests {
             let false_positive = rate(10_f64.powf(exponent));
             let workload = Workload {
                 items, adds_per_second: adds, removes_per_second: removes, hosts,
-                miss: rate(miss), false_positive,
+                miss: rate(miss), false_positive, longest: (adds > 1.0).then_some(1.0),
             };
             let plan = plan(&workload).unwrap();
             for figure in [

@@ -36,6 +36,8 @@ pub struct Config {
     pub forget: Duration,
     /// How long a replica may be older than what was announced while its host counts as known.
     pub max_lag: Duration,
+    /// How long a host that says that it restarts keeps answering through its replicas, at most.
+    pub max_absence: Duration,
     /// How long to wait for a page the first time; doubled with every try, up to 8 times.
     pub page_patience: Duration,
     /// Most bits that are accepted of one home's set.
@@ -71,6 +73,7 @@ impl Config {
             silence: Duration::from_secs(15),
             forget: Duration::from_secs(24 * 3600),
             max_lag: Duration::from_secs(1),
+            max_absence: Duration::from_secs(60),
             page_patience: Duration::from_millis(1000),
             max_bits: 1 << 33,
             replica_bytes: 1 << 34,

@@ -98,7 +98,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                 for set in gone {
                     self.remove_receiver(&set, home);
                     let (home, epoch) = (home.clone(), Epoch(0));
-                    self.event(Event::Updated { set, home, epoch });
+                    let since = Duration::MAX;
+                    self.event(Event::Updated { set, home, epoch, since });
                 }
                 if let Some(peer) = self.peers.get_mut(home) {
                     peer.sets.settled();

@@ -464,7 +464,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             Message::ListRequest(request) => self.handle_list_request(from, &request),
             Message::List(list) => self.handle_list(now, &list),
             Message::Request(request) => self.handle_request(now, from, &request),
-            Message::Leave(leave) => self.handle_leave(now, from, leave.incarnation),
+            Message::Leave(leave) => self.handle_leave(now, &leave),
         }
         self.request_missing(now, from, about.as_ref());
     }
@@ -541,9 +541,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         building.is_some_and(|local| local.build_part(now, keys))
     }
 
-    fn leave(&mut self) {
+    fn leave(&mut self, now: Duration, absence: Duration) {
+        if !absence.is_zero() {
+            self.publish_all_missed(now);
+        }
         let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
-        self.transmit(Destination::All, Message::Leave(Leave { home, incarnation }).encode());
+        let leave = Leave { home, incarnation, absence };
+        self.transmit(Destination::All, Message::Leave(leave).encode());
     }
 
     // ---- what to do

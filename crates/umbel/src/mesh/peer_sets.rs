@@ -121,6 +121,11 @@ impl PeerSets {
         (fetched < sets).then_some(Gap::Fetching { fetched, sets })
     }
 
+    /// Whether the host has said which sets it has.
+    pub(super) const fn is_listed(&self) -> bool {
+        self.is_listed
+    }
+
     /// Whether some of the host's sets are not accepted here.
     pub(super) const fn is_refused(&self) -> bool {
         self.not_accepted != 0

@@ -2,7 +2,8 @@
 //!
 //! A host that disappears may come back, so that its replicas answer for a grace time; one
 //! that says that it leaves is gone at once, and what it said before in that life is not
-//! listened to any more, should it arrive late.
+//! listened to any more, should it arrive late. One that says that it restarts is away: its replicas
+//! answer for as long as it asked for, within a limit of this host's.
 //!
 //! A host that was stopped itself has heard nobody: that time does not count as their silence.
 
@@ -14,6 +15,7 @@ use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::coverage::Gap;
 use crate::protocol::{Event, Protocol as _};
+use crate::replica::message::Leave;
 use crate::replica::{Incarnation, Name};
 
 /// Another host.
@@ -25,6 +27,8 @@ pub(super) struct Peer {
     pub(super) gone_since: Option<Duration>,
     /// Whether the driver sees this life of it.
     pub(super) is_seen: bool,
+    /// Until when its replicas answer although it is not heard: it said that it restarts.
+    away_until: Option<Duration>,
     pub(super) sets: PeerSets,
 }
 
@@ -35,6 +39,8 @@ pub struct PeerInfo {
     pub incarnation: Incarnation,
     /// Whether it disappeared, and the grace time is not over yet.
     pub is_suspected: bool,
+    /// Whether it disappeared after it said that it restarts.
+    pub is_away: bool,
     /// Since it was last heard of.
     pub silence: Duration,
     /// What is missing of its sets.
@@ -60,6 +66,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                     heard: now,
                     gone_since: None,
                     is_seen: false,
+                    away_until: None,
                     sets: PeerSets::default(),
                 };
                 self.peers.insert(host.clone(), peer);
@@ -77,6 +84,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             for peer in self.peers.values_mut() {
                 peer.heard += stopped;
                 peer.gone_since = peer.gone_since.map(|since| since + stopped);
+                peer.away_until = peer.away_until.map(|until| until + stopped);
             }
         }
     }
@@ -95,6 +103,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             let info = PeerInfo {
                 incarnation: peer.incarnation,
                 is_suspected: peer.gone_since.is_some(),
+                is_away: peer.gone_since.is_some() && peer.away_until.is_some(),
                 silence: now.saturating_sub(peer.heard),
                 gap: self.gap_of(now, name, peer),
             };
@@ -107,6 +116,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation < incarnation) {
             peer.incarnation = incarnation;
             peer.is_seen = false;
+            peer.away_until = None;
             peer.sets.restart();
         }
     }
@@ -114,7 +124,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// When a host counts as gone for good, unless it is heard of.
     pub(super) fn expiry(&self, peer: &Peer) -> Duration {
         let silent = peer.heard + self.config.silence;
-        peer.gone_since.map_or(silent, |since| silent.min(since + self.config.grace))
+        let gone = peer.gone_since.map_or(silent, |since| silent.min(since + self.config.grace));
+        peer.away_until.map_or(gone, |until| gone.max(until))
     }
 
     pub(super) fn expire(&mut self, now: Duration) {
@@ -147,11 +158,19 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         peer.is_some_and(|peer| peer.incarnation < life)
     }
 
-    /// A host says that it leaves: its replicas answer no more from now on.
-    pub(super) fn handle_leave(&mut self, now: Duration, host: &Name, life: Incarnation) {
-        if self.peers.get(host).is_some_and(|peer| peer.incarnation <= life) {
+    /// A host says that it leaves: its replicas answer no more from now on, or as long as it is to
+    /// be away.
+    pub(super) fn handle_leave(&mut self, now: Duration, leave: &Leave) {
+        let (host, life) = (&leave.home, leave.incarnation);
+        let absence = leave.absence.min(self.config.max_absence);
+        let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation <= life) else {
+            return;
+        };
+        if absence.is_zero() {
             self.left.insert(host.clone(), (life, now));
             self.handle_excluded(now, host);
+        } else {
+            peer.away_until = Some(now + absence);
         }
     }
 

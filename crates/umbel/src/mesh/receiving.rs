@@ -106,12 +106,15 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     ) {
         let mut counters = std::mem::take(&mut self.counters);
         let (set_name, is_new) = (set, !self.has_receiver(set, home));
+        // A set that its home did not have before, rather than one of a home that is new here.
+        let is_new_set = is_new && self.peers.get(home).is_some_and(|peer| peer.sets.is_listed());
         let set = self.set_mut(set);
         let receiver = set
             .receivers
             .entry(home.clone())
             .or_insert_with(|| Receiver::new(now, home.clone(), incarnation));
         let (epoch, before) = (receiver.epoch(), if is_new { 0 } else { charge_of(receiver) });
+        let since = if is_new_set { Duration::ZERO } else { receiver.updated() };
         let contributed = (!is_new).then(|| Contribution::of(set_name, receiver));
         let outcome = take(receiver, &set.replicas, &mut counters);
         let (charge, contributes) = (charge_of(receiver), Contribution::of(set_name, receiver));
@@ -130,7 +133,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
         if let Some(epoch) = arrived {
             let (set, home) = (set_name.clone(), home.clone());
-            self.event(Event::Updated { set, home, epoch });
+            self.event(Event::Updated { set, home, epoch, since });
         }
         if let Err(refused) = outcome {
             self.refuse(home, refused.to_string());

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::local::LocalState;
 use super::peers::Peer;
-use super::{Engine, QUEUE};
+use super::{Engine, QUEUE, Set};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::protocol::{Destination, Event, Transmit};
@@ -21,6 +21,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     /// Publishes the own sets whose time has come.
     pub(super) fn publish_all_due(&mut self, now: Duration) {
         self.chores.take_polls(now).iter().for_each(|set| self.publish_if_due(now, set));
+    }
+
+    /// Publishes every own set of which others deny a key, whatever its policy.
+    pub(super) fn publish_all_missed(&mut self, now: Duration) {
+        let missed = |(name, set): (&Name, &Set<C, R>)| {
+            let local = set.own.as_ref().filter(|local| local.home().misses() > 0)?;
+            local.request_publish(now).then(|| name.clone())
+        };
+        let missed: Vec<Name> = self.sets.iter().filter_map(missed).collect();
+        missed.iter().for_each(|set| self.publish_if_due(now, set));
     }
 
     /// Publishes an own set if an update is due or somebody wants one, and reports what changed.

@@ -451,7 +451,7 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
     }
 
     /// Neighbours see the link go, and what they learnt over it with it.
-    fn leave(&mut self) {}
+    fn leave(&mut self, _now: Duration, _absence: Duration) {}
 
     // ---- what to do
 

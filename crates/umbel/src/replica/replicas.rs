@@ -62,6 +62,14 @@ impl<R: Rows> Replicas<R> {
         }
     }
 
+    /// Whether one home's column claims each of these keys; `None` if it has none here.
+    #[must_use]
+    pub fn claims(&self, home: &Name, hashes: &[KeyHash]) -> Option<Vec<bool>> {
+        let state = self.read();
+        let rank = state.homes.binary_search_by(|(other, _)| other.cmp(home)).ok()?;
+        state.bank.claims(state.homes[rank].1, hashes).ok()
+    }
+
     /// Bytes that columns and rows take.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {

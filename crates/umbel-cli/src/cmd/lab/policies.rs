@@ -57,9 +57,9 @@ pub(super) struct Policies {
     /// Objects that each cache holds; the one asked for longest ago makes room
     #[arg(long, value_name = "C", value_parser = values::items, allow_hyphen_values = true, requires = "requests")]
     cache_items: Option<u64>,
-    /// Lines of the file that make a second [default: one a host]
-    #[arg(long, value_name = "L", value_parser = values::items, allow_hyphen_values = true, conflicts_with_all = CHURN)]
-    per_second: Option<u64>,
+    /// Lines or requests of the file per second, of all hosts together [default: one per host]
+    #[arg(long, value_name = "L", value_parser = values::line_rate, allow_hyphen_values = true, conflicts_with_all = CHURN)]
+    rate: Option<f64>,
     /// A policy to try, such as miss:0.01,ghost=0.05, overall:0.1,weights=1/5, dirty:0.1,
     /// interval:60s, budget:10000 or manual, each with shortest=, longest= and clears=, durations
     /// such as 500ms or 10m; repeatable [default: miss:0.01,longest=1s miss:0.01 overall:0.1
@@ -95,7 +95,7 @@ const EXAMPLES: &str = "\
 Examples:
   umbel lab policies
   umbel lab policies --hosts 4 --items 1e5 --adds 5 --removes 5 --steps 2000 --policy miss:0.01
-  umbel lab policies --requests trace.txt --hosts 16 --cache-items 5000
+  umbel lab policies --requests trace.txt --hosts 16 --cache-items 5000 --rate 200
   umbel lab policies --history changes.txt --policy miss:0.01 --policy budget:1000 --json
   umbel lab policies --hosts 2 --items 1e5 --policy dirty:0.1,longest=1e9,clears=1e9 --steps 1e4 --equal-miss";
 
@@ -172,11 +172,11 @@ impl Policies {
     fn read(&self) -> anyhow::Result<History> {
         let hosts = self.hosts.unwrap_or(8) as usize;
         if let Some(path) = &self.history {
-            return History::from_lines(&contents(path)?, self.per_second)
+            return History::from_lines(&contents(path)?, self.rate)
                 .map_err(|error| anyhow!("{}: {error}", path.display()));
         }
         if let (Some(path), Some(items)) = (&self.requests, self.cache_items) {
-            return History::from_requests(&contents(path)?, hosts, items, self.per_second)
+            return History::from_requests(&contents(path)?, hosts, items, self.rate)
                 .map_err(|error| anyhow!("{}: {error}", path.display()));
         }
         Ok(History::synthetic(Synthetic {
@@ -218,6 +218,7 @@ fn outcomes(rows: &[Outcome]) -> String {
         "lookups",
         "remote hits",
         "missed",
+        "lookups missed",
         "false probes",
     ];
     let cells = rows.iter().map(|row| {
@@ -232,6 +233,7 @@ fn outcomes(rows: &[Outcome]) -> String {
             count(row.lookups),
             count(row.remote_hits),
             count(row.missed_remote_hits),
+            row.lookups_missed.map_or_else(|| "-".to_owned(), percent),
             count(row.false_probes),
         ]
     });
@@ -240,7 +242,8 @@ fn outcomes(rows: &[Outcome]) -> String {
         "{table}\nbytes: of all updates, each counted once; broadcast: of the same updates as whole \
          filters.\nmiss: share of a host's keys that its published copy denies; f+: share of \
          absent keys that a copy claims.\nremote hits and missed: lookups of keys that some \
-         host holds; false probes: hosts named in vain.\n"
+         host holds; lookups missed: share of these. It is above the miss rate where fresh keys \
+         are asked for most.\nfalse probes: hosts named in vain.\n"
     )
 }
 

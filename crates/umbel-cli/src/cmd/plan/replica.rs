@@ -1,23 +1,27 @@
 //! `umbel plan replica`: how large, how often, how many bytes, how wrong.
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use umbel::Rate;
 use umbel::design::PlanError;
-use umbel::design::replica::{ReplicaPlan, Workload, plan};
+use umbel::design::replica::{GHOST_TARGET, ReplicaPlan, Workload, plan};
+use umbel::replica::{Policy, Rule};
 
 use crate::output::{Report, bits, bytes, count, number, percent, whole};
 use crate::values;
 
 /// Replicas of every host at every other: how large, how often, how many bytes, how wrong
 ///
-/// Every host is home to N keys and keeps the policy miss:X,ghost=0.05. Traffic is that of
-/// updates in a full mesh; announcements and the first snapshots are not counted.
+/// Every host is home to N keys and keeps the policy miss:X,ghost=0.05,longest=T in a full mesh.
+/// 'sent' and 'received' are updates alone; 'on the wire' is all that a host sends, with
+/// announcements, keep-alives and the headers of TCP and IP. What joining hosts fetch is 'join'.
 #[derive(Args)]
 #[command(after_help = "Example, caches of 100,000 objects on 32 hosts:\n  \
-    umbel plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 --hosts 32 --miss 0.01 --false-positive 0.01")]
+    umbel plan replica --items 100000 --adds-per-second 10 --removes-per-second 10 --hosts 32 --miss 1% --false-positive 1%")]
 pub(super) struct Replica {
     /// Keys of each home
     #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
@@ -31,16 +35,22 @@ pub(super) struct Replica {
     /// Hosts in all
     #[arg(long, value_name = "G", value_parser = values::some, allow_hyphen_values = true)]
     hosts: u64,
-    /// Share of a home's keys that its replicas may deny, above 0 and at most 0.5
+    /// Share of a home's keys that its replicas may deny, above 0 and at most 0.5, or as 1%
     #[arg(long, value_name = "X", value_parser = values::miss, allow_hyphen_values = true)]
     miss: Rate,
     /// Chance that one lookup of an absent key names any wrong host, 1e-15 to below 1
     #[arg(long, value_name = "E", value_parser = values::rate, allow_hyphen_values = true)]
     false_positive: Rate,
+    /// How long an added key may wait for its update; 'none': until the share is passed
+    #[arg(long, value_name = "T", value_parser = values::duration_or_none, allow_hyphen_values = true, default_value = "1s")]
+    longest: Longest,
     /// Lookups of each host
     #[arg(long, value_name = "L", default_value = "0", value_parser = values::per_second, allow_hyphen_values = true)]
     lookups_per_second: f64,
 }
+
+/// A bound in time, if there is one. A name of its own: the parser takes an `Option` for an option that may be left out.
+type Longest = Option<Duration>;
 
 #[derive(Serialize)]
 struct Answer {
@@ -54,6 +64,7 @@ struct Answer {
     sent_bytes_per_second_per_host: f64,
     received_bytes_per_second_per_host: f64,
     full_broadcast_sent_bytes_per_second_per_host: f64,
+    wire_bytes_per_second_per_host: f64,
     quiet_bytes_per_second_per_host: f64,
     join_bytes_per_host: f64,
     memory_bytes_per_host: Value,
@@ -74,6 +85,7 @@ impl Replica {
             hosts: self.hosts,
             miss: self.miss,
             false_positive: self.false_positive,
+            longest: self.longest.map(|longest| longest.as_secs_f64()),
         };
         plan(&workload).map_err(named)
     }
@@ -92,6 +104,7 @@ impl Replica {
             received_bytes_per_second_per_host: plan.received_bytes_per_second_per_host(),
             full_broadcast_sent_bytes_per_second_per_host: plan
                 .full_broadcast_sent_bytes_per_second_per_host(),
+            wire_bytes_per_second_per_host: plan.wire_bytes_per_second_per_host(),
             quiet_bytes_per_second_per_host: plan.quiet_bytes_per_second_per_host(),
             join_bytes_per_host: plan.join_bytes_per_host(),
             memory_bytes_per_host: whole(plan.memory_bytes_per_host()),
@@ -107,9 +120,11 @@ impl Replica {
 
     /// The command that makes such a set at every host.
     fn reserve(&self) -> String {
+        let rule = Rule::Miss { miss: self.miss.get(), ghost: GHOST_TARGET };
+        let policy = Policy { longest: self.longest, ..Policy::new(rule) };
         format!(
-            "umbel reserve SET --false-positive {} --capacity {} --hosts {} --policy miss:{},ghost=0.05 --all-hosts",
-            self.false_positive, self.items, self.hosts, self.miss
+            "umbel reserve SET --false-positive {} --capacity {} --hosts {} --policy {policy} --all-hosts",
+            self.false_positive, self.items, self.hosts
         )
     }
 
@@ -149,8 +164,13 @@ impl Replica {
             )
             .row("update every", format!("{} s", number(answer.seconds_between_updates)), &clears)
             .row("update", bytes(answer.bytes_per_update), "on average")
-            .row("sent", format!("{sent}/s"), &format!("a host, {others}"))
-            .row("received", format!("{received}/s"), "a host")
+            .row("sent", format!("{sent}/s"), &format!("updates of a host, {others}"))
+            .row("received", format!("{received}/s"), "updates, by a host")
+            .row(
+                "on the wire",
+                format!("{}/s", bytes(answer.wire_bytes_per_second_per_host)),
+                "sent a host in all: updates, announcements, keep-alives, headers",
+            )
             .row(
                 "full broadcast",
                 format!("{full}/s"),

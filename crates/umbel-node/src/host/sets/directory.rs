@@ -11,8 +11,10 @@ use std::hash::BuildHasher as _;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use umbel::KeyHash;
 use umbel::protocol::Event;
 use umbel::replica::{Name, Replicas};
 
@@ -20,6 +22,7 @@ use super::own::HeldKeys;
 use super::{OwnSet, Sets, State};
 use crate::confirm::Confirm;
 use crate::error::HostError;
+use crate::host::lookups::Lookups;
 use crate::huge_rows::HugeRows;
 
 /// Sets by name.
@@ -61,6 +64,8 @@ pub(in crate::host) struct Known {
     /// The own set, if this host has it too.
     pub(in crate::host) own: Option<Arc<OwnSet>>,
     pub(in crate::host) confirmed: Arc<Confirmed>,
+    /// Lookups that were answered from memory.
+    pub(in crate::host) lookups: Arc<Lookups>,
     /// Whose word counts when this host confirms one of its own keys.
     pub(in crate::host) confirm: Confirm,
 }
@@ -174,11 +179,22 @@ impl Sets {
         let replicas = state.protocol.mesh().and_then(|engine| engine.shared_replicas(name));
         let own = state.own.get(name).cloned();
         let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
+        let lookups = before.map(|known| Arc::clone(&known.lookups)).unwrap_or_default();
         let confirm = match &own {
             Some(own) => own.terms().confirm,
             None => self.live.current().set.confirm.clone(),
         };
-        Some(Known { name: name.clone(), replicas: replicas.cloned(), own, confirmed, confirm })
+        let name = name.clone();
+        Some(Known { name, replicas: replicas.cloned(), own, confirmed, lookups, confirm })
+    }
+
+    /// A home's replica has changed: asks it again what nobody was named for since a moment.
+    /// Returns how many of these lookups came too early.
+    pub(crate) fn recheck_lookups(&self, set: &Name, home: &Name, since: Duration) -> u64 {
+        let Some(known) = self.known(set.as_str()) else { return 0 };
+        let Some(replicas) = &known.replicas else { return 0 };
+        let claims = |hashes: &[KeyHash]| replicas.claims(home, hashes).unwrap_or_default();
+        known.lookups.recheck(since, claims)
     }
 
     /// A set that somebody is known to have. Waits for no change of any set.

@@ -165,15 +165,22 @@ impl Sets {
     }
 
     /// Accepts no change from now on; returns what is to be sent to all others, so that they
-    /// name this host no longer. Queries that are under way are given up.
-    pub(super) fn close(&self) -> Vec<Vec<u8>> {
+    /// name this host no longer, or go on naming it while it is away for so long. That is for keys
+    /// that a folder keeps: what is in memory is gone with this process. Queries that are under way
+    /// are given up.
+    pub(super) fn close(&self, absence: Duration) -> Vec<Vec<u8>> {
         self.is_closed.store(true, Ordering::SeqCst);
         self.builder.close();
         let own: Vec<Arc<OwnSet>> = self.lock().own.values().cloned().collect();
         own.iter().for_each(|own| own.wait_for_change());
         let mut state = self.lock();
         state.queries.clear();
-        state.protocol.leave();
+        let absence = if self.is_durable() { absence } else { Duration::ZERO };
+        if !absence.is_zero() {
+            let in_memory = own.iter().filter(|own| !own.is_durable());
+            in_memory.for_each(|own| _ = state.protocol.delete(&own.name));
+        }
+        state.protocol.leave(self.clock.now(), absence);
         let transmits = std::iter::from_fn(|| state.protocol.poll_transmit());
         let to_all = transmits.filter(|Transmit { to, .. }| *to == Destination::All);
         to_all.map(|transmit| transmit.bytes).collect()

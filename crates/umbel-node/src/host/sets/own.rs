@@ -122,6 +122,11 @@ impl OwnSet {
         }
     }
 
+    /// Whether a folder keeps its keys.
+    pub(super) const fn is_durable(&self) -> bool {
+        matches!(self.catalogue, HostCatalogue::Folder(_))
+    }
+
     /// How its keys are held and confirmed.
     pub(in crate::host) fn terms(&self) -> Terms {
         self.terms.lock().clone()

@@ -124,7 +124,7 @@ fn a_host_that_dies_is_expected_until_it_is_forgotten_and_one_that_leaves_is_not
     assert_eq!(cluster.gap_of_a(1), None, "it was given up");
 
     let mut cluster = Cluster::pair();
-    cluster.engines[0].leave();
+    cluster.engines[0].leave(cluster.now, Duration::ZERO);
     cluster.deliver(|_, _, _| true);
     assert_eq!(cluster.gap_of_a(1), None);
     // What the settings no longer name is not waited for.
@@ -186,7 +186,7 @@ fn another_life_of_a_host_that_is_seen_is_not_believed_before_the_driver_says_so
     let now = cluster.now;
     let speak = |cluster: &mut Cluster, twin: &mut Engine<MemoryCatalogue>, seconds: u64| {
         twin.handle_timeout(now + Duration::from_secs(seconds));
-        twin.leave();
+        twin.leave(now, Duration::ZERO);
         while let Some(transmit) = twin.poll_transmit() {
             cluster.engines[1].handle_message(now, &name("a"), &transmit.bytes);
         }

@@ -10,7 +10,7 @@ fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
     let now = cluster.now + Duration::from_secs(10);
     cluster.engines[0].handle_timeout(now);
     let late = cluster.engines[0].poll_transmit().unwrap().bytes;
-    cluster.engines[0].leave();
+    cluster.engines[0].leave(now, Duration::ZERO);
     let farewell = cluster.engines[0].poll_transmit().unwrap().bytes;
     let b = &mut cluster.engines[1];
     b.handle_message(now, &name("b"), &farewell);
@@ -28,6 +28,61 @@ fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
     // A farewell of a life that is over does not end the next one.
     cluster.engines[1].handle_message(now, &name("a"), &farewell);
     assert_eq!(cluster.engines[1].peers(now).count(), 1);
+}
+
+/// A host that restarts is named all the while; what it had not published yet is published before.
+#[test]
+fn a_host_that_restarts_is_named_until_it_is_back() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, plan("miss:1,longest=10m", 100));
+    cluster.add(0, 0..10);
+    cluster.engines[0].publish(cluster.now, &name("set"));
+    cluster.deliver(|_, _, _| true);
+    cluster.add(0, 10..11);
+    assert!(cluster.who(1, 10).is_empty(), "not published yet");
+    let now = cluster.now;
+    cluster.engines[0].leave(now, Duration::from_secs(30));
+    cluster.deliver(|_, _, _| true);
+    cluster.engines[1].handle_gone(now, &name("a"), Incarnation(1));
+    let is_away = |engine: &Engine<MemoryCatalogue>, now| engine.peers(now).all(|(_, p)| p.is_away);
+    for second in 1..30 {
+        let now = now + Duration::from_secs(second);
+        cluster.engines[1].handle_timeout(now);
+        assert!((0..11).all(|key| cluster.who(1, key) == ["a"]), "after {second} s");
+        assert!(is_away(&cluster.engines[1], now));
+    }
+    // Back in time, with the same keys: nothing is fetched, and nobody was missed.
+    let keys = cluster.engines[0].home(&name("set")).unwrap().catalogue().clone();
+    let mut config = Config::new(name("a"), Incarnation(2), hasher());
+    config.intervals = AT_ONCE;
+    cluster.engines[0] = Engine::new(config);
+    cluster.now = now + Duration::from_secs(29);
+    let plan = plan("miss:1,longest=10m", 100);
+    cluster.engines[0].create(cluster.now, &name("set"), plan, keys).unwrap();
+    cluster.engines[1].handle_alive(cluster.now, &name("a"), Incarnation(2));
+    for _ in 0..60 {
+        assert!((0..11).all(|key| cluster.who(1, key) == ["a"]));
+        cluster.wait(1);
+    }
+    assert!(!is_away(&cluster.engines[1], cluster.now));
+    assert_eq!(cluster.engines[0].counters().page_bytes_sent, 0);
+    cluster.agree(0, 1);
+}
+
+/// Nobody is named for longer than the host that names it permits.
+#[test]
+fn a_host_that_does_not_come_back_is_forgotten_after_the_limit() {
+    let mut cluster = Cluster::pair();
+    let (now, limit) = (cluster.now, cluster.engines[1].config().max_absence);
+    cluster.engines[0].leave(now, Duration::MAX);
+    cluster.deliver(|_, _, _| true);
+    cluster.engines[1].handle_gone(now, &name("a"), Incarnation(1));
+    for second in 1..=limit.as_secs() {
+        assert_eq!(cluster.who(1, 1), ["a"], "before {second} s");
+        cluster.engines[1].handle_timeout(now + Duration::from_secs(second));
+    }
+    assert!(cluster.who(1, 1).is_empty());
+    cluster.engines[1].validate();
 }
 
 #[test]

@@ -30,6 +30,8 @@ mod listing;
 pub(crate) use fetching::{Changes, Page, Request, Wanted};
 pub(crate) use listing::{Announce, List, ListRequest, ListedSet, MAX_SETS, Members};
 
+use std::time::Duration;
+
 use super::draft::Label;
 use super::fields::{VERSION, epoch, name, opened, put_name, put_scheme, scheme};
 use super::{Epoch, Incarnation, Name};
@@ -69,11 +71,14 @@ pub(crate) struct Update {
     pub(crate) changes: Option<Vec<u8>>,
 }
 
-/// A home says that it is about to go: nobody need wait for it.
+/// A home says that it is about to stop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Leave {
     pub(crate) home: Name,
     pub(crate) incarnation: Incarnation,
+    /// For how long others should go on naming it, in milliseconds on the wire; zero: it leaves, and
+    /// nobody need wait for it.
+    pub(crate) absence: Duration,
 }
 
 const UPDATE: u8 = 1;
@@ -183,9 +188,14 @@ impl Leave {
         out.push(LEAVE);
         put_name(out, &self.home);
         put_varint(out, self.incarnation.0);
+        put_varint(out, u64::try_from(self.absence.as_millis()).unwrap_or(u64::MAX));
     }
 
     fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        Ok(Self { home: name(reader)?, incarnation: Incarnation(reader.varint()?) })
+        Ok(Self {
+            home: name(reader)?,
+            incarnation: Incarnation(reader.varint()?),
+            absence: Duration::from_millis(reader.varint()?),
+        })
     }
 }

@@ -23,7 +23,8 @@ impl Publisher {
     /// Whether an update is due, and how much it is to carry.
     pub(crate) fn due(&mut self, now: Duration, source: &Source<'_>) -> Option<Extent> {
         self.dirty_since?;
-        if self.clears_due_at().is_some_and(|at| now >= at) {
+        // Others drop what a home that is back does not list, whatever its policy says.
+        if self.is_restart || self.clears_due_at().is_some_and(|at| now >= at) {
             return Some(Extent::Everything);
         }
         let extent = self.broken(now, source, Count::Exact);
@@ -61,7 +62,9 @@ impl Publisher {
             Rule::Budget { .. } => Some(self.paid_until.max(last + self.shortest())),
             _ => None,
         };
-        [self.adds_due_at(), self.clears_due_at(), broken, by_rule].into_iter().flatten().min()
+        let restarted = self.is_restart.then_some(Duration::ZERO);
+        let all = [restarted, self.adds_due_at(), self.clears_due_at(), broken, by_rule];
+        all.into_iter().flatten().min()
     }
 
     /// When members that the copy denies have waited as long as they may.

@@ -1,0 +1,71 @@
+//! Lookups that came too early are counted when the update arrives that would have answered them.
+
+use std::time::Duration;
+
+use umbel_node::{Happened, Host, Lifetime, LocalNetwork, Reserve};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lookups_that_came_too_early_are_counted() {
+    let network = LocalNetwork::new();
+    let home = Host::builder().name("home").local(&network).start().await.expect("started");
+    let host = Host::builder().name("host").local(&network).start().await.expect("started");
+    let mut events = host.happenings();
+    let plan = Reserve {
+        false_positive: 1e-9,
+        capacity: 1000,
+        expected_hosts: None,
+        policy: Some("manual".parse().expect("a policy")),
+        lifetime: Lifetime::Default,
+        confirm: None,
+    };
+    home.reserve("set", plan).expect("reserved");
+    let add = |keys: &[&[u8]]| {
+        home.add("set", keys, Lifetime::Default, &mut Vec::new()).expect("added");
+    };
+    let publish = async |key: &[u8]| {
+        home.publish("set").expect("published");
+        while host.who_has("set", key).unwrap_or_default() != ["home"] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    add(&[b"first"]);
+    publish(b"first").await;
+    // Some polls of "first" may have come too early already.
+    let late = || host.set_info("set").expect("known").late_lookups;
+    let before = late();
+
+    add(&[b"second", b"third"]);
+    for _ in 0..3 {
+        assert!(host.who_has("set", b"second").expect("known").is_empty(), "not published");
+    }
+    assert!(host.who_has("set", b"absent").expect("known").is_empty());
+    assert_eq!(late(), before, "nobody knows yet that these came too early");
+    let missing = host.missing("set", vec![b"third".to_vec()]).await.expect("answered");
+    assert_eq!(missing.missing.len(), 1, "memory does not know the holder, so nobody was asked");
+    publish(b"third").await;
+    // The update is applied before it is looked at again.
+    let counted = async || {
+        while late() < before + 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), counted()).await.expect("counted");
+    let info = host.set_info("set").expect("known");
+    let share = info.late_share.expect("there were lookups");
+    assert!(share > 0.0 && share < 1.0, "{share}");
+    let told = async {
+        let mut told = 0;
+        while told < info.late_lookups {
+            if let Happened::LateLookups { set, host, lookups } = events.recv().await.expect("open")
+            {
+                assert_eq!((set.as_str(), host.as_str()), ("set", "home"));
+                told += lookups;
+            }
+        }
+        told
+    };
+    let told = tokio::time::timeout(Duration::from_secs(20), told).await.expect("reported");
+    assert_eq!(told, info.late_lookups);
+    home.stop().await;
+    host.stop().await;
+}
