@@ -91,7 +91,11 @@ impl HeldKeys<'_> {
     /// Some keys, and where to go on: see [`HostCatalogue::page`].
     pub(in crate::host) fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         let (mut keys, next) = self.own.catalogue.page(cursor, count);
-        keys.retain(|key| !self.is_expired(key));
+        // Expired keys may be removed while the page is made: whether they are held says more than
+        // whether they have expired.
+        if self.overdue_at.is_some() {
+            keys.retain(|key| self.contains(key));
+        }
         (keys, next)
     }
 
