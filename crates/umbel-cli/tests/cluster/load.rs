@@ -15,6 +15,8 @@ const RECEIVERS: usize = 2;
 const SAMPLE: usize = 20_000;
 /// For how long after the last acknowledgement misses are counted.
 const FOLLOWED: Duration = Duration::from_secs(20);
+/// The share of a set's keys that others may miss by the default policy.
+const MAX_MISSED: f64 = 0.01;
 
 /// What a load did to the others.
 struct Outcome {
@@ -80,7 +82,8 @@ fn a_load_of_millions_of_keys() {
     }
 }
 
-/// Loads keys into the first host of three, and waits until the others find all of them.
+/// Loads keys into the first host of three, and waits until the others find as many of them as the
+/// policy promises.
 fn load(keys: usize, busy: usize) -> Outcome {
     let mut cluster = Cluster::new(1 + RECEIVERS);
     (0..=RECEIVERS).for_each(|host| cluster.start_by(host, binary(), &[]));
@@ -111,8 +114,8 @@ fn load(keys: usize, busy: usize) -> Outcome {
         std::thread::sleep(Duration::from_millis(100));
     }
     drop(busy);
-    eventually("all is known", || {
-        connections.iter_mut().all(|connection| share_missed(connection, keys) == 0.0)
+    eventually("the others miss no more than the policy permits", || {
+        connections.iter_mut().all(|connection| share_missed(connection, keys) <= MAX_MISSED)
     });
     Outcome {
         load,
