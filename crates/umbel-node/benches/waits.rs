@@ -89,7 +89,7 @@ impl Drop for Part {
 
 /// Does something with a host of this process.
 fn on_a_host(run: impl FnOnce(Host) + Send + 'static) {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let runtime = umbel_node::runtime().expect("a runtime");
     runtime.block_on(async {
         let host = ["resp", "http"].into_iter().fold(
             Host::builder().name("host").with_ports().local(&LocalNetwork::new()),

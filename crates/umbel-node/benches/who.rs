@@ -2,7 +2,9 @@
 //!
 //! Prints percentiles of one question's time in microseconds: alone, then with a home that
 //! publishes a changed filter twenty times a second. Then how many questions two threads ask in
-//! the time in which one asks some, under the same updates, in rounds that take turns. Run it with
+//! the time in which one asks some, under the same updates, in rounds that take turns; and how much of
+//! a processor these updates take, at home and at the host, which two threads on two processors
+//! cannot ask in. Run it with
 //! `cargo bench -p umbel-node --bench who`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,8 +71,23 @@ fn count(host: &Host, held: &[&[u8]], time: Duration, threads: usize) -> u64 {
     })
 }
 
+/// Processor time that the threads of updates have used, where the system tells.
+fn time_of_updates() -> Option<Duration> {
+    let mut nanos = 0;
+    for thread in std::fs::read_dir("/proc/self/task").ok()? {
+        let thread = thread.ok()?.path();
+        let name = std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
+        if ["umbel-driver", "updates"].contains(&name.trim()) {
+            let used = std::fs::read_to_string(thread.join("schedstat")).ok()?;
+            nanos += used.split(' ').next()?.parse::<u64>().ok()?;
+        }
+    }
+    Some(Duration::from_nanos(nanos))
+}
+
 /// What a second thread adds.
 fn print_scaling(host: &Host, held: &[&[u8]], time: Duration) {
+    let (start, before) = (Instant::now(), time_of_updates());
     let mut ratios: Vec<f64> = (0..7)
         .map(|_| count(host, held, time, 2) as f64 / count(host, held, time, 1) as f64)
         .collect();
@@ -79,6 +96,10 @@ fn print_scaling(host: &Host, held: &[&[u8]], time: Duration) {
         "two threads / one: {:.2} (median of 7; {:.2} to {:.2})",
         ratios[3], ratios[0], ratios[6]
     );
+    if let (Some(before), Some(after)) = (before, time_of_updates()) {
+        let share = (after - before).as_secs_f64() / start.elapsed().as_secs_f64();
+        println!("updates take {:.0} % of a processor", share * 100.0);
+    }
 }
 
 #[tokio::main]
@@ -110,7 +131,8 @@ async fn main() {
     let done = AtomicBool::new(false);
     let before = host.set_info(SET).expect("known").updates_received;
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let updates = std::thread::Builder::new().name("updates".into());
+        let update = || {
             // A hundredth of the keys goes and another comes, again and again.
             let fresh = keys(held..held + held.div_ceil(100));
             while !done.load(Ordering::Relaxed) {
@@ -119,7 +141,8 @@ async fn main() {
                 home.remove(SET, &slices(&fresh), &mut Vec::new()).expect("removed");
                 std::thread::sleep(Duration::from_millis(50));
             }
-        });
+        };
+        updates.spawn_scoped(scope, update).expect("started");
         print("under updates", &ask(&host, &slices(&stable), time));
         print_scaling(&host, &slices(&stable), time / 5);
         done.store(true, Ordering::Relaxed);

@@ -32,6 +32,7 @@ mod listen;
 mod memory;
 pub mod modes;
 pub mod network;
+mod priority;
 mod protocol;
 mod question;
 #[cfg(feature = "resp")]
@@ -51,6 +52,7 @@ pub use host::{
     MissingHost, Readiness, Reserve, Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
+pub use priority::runtime;
 pub use settings::{Settings, SettingsError};
 pub use start::Builder;
 pub use value::{Fields, Value};

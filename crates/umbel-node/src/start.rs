@@ -26,6 +26,7 @@ use crate::host::{
 };
 use crate::memory;
 use crate::network::{Happenings, Inbox, LocalNetwork, Member, Network};
+use crate::priority;
 use crate::protocol::HostProtocol;
 use crate::question::Question;
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
@@ -422,9 +423,13 @@ fn inbox_bytes() -> u64 {
 /// Starts the threads that drive the host and build its filters.
 fn drive(host: &Host, happenings: Happenings) -> Result<(), StartError> {
     let driver = Driver::new(Arc::clone(&host.inner));
-    start_thread(host, "umbel-driver", move || driver.run(&happenings))?;
+    start_thread(host, "umbel-driver", move || {
+        priority::work_long();
+        driver.run(&happenings);
+    })?;
     let inner = Arc::clone(&host.inner);
     start_thread(host, "umbel-builder", move || {
+        priority::work_long();
         inner.sets.build_until_closed(|| inner.cluster.wake());
     })
 }

@@ -55,7 +55,7 @@ impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let settings = self.configuration.draft()?.settings()?;
         let log = start_log(&settings)?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let runtime = umbel_node::runtime()?;
         let served = runtime.block_on(self.serve(settings, &log));
         // Whatever still runs has had its time.
         runtime.shutdown_background();

@@ -60,6 +60,12 @@ impl Host {
         }
     }
 
+    /// Takes a lane for long work, as a task; to be kept for about a millisecond. Before any turn.
+    #[cfg(feature = "http")]
+    pub(crate) async fn lane(&self) -> impl Drop + use<> {
+        self.inner.sets.lane().await
+    }
+
     /// Whether keys may be keys at all.
     ///
     /// # Errors

@@ -20,8 +20,10 @@ use super::lines::{Line, Lines};
 use super::problem::{Problem, Problems};
 use crate::{Host, HostError, Lifetime, Ticket};
 
-/// Keys that are changed in one turn: some hundred microseconds.
-const BATCH: usize = 256;
+/// Keys that are changed in one turn: about a hundred microseconds.
+const BATCH: usize = 64;
+/// Batches for which a lane is kept.
+const BATCHES: usize = 16;
 /// Keys that are changed before earlier ones must have settled.
 const AHEAD: u64 = 128 * 1024;
 /// Refused lines that are told one by one.
@@ -157,10 +159,16 @@ impl Load {
     async fn piece(&mut self, lines: &mut Lines, piece: &Bytes) -> Result<(), Problem> {
         let mut cut = Vec::with_capacity(piece.len() / 16);
         lines.cut(piece, &mut cut);
-        for batch in cut.chunks(BATCH) {
-            let turn = self.host.turn(&self.set).await;
-            self.batch(batch)?;
-            drop(turn);
+        for part in cut.chunks(BATCH * BATCHES) {
+            let lane = self.host.lane().await;
+            for batch in part.chunks(BATCH) {
+                let turn = self.host.turn(&self.set).await;
+                self.batch(batch)?;
+                drop(turn);
+                // Others have their turn.
+                tokio::task::yield_now().await;
+            }
+            drop(lane);
             self.wait().await?;
         }
         Ok(())
@@ -209,9 +217,8 @@ impl Load {
         }
     }
 
-    /// Lets others have a turn, and waits for the disk if it is far behind.
+    /// Waits for the disk if it is far behind.
     async fn wait(&mut self) -> Result<(), Problem> {
-        tokio::task::yield_now().await;
         if self.ahead >= AHEAD {
             self.host.settled(self.next).await?;
             (self.next, self.ahead) = (self.last, 0);

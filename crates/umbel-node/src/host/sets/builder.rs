@@ -1,7 +1,7 @@
 //! The thread that builds the filters of own sets, a part at a time.
 //!
-//! Sets take turns, so that a small one never waits for a large one. Between two parts the thread
-//! pauses for as long as the last one took: whoever wants to change the set has its turn then,
+//! Sets take turns of some parts, so that a small one never waits for a large one. After each turn
+//! the thread pauses for as long as it took: whoever wants to change the set gets its lock then,
 //! which an unfair lock would not see to, and half of a processor is left to those who ask.
 //!
 //! Lock order: the queue's lock is the last one taken.
@@ -14,9 +14,11 @@ use parking_lot::{Condvar, Mutex};
 
 use super::{OwnSet, Sets};
 
-/// Keys of a part: some hundred microseconds of work.
-const PART: usize = 1024;
-/// From one part to the next, at least.
+/// Keys of a part, for which the set's lock is held: about a hundred microseconds.
+const PART: usize = 256;
+/// Parts before a pause, for which a lane is kept.
+const PARTS: usize = 8;
+/// The shortest pause.
 const PAUSE: Duration = Duration::from_micros(50);
 
 /// Sets whose filters are being built.
@@ -66,8 +68,12 @@ impl Sets {
     /// Builds filters until the host stops. `on_finished` is called whenever one is built.
     pub(crate) fn build_until_closed(&self, on_finished: impl Fn()) {
         while let Some(own) = self.builder.next() {
+            let lane = self.lanes.enter_blocking();
             let start = Instant::now();
-            if own.build_part(self.clock.now(), PART) {
+            let has_more = (0..PARTS).all(|_| own.build_part(self.clock.now(), PART));
+            let time = start.elapsed();
+            drop(lane);
+            if has_more {
                 self.builder.queue.lock().sets.push_back(own);
             } else {
                 // Another may have begun in the meantime.
@@ -75,7 +81,7 @@ impl Sets {
                 self.builder.offer(&own);
                 on_finished();
             }
-            std::thread::sleep(start.elapsed().max(PAUSE));
+            std::thread::sleep(time.max(PAUSE));
         }
         let waiting = std::mem::take(&mut self.builder.queue.lock().sets);
         waiting.iter().for_each(|own| own.cancel_build());

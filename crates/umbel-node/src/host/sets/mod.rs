@@ -12,7 +12,7 @@
 //! both do: its routers are small, and have no locks of their own.
 //!
 //! Lock order, outermost first; whoever holds one of these takes only later ones:
-//! 0. the turn of an own set: tasks that change it wait here, without keeping a thread;
+//! 0. a lane for long work ([`lanes`]), then the turn of an own set: tasks that change it wait here, without keeping a thread;
 //! 1. an [`OwnSet`], while it is changed ([`own::Change`]): one at a time;
 //! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
 //!    made or deleted;
@@ -29,6 +29,7 @@ mod builder;
 mod create;
 mod directory;
 mod expiry;
+mod lanes;
 mod own;
 mod stored;
 
@@ -53,6 +54,7 @@ use builder::Builder;
 use directory::Directory;
 pub(super) use directory::Known;
 use expiry::Expiries;
+use lanes::{Lane, Lanes};
 pub use own::Lifetime;
 pub(crate) use own::OwnSet;
 pub(super) use own::{Change as SetChange, Terms};
@@ -71,6 +73,7 @@ pub(crate) struct Sets {
     journal: Option<Arc<Journal>>,
     builder: Builder,
     expiries: Expiries,
+    lanes: Lanes,
     /// Until when the driver sleeps, in nanoseconds since the host started.
     sleeping_until: AtomicU64,
     /// Whether no change is accepted any more.
@@ -108,6 +111,7 @@ impl Sets {
             journal,
             builder: Builder::default(),
             expiries: Expiries::default(),
+            lanes: Lanes::new(),
             sleeping_until: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         }
@@ -118,15 +122,22 @@ impl Sets {
         self.state.lock()
     }
 
+    /// Takes a lane for long work, as a task.
+    #[cfg(feature = "http")]
+    pub(super) async fn lane(&self) -> Lane {
+        self.lanes.enter().await
+    }
+
     /// Takes the turns of sets that the driver will publish and whose filters are long, so that
-    /// tasks wait for these without keeping a thread.
-    pub(crate) fn long_turns(&self, now: Duration) -> Vec<OwnedMutexGuard<()>> {
+    /// tasks wait for these without keeping a thread; and a lane, if there are such sets.
+    pub(crate) fn long_turns(&self, now: Duration) -> (Option<Lane>, Vec<OwnedMutexGuard<()>>) {
         let state = self.lock();
         let due = state.protocol.mesh().map(|engine| engine.due_sets(now)).unwrap_or_default();
         let due = due.iter().filter_map(|set| state.own.get(set));
         let due: Vec<Arc<OwnSet>> = due.filter(|own| own.is_long_due(now)).cloned().collect();
         drop(state);
-        due.iter().map(|own| own.blocking_turn()).collect()
+        let lane = (!due.is_empty()).then(|| self.lanes.enter_blocking());
+        (lane, due.iter().map(|own| own.blocking_turn()).collect())
     }
 
     /// Until when the driver sleeps; [`Duration::MAX`] while it decides that.

@@ -1,0 +1,89 @@
+//! Lanes for long work: as many as there are processors but one, so that who asks finds one that is
+//! free.
+//!
+//! A thread that wakes while every processor is busy waits until the system's next tick, some
+//! milliseconds, however little it has to do. So bulk loads, the builder and the publishing of long
+//! filters each take a lane while they work, and no more of them run at once than there are lanes.
+//! Single changes and questions take none.
+//!
+//! A lane is kept for about a millisecond at a time. Who waits for one is served in the order of
+//! arrival, per lane.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// A lane that is taken until this is dropped.
+pub(crate) type Lane = OwnedMutexGuard<()>;
+
+/// The lanes of a host.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    lanes: Vec<Arc<Mutex<()>>>,
+    /// Where whoever finds none free waits next.
+    next: AtomicUsize,
+}
+
+impl Lanes {
+    /// For the processors of this machine.
+    pub(super) fn new() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self::of((processors - 1).max(1))
+    }
+
+    fn of(count: usize) -> Self {
+        Self { lanes: (0..count).map(|_| Arc::default()).collect(), next: AtomicUsize::new(0) }
+    }
+
+    /// Takes a lane, as a task.
+    #[cfg(feature = "http")]
+    pub(super) async fn enter(&self) -> Lane {
+        match self.free() {
+            Ok(lane) => lane,
+            Err(busy) => busy.lock_owned().await,
+        }
+    }
+
+    /// Takes a lane, as a thread.
+    pub(super) fn enter_blocking(&self) -> Lane {
+        self.free().unwrap_or_else(Mutex::blocking_lock_owned)
+    }
+
+    /// A lane that is free, or one to wait for.
+    fn free(&self) -> Result<Lane, Arc<Mutex<()>>> {
+        let free = self.lanes.iter().find_map(|lane| Arc::clone(lane).try_lock_owned().ok());
+        free.ok_or_else(|| {
+            let next = self.next.fetch_add(1, Ordering::Relaxed) % self.lanes.len();
+            Arc::clone(&self.lanes[next])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_work_runs_at_once_than_there_are_lanes() {
+        let (lanes, running, most) = (Lanes::of(2), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..5 {
+                scope.spawn(|| {
+                    for _ in 0..100 {
+                        let lane = lanes.enter_blocking();
+                        most.fetch_max(
+                            running.fetch_add(1, Ordering::SeqCst) + 1,
+                            Ordering::SeqCst,
+                        );
+                        std::thread::yield_now();
+                        running.fetch_sub(1, Ordering::SeqCst);
+                        drop(lane);
+                    }
+                });
+            }
+        });
+        assert!(most.into_inner() <= 2);
+        assert!(Lanes::new().free().is_ok());
+    }
+}
