@@ -508,6 +508,7 @@ fn event_of(set: &Name, event: route::Event) -> Option<Event> {
         route::Event::Replanned { items, filters } => Event::Replanned { set, items, filters },
         route::Event::Refused { from, reason } => Event::Refused { from, reason },
         route::Event::NameTaken => Event::NameTaken,
+        route::Event::Namesake { host, life } => Event::Namesake { host, life },
         route::Event::Up(_) | route::Event::Down(_) | route::Event::Found { .. } => return None,
     })
 }
