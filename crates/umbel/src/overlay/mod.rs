@@ -351,7 +351,7 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
     }
 
     fn has_set(&self, set: &Name) -> bool {
-        self.sets.get(set).is_some_and(|routed| routed.exists())
+        self.sets.get(set).is_some_and(Routed::exists)
     }
 
     /// The neighbours: of other hosts an overlay knows what its queries find.
