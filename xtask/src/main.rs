@@ -28,6 +28,8 @@ usage: cargo xtask <command>
   dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
   hostile a member that turns hostile, with and without certificates: --minutes M of each (default 5), --seed S
   soak    clients at full speed while hosts are killed, stopped and restarted: --minutes M (default 5), --seed S
+  checker asks hosts for keys that it knows while they are killed, stopped, starved, restarted together and given
+          namesakes: --minutes M (default 5), --seed S
   fuzz    all fuzz targets: --minutes M together (default 18; needs nightly)
   help    this text";
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         Some("model") => number("--schedules", 20_000).and_then(model),
         Some("hostile") => seeded("a hostile member", "cluster::hostile", "UMBEL_HOSTILE"),
         Some("soak") => seeded("soak", "cluster::soak", "UMBEL_SOAK"),
+        Some("checker") => seeded("checker", "cluster::checker", "UMBEL_CHECKER"),
         Some("fuzz") => number("--minutes", 18).and_then(fuzz),
         Some("help") | None => {
             println!("{HELP}");

@@ -109,6 +109,16 @@ pub enum StartError {
     /// The network cannot be joined.
     #[error("{0}")]
     Network(String),
+    /// Another host of the cluster has this host's name, and replies.
+    #[error(
+        "another host is called '{name}' and replies{address}: give this one another name, or stop the other one first"
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+        /// Where the other one listens, in words.
+        address: String,
+    },
     /// A port cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {

@@ -94,6 +94,11 @@ impl Hello {
         self.listen.as_ref()?.parse().ok()
     }
 
+    /// Whether it is another life of a name than this one.
+    pub(crate) fn is_other(&self, name: &Name, life: Incarnation) -> bool {
+        self.name == name.as_str() && self.incarnation != life.0
+    }
+
     /// Why this host and another one cannot work together, if so.
     pub(crate) fn differs_from(&self, other: &Self) -> Option<Difference> {
         if self.cluster != other.cluster {

@@ -3,10 +3,11 @@
 //! ```text
 //! question = 0, a message of the replica protocol (a request for a page)
 //!          | 1, set name, keys: which of them do you hold?     answer: a byte a key, 0 no, 1 yes, 2 cannot tell
-//!          | 2, host name: which life of it have you heard of? answer: u64 little-endian
+//!          | 2, host name: which life of it have you heard of? answer: u64 little-endian, a byte: whether it is seen now
 //!          | 3, a greeting: who are you?                       answer: a greeting
 //!          | 4: which hosts do you know?                       answer: names and addresses in turn, as keys
 //!          | 5, u64 life, address: that life of your name is believed here, and replies       answer: nothing
+//!          | 6, host name: who has that name and replies?    answer: a greeting; nothing if nobody does
 //! ```
 //!
 //! Names and keys: u32 length, bytes; keys: u32 number, each as a name. Little-endian.
@@ -23,6 +24,7 @@ pub(crate) enum Question<'a> {
     Hello(&'a [u8]),
     Hosts,
     NameHeld { life: Incarnation, address: Option<SocketAddr> },
+    Holder { of: Name },
 }
 
 const PROTOCOL: u8 = 0;
@@ -31,6 +33,7 @@ const LIFE: u8 = 2;
 const HELLO: u8 = 3;
 const HOSTS: u8 = 4;
 const NAME_HELD: u8 = 5;
+const HOLDER: u8 = 6;
 
 impl<'a> Question<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -55,6 +58,10 @@ impl<'a> Question<'a> {
                 out.extend_from_slice(greeting);
             }
             Self::Hosts => out.push(HOSTS),
+            Self::Holder { of } => {
+                out.push(HOLDER);
+                put(&mut out, of.as_str().as_bytes());
+            }
             Self::NameHeld { life, address } => {
                 out.push(NAME_HELD);
                 out.extend_from_slice(&life.0.to_le_bytes());
@@ -89,11 +96,25 @@ impl<'a> Question<'a> {
                 let address = std::str::from_utf8(take(&mut rest)?).ok()?.parse().ok();
                 Self::NameHeld { life, address }
             }
-            LIFE => Self::Life { of: Name::new(std::str::from_utf8(take(&mut rest)?).ok()?)? },
+            LIFE => Self::Life { of: name(&mut rest)? },
+            HOLDER => Self::Holder { of: name(&mut rest)? },
             _ => return None,
         };
         rest.is_empty().then_some(question)
     }
+}
+
+/// The life of a host that was heard of, 0 if none was, and whether it is seen now: the answer to
+/// [`Question::Life`].
+pub(crate) fn encode_life(life: Option<Incarnation>, is_seen: bool) -> Vec<u8> {
+    let life = life.map_or(0, |life| life.0).to_le_bytes();
+    life.into_iter().chain([u8::from(is_seen)]).collect()
+}
+
+/// A life that another host has heard of, and whether it is seen there now.
+pub(crate) fn decode_life(bytes: &[u8]) -> Option<(u64, bool)> {
+    let (life, seen) = bytes.split_first_chunk()?;
+    Some((u64::from_le_bytes(*life), seen == [1]))
 }
 
 /// The hosts that one knows, and where they listen: the answer to [`Question::Hosts`].
@@ -127,6 +148,10 @@ fn put(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
+fn name(rest: &mut &[u8]) -> Option<Name> {
+    Name::new(std::str::from_utf8(take(rest)?).ok()?)
+}
+
 fn number(rest: &mut &[u8]) -> Option<usize> {
     let (number, after) = rest.split_first_chunk()?;
     *rest = after;
@@ -151,7 +176,10 @@ mod tests {
         for question in [
             Question::Protocol(b"page"),
             Question::Holds { set: "images", keys: vec![b"", b"cat.png"] },
-            Question::Life { of: name },
+            Question::Life { of: name.clone() },
+            Question::Holder { of: name },
+            Question::NameHeld { life: Incarnation(7), address: None },
+            Question::NameHeld { life: Incarnation(7), address: "[::1]:7447".parse().ok() },
             Question::Hello(b"{}"),
             Question::Hosts,
         ] {

@@ -28,11 +28,16 @@ use crate::memory;
 use crate::network::{Happenings, Inbox, LocalNetwork, Member, Network};
 use crate::priority;
 use crate::protocol::HostProtocol;
-use crate::question::Question;
+use crate::question::{Question, decode_life};
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
 
 /// How long others may take to tell which life of this host they have heard of.
 const HEARD: Duration = Duration::from_millis(500);
+/// How long others may take to find out whether another host of this one's name replies.
+const HOLDER: Duration = Duration::from_secs(5);
+/// How often the other host is asked once its address is known, and how long between.
+const HOLDER_TRIES: usize = 20;
+const HOLDER_PAUSE: Duration = Duration::from_millis(200);
 
 /// A host that is to be started.
 ///
@@ -295,8 +300,13 @@ async fn join(
         let joined = join_as(settings, local, incarnation, inbox).await?;
         let question = Question::Life { of: settings.name.clone() }.encode();
         let answers = joined.network.ask_all(question, HEARD).await;
-        let lives = answers.iter().filter_map(|answer| answer.as_slice().try_into().ok());
-        let highest = lives.map(u64::from_le_bytes).max().unwrap_or(0);
+        let lives: Vec<(u64, bool)> =
+            answers.iter().filter_map(|answer| decode_life(answer)).collect();
+        let highest = lives.iter().map(|(life, _)| *life).max().unwrap_or(0);
+        let is_seen = |(life, is_seen): &(u64, bool)| *is_seen && *life != incarnation.0;
+        if lives.iter().any(is_seen) {
+            refuse_taken_name(settings, &joined).await?;
+        }
         if highest <= incarnation.0 {
             return Ok(joined);
         }
@@ -304,6 +314,37 @@ async fn join(
         joined.network.close().await;
         heard = Some(Incarnation(highest));
     }
+}
+
+/// Fails if another host of this one's name replies. Others say where it is; that it is there, this
+/// host sees for itself, so that nobody can keep it out by a word.
+async fn refuse_taken_name(settings: &Settings, joined: &Joined) -> Result<(), StartError> {
+    let (network, name) = (&joined.network, &settings.name);
+    let question = Question::Holder { of: name.clone() }.encode();
+    let answers = network.ask_all(question, HOLDER).await;
+    let mut hellos = answers.iter().filter_map(|answer| Hello::decode(answer));
+    let Some(holder) = hellos.find(|hello| hello.is_other(name, joined.incarnation)) else {
+        return Ok(());
+    };
+    if let Some(address) = holder.listens() {
+        network.learn(name, address);
+    }
+    let own = Hello::new(name, &settings.cluster, joined.incarnation, &settings.hasher());
+    let hello = Question::Hello(&own.encode()).encode();
+    for _ in 0..HOLDER_TRIES {
+        let answers = network.ask_lives(name, hello.clone(), HOLDER).await;
+        let mut hellos = answers.iter().filter_map(|answer| Hello::decode(answer));
+        if let Some(holder) = hellos.find(|hello| hello.is_other(name, joined.incarnation)) {
+            network.close().await;
+            let address = holder.listens().map(|address| format!(" at {address}"));
+            let (name, address) = (name.to_string(), address.unwrap_or_default());
+            return Err(StartError::NameTaken { name, address });
+        }
+        // The link to it is on its way.
+        tokio::time::sleep(HOLDER_PAUSE).await;
+    }
+    tracing::warn!("others say that another host has this host's name, but it does not reply here");
+    Ok(())
 }
 
 async fn join_as(

@@ -275,6 +275,13 @@ pub enum Event {
     },
     /// Another host lives under this host's name.
     NameTaken,
+    /// In an overlay, a later life of a neighbour is spoken of than the one that is linked.
+    Namesake {
+        /// The neighbour.
+        host: Name,
+        /// The other life.
+        life: Incarnation,
+    },
     /// A neighbour of an overlay is there.
     LinkUp(Name),
     /// A neighbour of an overlay is not there any more.
@@ -330,6 +337,7 @@ impl Event {
             | Self::LinkUp(_)
             | Self::LinkDown(_)
             | Self::Replanned { .. }
+            | Self::Namesake { .. }
             | Self::Located { .. } => false,
         }
     }

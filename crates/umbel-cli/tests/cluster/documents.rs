@@ -121,6 +121,7 @@ fn watch(mut shell: Command, line: &Line, cluster: &mut Cluster) {
     }
     let _ = child.kill();
     let _ = child.wait();
+    eventually("its sets are known", || cluster.status_number(0, "hosts_known") == 2);
 }
 
 /// A process that ends with the test.

@@ -1,12 +1,15 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
 mod cable;
+mod checker;
+mod coverage;
 mod dns;
 mod documents;
 mod healing;
 mod hostile;
 mod hosts;
 mod load;
+mod names;
 mod overlay;
 mod restarts;
 mod routers;
@@ -305,22 +308,6 @@ fn hosts_that_do_not_match_are_refused_and_both_say_why() {
         for other in (0..3).filter(|other| *other != host) {
             assert_eq!(named(&cluster, host, "images", &name(other), 10, other), 0);
         }
-    }
-}
-
-#[test]
-fn two_hosts_of_one_name_are_reported_by_both() {
-    let mut cluster = Cluster::new(2);
-    cluster.start(0, &[]);
-    cluster.start(1, &["--name", &name(0)]);
-    for host in [0, 1] {
-        eventually("it is counted", || {
-            let info: std::collections::HashMap<String, redis::Value> =
-                cluster.ask(host, &["UMBEL.INFO"]);
-            let counted = info.get("name_taken").cloned().expect("counted");
-            redis::from_redis_value::<u64>(counted).expect("a number") > 0
-        });
-        eventually("and logged", || cluster.log(host).contains("another host is called"));
     }
 }
 

@@ -23,7 +23,7 @@ use crate::hello::{Difference, Hello};
 use crate::host::{Happened, Host, Inner, LOOK_EVERY, State};
 use crate::introductions::Introductions;
 use crate::network::{Happening, Happenings, Reply};
-use crate::question::{Question, decode_hosts, encode_hosts};
+use crate::question::{Question, decode_hosts, encode_hosts, encode_life};
 use crate::rivals::Rivals;
 
 /// Happenings that are dealt with before anything is sent.
@@ -55,6 +55,8 @@ pub(crate) struct Driver {
     /// Happenings that had been dropped by then.
     dropped: u64,
     rivals: Rivals,
+    /// Later lives of neighbours that others spoke of.
+    rumours: HashMap<Name, Incarnation>,
     /// Whether another host of this one's name is being looked for.
     is_contested: Arc<AtomicBool>,
     /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
@@ -75,6 +77,7 @@ impl Driver {
             asked_for_greetings: Cell::new(Duration::ZERO),
             dropped: 0,
             rivals: Rivals::default(),
+            rumours: HashMap::new(),
             is_contested: Arc::default(),
             under_way: Arc::default(),
             complaints: HashMap::new(),
@@ -136,7 +139,12 @@ impl Driver {
                 }
             }
             Happening::Gone { host, incarnation } => {
-                self.inner.sets.lock().protocol.handle_gone(now, &host, incarnation);
+                let mut state = self.inner.sets.lock();
+                // Another life of its name says nothing about the one that is believed.
+                if state.protocol.live_of(&host).is_none_or(|live| live == incarnation) {
+                    state.protocol.handle_gone(now, &host, incarnation);
+                }
+                drop(state);
                 if let Some(life) = self.rivals.gone(&host, incarnation) {
                     self.believe(host, life);
                 }
@@ -218,8 +226,14 @@ impl Driver {
             }
             Some(Question::Holds { set, keys }) => reply.send(self.inner.sets.holds(set, &keys)),
             Some(Question::Life { of }) => {
-                let life = self.inner.sets.lock().protocol.incarnation_of(&of);
-                reply.send(life.map_or(0, |life| life.0).to_le_bytes().to_vec());
+                let state = self.inner.sets.lock();
+                let life = state.protocol.incarnation_of(&of);
+                let is_seen = state.protocol.live_of(&of).is_some();
+                drop(state);
+                // This host's own name: another one asks.
+                let is_own = of == self.inner.settings.name && *from == of;
+                let life = if is_own { Some(self.inner.cluster.incarnation) } else { life };
+                reply.send(encode_life(life, is_seen || is_own));
             }
             Some(Question::Hello(greeting)) => {
                 if Hello::decode(greeting).is_some_and(|hello| hello.name == from.as_str()) {
@@ -227,9 +241,11 @@ impl Driver {
                 }
                 reply.send(self.inner.cluster.greetings().own().encode());
             }
+            Some(Question::Holder { of }) => self.name_holder(of, reply),
             Some(Question::NameHeld { life, address }) => {
                 reply.send(Vec::new());
                 if life != self.inner.cluster.incarnation {
+                    self.name_taken();
                     if let Some(address) = address {
                         self.inner.cluster.network.learn(&self.inner.settings.name, address);
                     }
@@ -451,6 +467,7 @@ impl Driver {
                 self.complain(format!("a message of host '{from}' is refused: {reason}"));
             }
             Event::NameTaken => self.name_taken(),
+            Event::Namesake { host, life } => self.check_rumour(host, life),
             Event::LinkUp(host) => tracing::info!(%host, "link is up"),
             Event::LinkDown(host) => tracing::info!(%host, "link is down"),
             Event::Replanned { set, items, filters } => {

@@ -11,8 +11,8 @@ use umbel::replica::{Incarnation, Name};
 use super::{ANSWER, Driver};
 use crate::hello::Hello;
 use crate::host::Host;
-use crate::network::Happening;
-use crate::question::Question;
+use crate::network::{Happening, Reply};
+use crate::question::{Question, decode_life};
 use crate::rivals;
 
 /// How often another host of this one's name is looked for, and how long between.
@@ -35,6 +35,25 @@ impl Driver {
         });
     }
 
+    /// Replies who has a name, if the host that is known under it still replies.
+    pub(super) fn name_holder(&self, host: Name, reply: Reply) {
+        let cluster = &self.inner.cluster;
+        let own = cluster.greetings().own().clone();
+        if own.name == host.as_str() {
+            return reply.send(own.encode());
+        }
+        let Some(held) = self.inner.sets.lock().protocol.live_of(&host) else {
+            return reply.send(Vec::new());
+        };
+        let (network, hello) =
+            (Arc::clone(&cluster.network), Question::Hello(&own.encode()).encode());
+        self.inner.lifecycle.runtime.spawn(async move {
+            let mut replies = network.ask_lives(&host, hello, ANSWER).await.into_iter();
+            reply
+                .send(replies.find(|bytes| is_greeting_of(bytes, &host, held)).unwrap_or_default());
+        });
+    }
+
     /// Believes another life of a host if the one before does not reply; refuses it if it does.
     pub(super) fn decide(
         &mut self,
@@ -43,11 +62,13 @@ impl Driver {
         life: Incarnation,
         greetings: &[Vec<u8>],
     ) {
-        let hellos = greetings.iter().filter_map(|bytes| Hello::decode(bytes));
-        let mut hellos = hellos.filter(|hello| hello.name == host.as_str());
-        let replied = hellos.find(|hello| hello.incarnation == held.0);
+        let replied = |life| greetings.iter().find(|bytes| is_greeting_of(bytes, host, life));
+        let (is_there, replied) = (replied(life).is_some(), replied(held));
+        let replied = replied.and_then(|bytes| Hello::decode(bytes));
         match self.rivals.tested(host, held, life, replied.is_some()) {
             None => {}
+            // A token may outlive its host.
+            Some(false) if !is_there => {}
             Some(true) => self.believe(host.clone(), life),
             Some(false) => {
                 let address = replied.and_then(|hello| hello.listens());
@@ -63,6 +84,26 @@ impl Driver {
                 });
             }
         }
+    }
+
+    /// Others of an overlay speak of a later life of a neighbour. If the neighbour still lives in the
+    /// one that is known, another host has its name, and it is told so.
+    pub(super) fn check_rumour(&mut self, host: Name, life: Incarnation) {
+        let Some(held) = self.inner.sets.lock().protocol.live_of(&host) else { return };
+        if self.rumours.insert(host.clone(), life) == Some(life) {
+            return;
+        }
+        let cluster = &self.inner.cluster;
+        let network = Arc::clone(&cluster.network);
+        let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
+        self.inner.lifecycle.runtime.spawn(async move {
+            let replies = network.ask_lives(&host, hello, ANSWER).await;
+            if replies.iter().any(|bytes| is_greeting_of(bytes, &host, held)) {
+                tracing::warn!(%host, "another host of the overlay has the name of a neighbour");
+                let told = Question::NameHeld { life, address: None }.encode();
+                network.ask_lives(&host, told, ANSWER).await;
+            }
+        });
     }
 
     /// Looks whether another host lives under this host's name. If it replies, one of the two
@@ -102,16 +143,13 @@ impl Host {
         let cluster = &self.inner.cluster;
         let (network, name) = (&cluster.network, &self.inner.settings.name);
         let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
-        let is_other = |bytes: &Vec<u8>| {
-            let hello = Hello::decode(bytes).filter(|hello| hello.name == name.as_str());
-            hello.is_some_and(|hello| hello.incarnation == other.0)
-        };
+        let is_other = |bytes: &Vec<u8>| is_greeting_of(bytes, name, other);
         for _ in 0..NAMESAKE_TRIES {
             if network.ask_lives(name, hello.clone(), ANSWER).await.iter().any(is_other) {
                 let question = Question::Life { of: name.clone() }.encode();
                 let answers = network.ask_all(question, ANSWER).await;
-                let lives = answers.iter().filter_map(|answer| answer.as_slice().try_into().ok());
-                let lives: Vec<u64> = lives.map(u64::from_le_bytes).collect();
+                let lives = answers.iter().filter_map(|answer| decode_life(answer));
+                let lives: Vec<u64> = lives.map(|(life, _)| life).collect();
                 return rivals::must_stop(cluster.incarnation, other, &lives);
             }
             // The link to it may be on its way.
@@ -119,6 +157,11 @@ impl Host {
         }
         false
     }
+}
+
+fn is_greeting_of(bytes: &[u8], host: &Name, life: Incarnation) -> bool {
+    let hello = Hello::decode(bytes).filter(|hello| hello.name == host.as_str());
+    hello.is_some_and(|hello| hello.incarnation == life.0)
 }
 
 /// Where somebody listens, in a sentence.

@@ -20,6 +20,8 @@ use crate::hello::{Difference, Hello};
 /// Up to this number of hosts the sums of all subsets are known; beyond it, those that lack at most
 /// one host. Hosts that start together learn of each other in any order.
 const ALL_SUBSETS: usize = 10;
+/// Past digests that are remembered.
+const MAX_DIGESTS: usize = 256;
 
 /// What this host and the others say of themselves.
 #[derive(Debug)]
@@ -30,10 +32,10 @@ pub(crate) struct Greetings {
     refused: HashMap<Name, String>,
     /// Sums of hosts that are known here.
     sums: HashSet<u64>,
-    /// Other hosts' digests that name nobody beyond `listed` and those that were known here.
-    resolved: HashMap<Name, String>,
-    /// The hosts that others listed, with the digest of the list.
-    listed: HashMap<Name, (String, BTreeSet<Name>)>,
+    /// Digests of hosts that were known here, at most [`MAX_DIGESTS`].
+    past: HashSet<String>,
+    /// The hosts that others listed, by the digest of the list.
+    listed: HashMap<String, BTreeSet<Name>>,
 }
 
 impl Greetings {
@@ -43,7 +45,7 @@ impl Greetings {
             others: HashMap::new(),
             refused: HashMap::new(),
             sums: HashSet::new(),
-            resolved: HashMap::new(),
+            past: HashSet::new(),
             listed: HashMap::new(),
         };
         greetings.refresh();
@@ -91,8 +93,6 @@ impl Greetings {
     /// A host is gone.
     pub(crate) fn remove(&mut self, host: &Name) {
         self.refused.remove(host);
-        self.resolved.remove(host);
-        self.listed.remove(host);
         if self.others.remove(host).is_some() {
             self.refresh();
         }
@@ -120,17 +120,19 @@ impl Greetings {
         let shares = hosts.iter().map(|(host, address)| share(host.as_str(), *address));
         let digest = digest(hosts.len(), sum(shares));
         let names = hosts.iter().map(|(host, _)| host.clone()).take(most).collect();
-        self.resolved.insert(from.clone(), digest.clone());
-        self.listed.insert(from.clone(), (digest, names));
+        self.listed.insert(digest, names);
+        let said: HashSet<&String> =
+            self.others.values().filter_map(|hello| hello.hosts.as_ref()).collect();
+        self.listed.retain(|digest, _| said.contains(digest));
     }
 
     /// Hosts that others know by their latest word, and that have not greeted this one.
     pub(super) fn hearsay(&self) -> BTreeSet<Name> {
-        let latest = self.listed.iter().filter(|(from, (digest, _))| {
-            let said = self.others.get(*from).and_then(|hello| hello.hosts.as_ref());
-            said == Some(digest)
-        });
-        let names = latest.flat_map(|(_, (_, names))| names);
+        let said = |digest: &String| {
+            self.others.values().any(|hello| hello.hosts.as_ref() == Some(digest))
+        };
+        let latest = self.listed.iter().filter(|(digest, _)| said(digest));
+        let names = latest.flat_map(|(_, names)| names);
         let is_new = |name: &&Name| !self.others.contains_key(*name);
         names.filter(is_new).filter(|name| name.as_str() != self.own.name).cloned().collect()
     }
@@ -145,26 +147,26 @@ impl Greetings {
         let hello =
             self.others.get(host).filter(|hello| Some(Incarnation(hello.incarnation)) == life);
         let Some(hello) = hello else { return Some(Gap::NotGreeted) };
-        self.knows_others(host, hello).then_some(Gap::KnowsOthers)
+        self.knows_others(hello).then_some(Gap::KnowsOthers)
     }
 
     /// Whether a host may know others that this one has not heard of.
-    fn knows_others(&self, host: &Name, hello: &Hello) -> bool {
+    fn knows_others(&self, hello: &Hello) -> bool {
         let (Some(theirs), Some(own)) = (&hello.hosts, &self.own.hosts) else { return false };
         let sum = theirs.split('-').nth(1).and_then(|sum| u64::from_str_radix(sum, 16).ok());
         let is_subset = theirs == own || sum.is_some_and(|sum| self.sums.contains(&sum));
-        !is_subset && self.resolved.get(host) != Some(theirs)
+        !is_subset && !self.past.contains(theirs) && !self.listed.contains_key(theirs)
     }
 
     fn refresh(&mut self) {
         if self.own.listen.is_none() || self.own.overlay.is_some() {
             return;
         }
-        // Who knew the same hosts as this one until now knows nobody that it has not heard of.
-        let same = self.others.iter().filter(|(_, hello)| hello.hosts == self.own.hosts);
-        let same = same.filter_map(|(host, hello)| Some((host.clone(), hello.hosts.clone()?)));
-        let same: Vec<(Name, String)> = same.collect();
-        self.resolved.extend(same);
+        // Who knows the hosts that this one knew until now knows nobody that it has not heard of.
+        if self.past.len() >= MAX_DIGESTS {
+            self.past.clear();
+        }
+        self.past.extend(self.own.hosts.take());
         let shares: Vec<u64> =
             self.hosts().iter().map(|(name, address)| share(name, *address)).collect();
         let all = sum(shares.iter().copied());

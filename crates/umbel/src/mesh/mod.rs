@@ -234,6 +234,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// The own sets whose filters were to be built in steps since this was last asked; some may be
     /// built by now.
+    #[must_use]
     pub fn take_builds(&self) -> BTreeSet<Name> {
         self.chores.take_builds()
     }

@@ -351,7 +351,7 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
     }
 
     fn has_set(&self, set: &Name) -> bool {
-        self.sets.get(set).is_some_and(|routed| routed.exists())
+        self.sets.get(set).is_some_and(Routed::exists)
     }
 
     /// The neighbours: of other hosts an overlay knows what its queries find.
@@ -508,6 +508,7 @@ fn event_of(set: &Name, event: route::Event) -> Option<Event> {
         route::Event::Replanned { items, filters } => Event::Replanned { set, items, filters },
         route::Event::Refused { from, reason } => Event::Refused { from, reason },
         route::Event::NameTaken => Event::NameTaken,
+        route::Event::Namesake { host, life } => Event::Namesake { host, life },
         route::Event::Up(_) | route::Event::Down(_) | route::Event::Found { .. } => return None,
     })
 }

@@ -123,6 +123,14 @@ pub enum Event {
     },
     /// Another host lives under this host's name.
     NameTaken,
+    /// A neighbour speaks of a later life of another neighbour than the one that is linked here:
+    /// two hosts of one name, unless it has just restarted.
+    Namesake {
+        /// The neighbour that is spoken of.
+        host: Name,
+        /// The other life.
+        life: Incarnation,
+    },
 }
 
 /// What was counted since the host started.

@@ -284,7 +284,12 @@ impl Links {
                     link.state = State::Waiting { until: now + wait };
                 }
                 State::Open { session, .. } => {
-                    let is_redundant = others().any(|other| {
+                    // Over a link to another life of the name somebody else may be reached.
+                    let life = paths.iter().find(|path| path.session == session);
+                    let life = life.map(|path| path.life);
+                    let mut same =
+                        others().filter(|other| life.is_none_or(|life| life == other.life));
+                    let is_redundant = same.any(|other| {
                         let is_first = match own.contains(&other.session) {
                             // Two links of this host to two addresses of the same host.
                             true => other.session < session,
@@ -442,6 +447,8 @@ fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use umbel::replica::Incarnation;
+
     use super::*;
 
     const QUIET: Duration = Duration::from_secs(12);
@@ -480,8 +487,12 @@ mod tests {
         Vec::new()
     }
 
+    fn path(session: u64, life: u64, silent_for: Duration) -> Path {
+        Path { session: SessionId(session), life: Incarnation(life), silent_for }
+    }
+
     fn heard_over(session: u64, silent_for: Duration) -> impl Fn(&Name) -> Vec<Path> {
-        move |_| vec![Path { session: SessionId(session), silent_for }]
+        move |_| vec![path(session, 1, silent_for)]
     }
 
     #[test]
@@ -579,7 +590,6 @@ mod tests {
         let mut links = table("fern", &[]);
         assert!(links.learn(Duration::ZERO, &name("lily"), address(6)));
         assert!(!links.learn(Duration::ZERO, &name("lily"), address(6)), "known");
-        assert!(!links.learn(Duration::ZERO, &name("fern"), address(7)), "this host itself");
         assert!(!links.learn(Duration::ZERO, &name("twin"), address(5)), "this host's address");
         let loopback = SocketAddr::from(([127, 0, 0, 1], 7447));
         assert!(!links.learn(Duration::ZERO, &name("rose"), loopback), "another machine's own");
@@ -621,8 +631,10 @@ mod tests {
             links.opened(Duration::ZERO, &at(last), Ok(SessionId(session)));
             links.identify(Duration::ZERO, SessionId(session), &name("lily"));
         }
-        let both =
-            |_: &Name| [3, 4].map(|id| Path { session: SessionId(id), silent_for: SOON }).to_vec();
-        assert_eq!(links.poll(SOON, both), [Action::Close(SessionId(4))]);
+        let both = |lives: [u64; 2]| {
+            move |_: &Name| vec![path(3, lives[0], SOON), path(4, lives[1], SOON)]
+        };
+        assert_eq!(links.poll(SOON, both([7, 9])), [], "two hosts of one name");
+        assert_eq!(links.poll(SOON, both([7, 7])), [Action::Close(SessionId(4))]);
     }
 }

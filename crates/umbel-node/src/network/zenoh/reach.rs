@@ -18,9 +18,14 @@ pub(super) struct SessionId(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) session: SessionId,
+    /// The latest life of the host that is seen over it.
+    pub(super) life: Incarnation,
     /// Since something was last received from the host over this session.
     pub(super) silent_for: Duration,
 }
+
+/// Longer than a host that lives is silent.
+const BEFORE: Duration = Duration::from_secs(5);
 
 /// A token: one life of a host, seen over one of its sessions.
 pub(super) type Token = (Incarnation, u64);
@@ -41,8 +46,12 @@ impl Reach {
         let mut hosts = self.0.lock();
         let sessions = hosts.entry(host.clone()).or_default();
         let is_new = !is_alive(sessions, token.0);
-        let seen = sessions.entry(session).or_insert_with(Seen::now);
-        seen.heard = Instant::now();
+        let mut lives = sessions.values().flat_map(|seen| &seen.tokens).map(|token| token.0);
+        let is_rival = lives.any(|life| life != token.0);
+        let seen = sessions.entry(session).or_insert_with(|| Seen::since(is_rival));
+        if !is_rival {
+            seen.heard = Instant::now();
+        }
         seen.tokens.insert(token);
         is_new
     }
@@ -110,8 +119,12 @@ impl Reach {
 }
 
 impl Seen {
-    fn now() -> Self {
-        Self { tokens: BTreeSet::new(), heard: Instant::now() }
+    /// A session that has just been seen. While another life of its host is seen over others it
+    /// counts as heard a while ago: what is sent to the host goes to the one that is known.
+    fn since(is_rival: bool) -> Self {
+        let now = Instant::now();
+        let heard = if is_rival { now.checked_sub(BEFORE).unwrap_or(now) } else { now };
+        Self { tokens: BTreeSet::new(), heard }
     }
 }
 
@@ -119,6 +132,7 @@ impl Seen {
 fn paths(sessions: &HashMap<SessionId, Seen>, now: Instant) -> Vec<Path> {
     let path = |(session, seen): (&SessionId, &Seen)| Path {
         session: *session,
+        life: seen.tokens.last().map_or(Incarnation(0), |token| token.0),
         silent_for: now.saturating_duration_since(seen.heard),
     };
     sessions.iter().map(path).collect()
@@ -160,6 +174,19 @@ mod tests {
         assert!(reach.disappeared(&fern, ONE, token(7, 1)));
         assert_eq!(reach.closed(ONE), [(fern.clone(), Incarnation(8))]);
         assert_eq!(reach.best(&fern), None);
+    }
+
+    #[test]
+    fn another_life_is_not_preferred_because_it_appeared_last() {
+        let (reach, fern) = (Reach::default(), Name::new("fern").unwrap());
+        reach.appeared(&fern, ONE, token(7, 1));
+        assert!(reach.appeared(&fern, TWO, token(9, 1)));
+        assert_eq!(reach.best(&fern), Some(ONE));
+        let lives = reach.paths(&fern).iter().map(|path| path.life.0).collect::<BTreeSet<_>>();
+        assert_eq!(lives, BTreeSet::from([7, 9]));
+        std::thread::sleep(Duration::from_millis(2));
+        reach.heard(&fern, TWO);
+        assert_eq!(reach.best(&fern), Some(TWO));
     }
 
     #[test]

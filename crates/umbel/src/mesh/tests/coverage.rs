@@ -156,12 +156,12 @@ fn lost_hosts_are_bounded() {
 fn sets_that_are_not_accepted_make_their_host_missing() {
     let mut cluster = Cluster::of(&["a", "b"]);
     let mut config = Config::new(name("b"), Incarnation(1), hasher());
-    config.replica_bytes = 4000;
+    config.max_bits = 1000;
     cluster.engines[1] = Engine::new(config);
     cluster.create(0, plan("miss:0.01", 100_000));
     cluster.add(0, 0..2000);
     cluster.wait(4);
-    assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::Refused("over budget".into()))));
+    assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::Refused("its filter is too long".into()))));
 }
 
 #[test]

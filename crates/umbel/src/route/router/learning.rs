@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::{Known, Published, Router, Store, changed, coded, decoded};
 use crate::catalogue::Catalogue;
 use crate::codec::DecodeError;
-use crate::replica::Name;
 use crate::replica::image::Image;
+use crate::replica::{Incarnation, Name};
 use crate::route::event::Event;
 use crate::route::heard::{Link, Said, sum_of};
 use crate::route::message::{Advert, Hello, MOST_HOMES, Message, Reach, Told};
@@ -63,6 +63,7 @@ impl<C: Catalogue> Router<C> {
         let most_bytes = (self.config.max_bits / 4) as usize + (1 << 20);
         let Some(link) = self.links.get_mut(from) else { return };
         let Some(advert) = link.parts.take(advert, most_bytes) else { return };
+        self.note_namesake(from, &advert.home, advert.version.incarnation);
         if self.replaces(from, &advert) {
             match self.read(&advert) {
                 Ok(Some(image)) => self.store(from, &advert, &image),
@@ -88,6 +89,7 @@ impl<C: Catalogue> Router<C> {
         if hops > self.plan.plan.depth {
             return self.refuse(from, String::from("it is about a home beyond the range"));
         }
+        self.note_namesake(from, &reach.home, reach.version.incarnation);
         let said = Said { version: reach.version, hops };
         let here = self.homes.get(&reach.home).map(|known| known.published.version);
         let refused =
@@ -120,6 +122,14 @@ impl<C: Catalogue> Router<C> {
     fn speaks_for_itself(&self, from: &Name, home: &Name) -> bool {
         let has_spoken = self.homes.get(home).is_some_and(|known| known.is_own_word);
         from != home && has_spoken && self.links.contains_key(home)
+    }
+
+    /// Reports that somebody speaks of a later life of a neighbour that speaks for itself.
+    fn note_namesake(&mut self, from: &Name, host: &Name, life: Incarnation) {
+        let own_word = self.homes.get(host).map(|known| known.published.version.incarnation);
+        if self.speaks_for_itself(from, host) && own_word < Some(life) {
+            self.event(Event::Namesake { host: host.clone(), life });
+        }
     }
 
     pub(super) fn handle_hello(&mut self, now: Duration, from: &Name, hello: &Hello) {
@@ -175,7 +185,7 @@ impl<C: Catalogue> Router<C> {
     }
 
     /// Somebody speaks of this host's own name: an echo, or another host of that name.
-    fn handle_own_name(&mut self, from: &Name, home: &Name, life: crate::replica::Incarnation) {
+    fn handle_own_name(&mut self, from: &Name, home: &Name, life: Incarnation) {
         if life > self.config.incarnation {
             self.event(Event::NameTaken);
         }

@@ -1,0 +1,128 @@
+//! Hosts of one name: the one that is known and replies keeps it, the other one stops.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::coverage::who;
+use super::hosts::{Cluster, eventually, name};
+use super::secured::{says, start_secured, write_peers};
+use super::{add, named};
+
+const KEYS: usize = 300;
+
+/// A host with another one's name and nothing in its catalogue, which is expected to stop by itself.
+pub(super) struct Twin(Child);
+
+impl Twin {
+    /// Starts one with these flags, which tell it where others listen.
+    pub(super) fn start(host: &str, flags: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
+        command.args(["serve", "--name", host, "--memory", "--listen", "127.0.0.1:0"]);
+        command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]).args(flags);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
+        Self(child.expect("the binary runs"))
+    }
+
+    /// Whether it still runs.
+    pub(super) fn runs(&mut self) -> bool {
+        self.0.try_wait().expect("waited").is_none()
+    }
+
+    /// What it says at its end: the exit code, and the last line.
+    fn end(mut self) -> (Option<i32>, String) {
+        let mut text = String::new();
+        let mut stderr = self.0.stderr.take().expect("piped");
+        std::io::Read::read_to_string(&mut stderr, &mut text).expect("text");
+        let status = self.0.wait().expect("waited");
+        (status.code(), text.lines().last().unwrap_or_default().to_owned())
+    }
+}
+
+impl Drop for Twin {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Watches that hosts 1 and 2 name host 0 for all of its keys until the twin has stopped.
+fn stops_and_harms_nobody(cluster: &Cluster, mut twin: Twin) {
+    let keys: Vec<String> = (0..KEYS).map(|key| format!("key-{key}")).collect();
+    let start = Instant::now();
+    while twin.runs() {
+        assert!(start.elapsed() < Duration::from_secs(60), "it goes on");
+        for host in [1, 2] {
+            let answer = who(cluster.http(host), &keys).expect("it answers");
+            assert_eq!(answer.denied(&name(0)), 0, "keys of the first host are denied");
+        }
+    }
+    let (code, line) = twin.end();
+    assert_eq!(code, Some(2), "{line}");
+    assert!(line.contains("another host is called 'host-0'"), "{line}");
+    assert!(line.contains(cluster.listen(0)), "it names the other's address: {line}");
+    assert_eq!(named(cluster, 1, "images", "key", KEYS, 0), KEYS);
+    let _: Vec<u8> = cluster.ask(0, &["UMBEL.ADD", "images", "later"]);
+    let _: () = cluster.ask(0, &["UMBEL.PUBLISH", "images"]);
+    eventually("the first host is still heard", || cluster.who(2, "images", "later") == [name(0)]);
+}
+
+fn load(cluster: &Cluster) {
+    add(cluster, 0, "images", "key", KEYS);
+    let _: () = cluster.ask(0, &["UMBEL.PUBLISH", "images"]);
+    eventually("the others know", || {
+        [1, 2].iter().all(|host| named(cluster, *host, "images", "key", KEYS, 0) == KEYS)
+    });
+}
+
+#[test]
+fn a_second_host_of_a_name_stops_and_harms_nobody() {
+    let mut cluster = Cluster::running(3);
+    load(&cluster);
+    // It knows all hosts, or one of the others.
+    let all: Vec<String> = (0..3).map(|host| cluster.listen(host).to_owned()).collect();
+    let flags: Vec<&str> = all.iter().flat_map(|peer| ["--peer", peer]).collect();
+    stops_and_harms_nobody(&cluster, Twin::start(&name(0), &flags));
+    stops_and_harms_nobody(&cluster, Twin::start(&name(0), &["--peer", &all[1]]));
+
+    // The first one dies: another one may take its name.
+    cluster.kill(0);
+    let mut twin = Twin::start(&name(0), &["--peer", &all[1]]);
+    eventually("its keys are gone", || named(&cluster, 1, "images", "key", KEYS, 0) == 0);
+    eventually("it is believed", || cluster.status_number(1, "hosts_known") == 3);
+    assert!(twin.runs());
+}
+
+#[test]
+fn a_second_host_of_a_name_stops_with_certificates_too() {
+    let mut cluster = Cluster::new(3);
+    let certs = cluster.path("certs");
+    let hosts = "host-0,host-1,host-2";
+    says(&["config", "certs", "--localhost", "--hosts", hosts, "--out", &certs], &[], "");
+    write_peers(&cluster, 3);
+    (0..3).for_each(|host| start_secured(&mut cluster, host, &[]));
+    load(&cluster);
+    let file = |end: &str| format!("{certs}/{end}");
+    let (peers, ca) = (cluster.path("peers"), file("ca.pem"));
+    let (cert, key) = (file("host-0.pem"), file("host-0.key"));
+    let flags =
+        ["--peers-file", &peers, "--peer-ca", &ca, "--peer-cert", &cert, "--peer-key", &key];
+    stops_and_harms_nobody(&cluster, Twin::start(&name(0), &flags));
+}
+
+/// A line of four hosts, of which the first and the last have one name.
+#[test]
+fn two_hosts_of_one_name_in_an_overlay_are_reported() {
+    let mut cluster = Cluster::named(&["A", "B", "C", "twin"]);
+    let names = ["A", "B", "C", "A"];
+    for host in 0..4 {
+        let next = (host < 3).then(|| names[host + 1].to_owned());
+        let last = (host > 0).then(|| format!("{}@{}", names[host - 1], cluster.listen(host - 1)));
+        let links: Vec<String> = next.into_iter().chain(last).collect();
+        let flags = ["--name", names[host], "--overlay-depth=4", "--timing-announce=0.3"];
+        cluster.start_linked(host, &links, &flags);
+        let _: Vec<u8> = cluster.ask(host, &["UMBEL.ADD", "images", &format!("of-{host}")]);
+        let _: () = cluster.ask(host, &["UMBEL.PUBLISH", "images"]);
+    }
+    eventually("it is counted", || cluster.status_number(0, "name_taken") > 0);
+    assert!(cluster.log(0).contains("another host is called 'A'"), "{}", cluster.log(0));
+}
