@@ -8,8 +8,9 @@ use shuttle::thread;
 
 use umbel_model::bank::BatchCandidates;
 use umbel_model::catalogue::{Catalogue as _, MemoryCatalogue};
+use umbel_model::design::ladder::RungChoice;
 use umbel_model::mesh::{Config, Engine, LocalSet, Work};
-use umbel_model::protocol::{Destination, Protocol as _, Transmit};
+use umbel_model::protocol::{Destination, Protocol, Transmit};
 use umbel_model::replica::{Home, Incarnation, Intervals, Name, Replicas, SetPlan};
 use umbel_model::{HashId, KeyHasher, Seed};
 
@@ -209,7 +210,7 @@ impl Hosts {
         assert!(expected.iter().all(|number| home.contains(&key(*number))), "no key is lost");
         let mut fresh = MemoryCatalogue::new();
         home.catalogue().for_each(&mut |key, component| fresh.insert(key, component));
-        let standing = home.rung().map(|rung| rung.standing());
+        let standing = home.rung().map(RungChoice::standing);
         let fresh = Home::restarted(hasher(), *home.plan(), AT_ONCE, fresh, standing);
         assert_eq!(home.filter(), fresh.expect("built").filter(), "the filter is the catalogue's");
         assert_eq!(home.misses(), 0, "everything was published");
@@ -219,6 +220,6 @@ impl Hosts {
             let replica = engine.replica_checksum(&name("set"), &name("home"));
             assert_eq!(replica, published, "replicas are what was published");
         }
-        self.engines.iter().for_each(|engine| engine.validate());
+        self.engines.iter().for_each(Protocol::validate);
     }
 }
