@@ -25,12 +25,11 @@ const EVERY: Duration = Duration::from_micros(500);
 /// The answer to `who`: an array of one key, of one host.
 const REPLY: &str = "*1\r\n*1\r\n$4\r\nhost\r\n";
 
-/// A part of the bench that runs in a process of its own: by which word it is started, and what it
-/// does with the words that follow.
-type Part = (&'static str, fn(&[String]));
+/// What a process does instead of measuring, given its arguments.
+type Role = fn(&[String]);
 
-/// What the process of these words does instead of measuring.
-const PARTS: [Part; 4] =
+/// Roles by the first argument.
+const PARTS: [(&str, Role); 4] =
     [("serve", serve), ("echo", echo), ("load", load_from_words), ("burn", burn)];
 
 fn main() {
