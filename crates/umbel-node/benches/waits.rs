@@ -25,8 +25,11 @@ const EVERY: Duration = Duration::from_micros(500);
 /// The answer to `who`: an array of one key, of one host.
 const REPLY: &str = "*1\r\n*1\r\n$4\r\nhost\r\n";
 
-/// What the process of these words does instead of measuring.
-const PARTS: [(&str, fn(&[String])); 4] =
+/// What a process does instead of measuring, given its arguments.
+type Role = fn(&[String]);
+
+/// Roles by the first argument.
+const PARTS: [(&str, Role); 4] =
     [("serve", serve), ("echo", echo), ("load", load_from_words), ("burn", burn)];
 
 fn main() {
