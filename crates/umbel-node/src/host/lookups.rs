@@ -165,7 +165,8 @@ impl Asked {
     fn remember(&self, hashes: &[KeyHash], asked: Duration) {
         let mut ring = self.ring.lock();
         let denied: u64 = self.shards.iter().map(|s| s.denied.load(Ordering::Relaxed)).sum();
-        let fresh = denied.saturating_sub(ring.accounted).max(hashes.len() as u64);
+        // None, if another thread's question stands for these: it was counted after them and came first.
+        let fresh = denied.saturating_sub(ring.accounted);
         ring.accounted += fresh;
         let (each, mut rest) = (fresh / hashes.len() as u64, fresh % hashes.len() as u64);
         // Two threads may come in another order than their clocks were read.

@@ -209,6 +209,9 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     port.send("POST", "/v1/sets/s/keys", b"a\nb\n");
     // What the host sends meanwhile, it sends by the clock.
     assert_eq!(port.send("POST", "/v1/sets/s/publish", b"").json()["published"], true);
+    eventually("the set is published", || {
+        port.get("/v1/sets").json()["sets"][0]["updates_sent"].as_u64() > Some(0)
+    });
     let sets = || {
         let mut answer = port.get("/v1/sets").json();
         let set = answer["sets"][0].as_object_mut().expect("a set");
