@@ -79,7 +79,10 @@ fn test() -> Result<(), String> {
     if installed("cargo-nextest") {
         step("tests", cargo("nextest run --workspace --no-fail-fast"))?;
     } else {
-        step("tests", cargo("test --workspace --lib --bins --tests --examples"))?;
+        // The library of the model is `umbel` again, whose unit tests have been run as such.
+        let tests = "test --workspace --exclude umbel-model --lib --bins --tests --examples";
+        step("tests", cargo(tests))?;
+        step("tests of the model", cargo("test --package umbel-model --test model"))?;
     }
     step("doc tests", cargo("test --workspace --doc --quiet"))?;
     let mut docs = cargo("doc --workspace --no-deps --quiet");
