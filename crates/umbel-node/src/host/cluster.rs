@@ -89,6 +89,7 @@ impl Cluster {
     }
 
     /// The settings name these peers from now on.
+    #[cfg(feature = "zenoh")]
     pub(crate) fn configure(&self, peers: Vec<(Option<Name>, Option<String>)>) {
         *self.configured.lock() = peers;
     }
