@@ -6,8 +6,8 @@
 //! A home of a mesh stands on a ladder (`design::ladder`): one component on the lowest rung at
 //! first, built again from the catalogue on a higher rung when it is full, folded to a lower one
 //! when it has been nearly empty for long. With keys reserved the filter stands higher than its
-//! keys need, and is published folded to the rung that they need. A home of an overlay has the shape that all agreed on,
-//! and as many components of it as its keys take.
+//! keys need, and is published folded to the rung that they need. A home of an overlay has the
+//! shape that all agreed on, and as many components of it as its keys take.
 //!
 //! Larger filters can be built in steps (`steps`), so that no change waits for a pass over the
 //! catalogue.
