@@ -21,6 +21,7 @@
 use std::time::Duration;
 
 use super::{Ladder, Rung};
+use crate::params::Shape;
 
 /// How long a set must be small before it descends.
 const LOW_FOR: Duration = Duration::from_secs(600);
@@ -57,6 +58,8 @@ pub struct RungChoice {
     ladder: Ladder,
     hosts: u32,
     rung: Rung,
+    /// The shape of the present rung.
+    shape: Shape,
     /// The rung for the keys that were reserved, and the keys that it takes.
     reserved: Rung,
     reserved_takes: u64,
@@ -114,6 +117,7 @@ impl RungChoice {
             ladder,
             hosts,
             rung,
+            shape: ladder.shape(rung),
             reserved: rung_for(reserved),
             reserved_takes: 0,
             takes: 0,
@@ -143,6 +147,12 @@ impl RungChoice {
     #[must_use]
     pub const fn rung(&self) -> Rung {
         self.rung
+    }
+
+    /// The shape of the rung where the set stands.
+    #[must_use]
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
     }
 
     /// Where the filter at its home stands, which has room for the reserved keys.
@@ -245,6 +255,7 @@ impl RungChoice {
 
     fn stand_on(&mut self, rung: Rung) {
         self.rung = rung;
+        self.shape = self.ladder.shape(rung);
         self.takes = self.ladder.takes(rung, self.hosts);
         self.reserved_takes = self.ladder.takes(self.reserved, self.hosts);
         self.low = low_limit(self.ladder, rung, self.hosts);

@@ -285,7 +285,7 @@ impl<C: Catalogue> Home<C> {
     fn published_shape(&self) -> Option<Shape> {
         match (&self.growth, self.publisher.policy().rule) {
             (_, Rule::Overall { .. } | Rule::Dirty { .. }) => None,
-            (Growth::Ladder(choice), _) => Some(choice.ladder().shape(choice.rung())),
+            (Growth::Ladder(choice), _) => Some(*choice.shape()),
             (Growth::Components { .. }, _) => None,
         }
     }
