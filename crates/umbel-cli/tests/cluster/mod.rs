@@ -3,6 +3,7 @@
 mod cable;
 mod checker;
 mod coverage;
+mod disturbances;
 mod dns;
 mod documents;
 mod healing;

@@ -1,10 +1,10 @@
 //! Hosts of one name: the one that is known and replies keeps it, the other one stops.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::coverage::who;
-use super::hosts::{Cluster, eventually, name};
+use super::hosts::{Cluster, binary, eventually, name, without_settings};
 use super::secured::{says, start_secured, write_peers};
 use super::{add, named};
 
@@ -15,9 +15,15 @@ pub(super) struct Twin(Child);
 
 impl Twin {
     /// Starts one with these flags, which tell it where others listen.
-    pub(super) fn start(host: &str, flags: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
-        command.args(["serve", "--name", host, "--memory", "--listen", "127.0.0.1:0"]);
+    fn start(host: &str, flags: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", host, flags)
+    }
+
+    /// As [`Self::start`], listening at another address.
+    pub(super) fn start_at(listen: &str, host: &str, flags: &[&str]) -> Self {
+        let mut command = binary();
+        without_settings(&mut command);
+        command.args(["serve", "--name", host, "--memory", "--listen", listen]);
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]).args(flags);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         Self(child.expect("the binary runs"))
@@ -29,7 +35,7 @@ impl Twin {
     }
 
     /// What it says at its end: the exit code, and the last line.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(super) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         let mut stderr = self.0.stderr.take().expect("piped");
         std::io::Read::read_to_string(&mut stderr, &mut text).expect("text");
