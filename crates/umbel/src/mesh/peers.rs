@@ -103,7 +103,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             let info = PeerInfo {
                 incarnation: peer.incarnation,
                 is_suspected: peer.gone_since.is_some(),
-                is_away: peer.gone_since.is_some() && peer.away_until.is_some(),
+                is_away: peer.gone_since.is_some()
+                    && peer.away_until.is_some_and(|until| now < until),
                 silence: now.saturating_sub(peer.heard),
                 gap: self.gap_of(now, name, peer),
             };
