@@ -51,6 +51,7 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("UMBEL.LOCATE s a", READ),
     ("UMBEL.MATCH s /a", READ),
     ("UMBEL.MISSING s a", READ),
+    ("UMBEL.MISSINGPARTIAL s a", READ),
     ("UMBEL.POLICY s", ADMIN),
     ("UMBEL.PUBLISH s", WRITE),
     ("UMBEL.REM s a", WRITE),
