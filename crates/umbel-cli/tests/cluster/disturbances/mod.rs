@@ -278,7 +278,8 @@ impl Testbed {
     fn lines_about_names(&self) -> String {
         let lines = |host: usize| {
             let log = self.cluster.log(host);
-            let about = log.lines().filter(|line| line.contains("called") || line.contains("ERROR"));
+            let about =
+                log.lines().filter(|line| line.contains("called") || line.contains("ERROR"));
             about.map(|line| format!("{}: {line}\n", name(host))).collect::<String>()
         };
         (0..self.cluster.len()).map(lines).collect()
