@@ -122,6 +122,11 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
+    /// Whether a host has not been heard for too long, whatever it said about its absence.
+    pub(super) fn is_silent(&self, now: Duration, peer: &Peer) -> bool {
+        now >= peer.heard + self.config.silence
+    }
+
     /// When a host counts as gone for good, unless it is heard of.
     pub(super) fn expiry(&self, peer: &Peer) -> Duration {
         let silent = peer.heard + self.config.silence;
