@@ -3,6 +3,7 @@
 
 mod budgets;
 mod coverage;
+mod encoding;
 mod following;
 mod hosts;
 mod lists;
