@@ -16,9 +16,10 @@ use super::layout::{Cost, Layout, MAX_STRETCH, Rungful};
 use super::{Bank, BankError, Column, ColumnId, Place, Rows};
 use crate::design::ladder::Rung;
 use crate::params::{DigestBits, Shape};
+use crate::sync;
 
 /// Blocks of 64 rows that are written in one part.
-const PART: usize = 512;
+const PART: usize = sync::size(512, 1);
 /// Bits of rows that are built for a better layout, for each bit of a column that came.
 pub(super) const CREDIT: u64 = 4;
 
