@@ -27,9 +27,9 @@ usage: cargo xtask <command>
   links   hosts that hang, and clusters that start at once: --rounds N of each kind (default 20; needs root)
   dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
   hostile a member that turns hostile, with and without certificates: --minutes M of each (default 5), --seed S
-  soak    clients at full speed while hosts are killed, stopped and restarted: --minutes M (default 5), --seed S
-  checker asks hosts for keys that it knows while they are killed, stopped, starved, restarted together and given
-          namesakes: --minutes M (default 5), --seed S
+  soak    clients at full speed while hosts are killed, stopped, starved and cut off, their disks filled and their
+          clocks moved: --minutes M (default 5), --seed S (all of it with root only)
+  checker asks hosts for keys that it knows meanwhile: --minutes M (default 5), --seed S (all of it with root only)
   fuzz    all fuzz targets: --minutes M together (default 18; needs nightly)
   help    this text";
 
@@ -49,8 +49,8 @@ fn main() -> ExitCode {
         Some("worlds") => number("--seeds", 10_000).and_then(worlds),
         Some("model") => number("--schedules", 20_000).and_then(model),
         Some("hostile") => seeded("a hostile member", "cluster::hostile", "UMBEL_HOSTILE"),
-        Some("soak") => seeded("soak", "cluster::soak", "UMBEL_SOAK"),
-        Some("checker") => seeded("checker", "cluster::checker", "UMBEL_CHECKER"),
+        Some("soak") => disturbed("soak", "cluster::soak", "UMBEL_SOAK"),
+        Some("checker") => disturbed("checker", "cluster::checker", "UMBEL_CHECKER"),
         Some("fuzz") => number("--minutes", 18).and_then(fuzz),
         Some("help") | None => {
             println!("{HELP}");
@@ -150,6 +150,17 @@ fn seeded(name: &str, tests: &str, variable: &str) -> Result<(), String> {
     run.arg(tests).env(format!("{variable}_SEED"), seed.to_string());
     run.env(format!("{variable}_SECONDS"), (minutes * 60).to_string());
     step(name, run)
+}
+
+/// As [`seeded`], of tests that disturb hosts: with what moves their clocks, if it can be installed.
+/// The tests say what they leave out without it.
+fn disturbed(name: &str, tests: &str, variable: &str) -> Result<(), String> {
+    ensure_installed("unshare", "util-linux")?;
+    ensure_installed("ip", "iproute2")?;
+    if !Path::new("/usr/lib/x86_64-linux-gnu/faketime").exists() {
+        install("libfaketime");
+    }
+    seeded(name, tests, variable)
 }
 
 /// How libFuzzer wants programs compiled: what they compare and where they go is counted.

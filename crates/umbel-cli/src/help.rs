@@ -6,7 +6,7 @@ use clap::Command;
 
 /// Headings, and the commands below each.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Hosts", &["demo", "serve", "config", "doctor", "hosts", "sets", "info"]),
+    ("Hosts", &["demo", "serve", "config", "doctor", "hosts", "sets", "info", "leave"]),
     (
         "Keys and sets of a host",
         &[

@@ -38,6 +38,7 @@ pub(crate) enum Command {
     Sets(host::Sets),
     Info(host::Info),
     Publish(host::Publish),
+    Leave(host::Leave),
     Policy(host::PolicyCommand),
     Reserve(host::Reserve),
     /// Compute by formula what a filter, a replica or a routing entry will do
@@ -73,6 +74,7 @@ impl Command {
             Self::Sets(sets) => sets.run(),
             Self::Info(info) => info.run(),
             Self::Publish(publish) => publish.run(),
+            Self::Leave(leave) => leave.run(),
             Self::Policy(policy) => policy.run(),
             Self::Reserve(reserve) => reserve.run(),
             Self::Model(command) => command.run(),

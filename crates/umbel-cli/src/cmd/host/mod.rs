@@ -18,7 +18,7 @@ pub(crate) use locate::Locate;
 pub(crate) use names::{Announce, Match, Withdraw};
 pub(crate) use show::{Hosts, Info, Sets};
 pub(crate) use sync::Sync;
-pub(crate) use tell::{PolicyCommand, Publish, Reserve};
+pub(crate) use tell::{Leave, PolicyCommand, Publish, Reserve};
 
 use crate::client::At;
 use crate::values;

@@ -197,6 +197,15 @@ impl Sets {
         to_all.map(|transmit| transmit.bytes).collect()
     }
 
+    /// Asks all others to go on naming this host if it is away within this time. Not while there are
+    /// sets in memory: these are taken back when the host stops, which need not be in good order.
+    pub(super) fn announce_absence(&self, absence: Duration) {
+        let mut state = self.lock();
+        if state.own.values().all(|own| own.is_durable()) {
+            state.protocol.leave(self.clock.now(), absence);
+        }
+    }
+
     // ---- durability
 
     /// Whether a folder keeps the keys.

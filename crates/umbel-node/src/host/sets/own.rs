@@ -172,6 +172,11 @@ impl OwnSet {
         HeldKeys { own: self, overdue_at: overdue_at.map(|(_, now)| now) }
     }
 
+    /// Whether a key's lifetime is over, whether or not it has been removed.
+    pub(super) fn has_expired(&self, key: &[u8]) -> bool {
+        self.held().is_expired(key)
+    }
+
     /// Keys that will expire.
     pub(in crate::host) fn expiring(&self) -> u64 {
         self.lifetimes.lock().len() as u64

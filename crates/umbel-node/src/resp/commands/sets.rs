@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use umbel::replica::Policy;
 
-use super::{number, options, options_and_flags, set};
+use super::{number, options, options_and_flags, set, text};
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::{Limits, Slow};
@@ -54,8 +54,32 @@ pub(super) fn addex(
 }
 
 pub(super) fn missing(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    missing_of(arguments, false)
+}
+
+pub(super) fn missing_partial(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    missing_of(arguments, true)
+}
+
+fn missing_of(arguments: Arguments<'_, '_>, is_partial: bool) -> Result<Slow, Refusal> {
     let keys = arguments.from(2).map(<[u8]>::to_vec).collect();
-    Ok(Slow::Missing { set: set(&arguments)?.to_owned(), keys })
+    Ok(Slow::Missing { set: set(&arguments)?.to_owned(), keys, is_partial })
+}
+
+/// Asks others to wait for this host when it stops; how long they will, as far as it is up to it.
+pub(super) fn leave(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    const REFUSAL: &str = "a duration such as 60s or 2m is needed, at most 1000000000 seconds; 0: \
+                           others do not wait";
+    let text = text(&arguments, 1, "a duration")?;
+    let absence = umbel::duration::parse_duration(text).ok_or(Refusal::Borrowed(REFUSAL))?;
+    // What others do not know yet is published first.
+    tokio::task::block_in_place(|| context.host.leave_for(absence))
+        .map_err(|error| because(&error))?;
+    context.replies.ok();
+    Ok(())
 }
 
 pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {

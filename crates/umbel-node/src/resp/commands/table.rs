@@ -286,6 +286,16 @@ pub(super) static TABLE: &[Command] = &[
         "O(N) in the number of keys of a page",
         Action::Plain(sets::keys),
     ),
+    Command {
+        arguments: &[Argument::new("seconds", Kind::String)],
+        flags: &[Flag::Write, Flag::Admin],
+        ..command(
+            "UMBEL.LEAVE",
+            Group::Umbel,
+            "Asks others to go on naming this host for some seconds after it has stopped.",
+            Action::Plain(sets::leave),
+        )
+    },
     about_set(
         "UMBEL.LOCATE",
         &[
@@ -319,6 +329,14 @@ pub(super) static TABLE: &[Command] = &[
         "Those of the keys that no host holds, claims confirmed.",
         "O(N) in the number of keys, a round trip to the candidates",
         Action::Slow(sets::missing),
+    ),
+    about_set(
+        "UMBEL.MISSINGPARTIAL",
+        &[SET, KEYS],
+        READ_SLOWLY,
+        "As UMBEL.MISSING, and beside it the keys of which nobody can tell.",
+        "O(N) in the number of keys, a round trip to the candidates",
+        Action::Slow(sets::missing_partial),
     ),
     about_set(
         "UMBEL.POLICY",
