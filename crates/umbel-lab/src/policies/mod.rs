@@ -76,6 +76,7 @@ impl Setting {
             capacity: Some(self.capacity.unwrap_or_else(|| history.items())),
             policy,
             by_digests: self.by_digests,
+            chains: None,
         }
     }
 }
