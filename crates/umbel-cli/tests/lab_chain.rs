@@ -32,8 +32,9 @@ fn requests_are_routed_with_the_same_digits_every_time() {
 
 #[test]
 fn mistakes_are_one_line() {
-    refused(&format!("{SMALL} --step 1"), "a step of 1 keys");
-    refused("lab chain --trace /nowhere/trace.jsonl", "cannot read trace /nowhere/trace.jsonl");
+    let line = format!("{SMALL} --step 1");
+    refused(&line.split(' ').collect::<Vec<_>>(), "--step", "a step of 1 keys");
+    refused(&["lab", "chain", "--trace", "/nowhere/trace"], "cannot read trace", "/nowhere/trace");
     let chain = Case {
         command: "lab chain",
         options: &[

@@ -418,8 +418,10 @@ fn a_chain_is_planned_with_its_keys_and_within_the_goals() {
 
 #[test]
 fn chains_that_cannot_be_planned_are_refused_in_one_line() {
-    refused("plan chain --workers 64 --blocks 1000 --step 1", "--step: a step of 1 keys");
-    refused("plan chain --workers 64 --blocks 1e12", "--blocks");
+    let words = |line: &'static str| line.split(' ').collect::<Vec<_>>();
+    let short = words("plan chain --workers 64 --blocks 1000 --step 1");
+    refused(&short, "--step", "a step of 1 keys");
+    refused(&words("plan chain --workers 64 --blocks 1e12"), "--blocks", "so many blocks");
     let chain = Case {
         command: "plan chain",
         options: &[

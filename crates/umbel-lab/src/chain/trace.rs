@@ -211,12 +211,12 @@ fn uniform(random: &mut Random) -> f64 {
     ((random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
 
-/// A value of a distribution, linear between its quantiles.
+/// A value of a distribution; between two quantiles its logarithm is spread evenly.
 fn quantile(random: &mut Random, table: &Quantiles) -> f64 {
     let share = uniform(random);
     let above = table.iter().position(|(at, _)| share <= *at).unwrap_or(table.len() - 1).max(1);
     let ((low, from), (high, to)) = (table[above - 1], table[above]);
-    from + (to - from) * (share - low) / (high - low)
+    from * (to / from).powf((share - low) / (high - low))
 }
 
 /// The keys of a trace's blocks: every part is several blocks, the hash of each stands for all
