@@ -3,6 +3,7 @@
 use super::*;
 use crate::bank::Depths;
 use crate::design::chain::{ChainPromise, ChainSearch};
+use crate::params::ParamError;
 use crate::replica::Policy;
 
 const PROMISE: ChainPromise = ChainPromise { step: 8, over_estimate: 1e-7, max_length: 4096 };
@@ -67,7 +68,8 @@ fn a_promise_that_cannot_be_kept_creates_no_set() {
     let plan = SetPlan { chains: Some(promise), ..chains() };
     let created =
         cluster.engines[0].create(cluster.now, &name("set"), plan, MemoryCatalogue::new());
-    assert!(created.is_err() && !cluster.engines[0].has_set(&name("set")));
+    assert!(matches!(created, Err(ParamError::Step { given: 1, .. })));
+    assert!(!cluster.engines[0].has_set(&name("set")));
     assert!(chains().is_loose() && !SetPlan::default().is_loose());
 }
 

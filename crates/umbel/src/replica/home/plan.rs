@@ -1,6 +1,6 @@
 //! What a set promises, and how its replicas are kept fresh.
 
-use crate::design::chain::ChainPromise;
+use crate::design::chain::{ChainError, ChainPromise};
 use crate::design::ladder::{ExpectedHosts, Ladder, Rung};
 use crate::params::{ParamError, Rate};
 use crate::replica::policy::Policy;
@@ -50,6 +50,10 @@ impl SetPlan {
             (_, None) => Ok(Ladder::new(Rate::new(self.false_positive)?)),
             (_, Some(promise)) => match promise.design() {
                 Ok(design) => Ok(design.ladder()),
+                Err(ChainError::Step { given, least, .. }) => {
+                    Err(ParamError::Step { given, least })
+                }
+                Err(ChainError::Zero) => Err(ParamError::Items(0)),
                 Err(_) => Err(ParamError::Rate(promise.over_estimate)),
             },
         }
