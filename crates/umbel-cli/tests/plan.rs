@@ -390,3 +390,48 @@ fn the_scenarios_of_paper_4_have_their_names() {
         "plan dynamic --max-items 1330 --false-positive 0.01 --distribution uniform",
     );
 }
+
+#[test]
+fn a_chain_is_planned_with_its_keys_and_within_the_goals() {
+    let keys = [
+        "key_false_positive",
+        "hashes",
+        "window",
+        "bits",
+        "takes",
+        "bits_per_block",
+        "memory_bytes",
+        "memory_bits_per_block",
+        "over_estimate",
+        "one_step_more",
+        "keys_read",
+        "cache_lines_read",
+        "lookup_ns",
+    ];
+    let full = json("plan chain --workers 64 --blocks 214000 --length 8192", &keys);
+    assert!(number(&full, "memory_bits_per_block") < 12.0, "{full}");
+    assert!(number(&full, "over_estimate") <= 1e-8, "{full}");
+    let worst = json("plan chain --workers 64 --blocks 216000 --length 8192", &keys);
+    assert!(number(&worst, "memory_bits_per_block") < 20.0, "{worst}");
+    assert_eq!(number(&worst, "bits"), 2.0 * number(&full, "bits"));
+}
+
+#[test]
+fn chains_that_cannot_be_planned_are_refused_in_one_line() {
+    let words = |line: &'static str| line.split(' ').collect::<Vec<_>>();
+    let short = words("plan chain --workers 64 --blocks 1000 --step 1");
+    refused(&short, "--step", "a step of 1 keys");
+    refused(&words("plan chain --workers 64 --blocks 1e12"), "--blocks", "so many blocks");
+    let chain = Case {
+        command: "plan chain",
+        options: &[
+            ("--workers", "64", "0", "from 1 to 1000000"),
+            ("--blocks", "1000", "0", "from 1 to 2^40"),
+            ("--length", "100", "0", "from 1 to 2^24"),
+            ("--step", "8", "0", "from 1 to 2^24"),
+            ("--over-estimate", "1e-7", "1", "from 1e-15 to below 1"),
+        ],
+    };
+    chain.refuses_bad_values();
+    chain.needs(&["--workers", "--blocks"]);
+}

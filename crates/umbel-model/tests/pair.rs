@@ -38,6 +38,7 @@ pub(crate) fn plan(capacity: u64) -> SetPlan {
         capacity: Some(capacity),
         policy: "miss:0,ghost=0".parse().expect("a policy"),
         by_digests: true,
+        chains: None,
     }
 }
 

@@ -16,6 +16,8 @@
 //! exactly the column's bits. A slot that is not live may hold anything: the AND starts with
 //! `live`.
 
+mod chain;
+
 use std::ops::Range;
 
 use super::layout::rows_read;

@@ -25,6 +25,8 @@
 
 mod ask;
 mod candidates;
+mod chain;
+mod claims;
 mod group;
 mod layout;
 mod refresh;
@@ -36,6 +38,7 @@ mod tests;
 mod transpose;
 
 pub use candidates::{BatchCandidates, Candidates};
+pub use chain::Depths;
 pub use rows::{HeapRows, Line, Rows};
 
 use std::fmt;

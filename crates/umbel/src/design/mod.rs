@@ -12,6 +12,7 @@
 //! Not here: the forms themselves (`model`); the filters (`filter`).
 
 pub mod average;
+pub mod chain;
 pub mod distribution;
 pub mod dynamic;
 pub mod ladder;

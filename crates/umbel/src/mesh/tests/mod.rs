@@ -2,6 +2,7 @@
 //! Random faults are the lab's.
 
 mod budgets;
+mod chains;
 mod coverage;
 mod encoding;
 mod following;
