@@ -23,7 +23,7 @@ use crate::output::{part, print};
 use long::How;
 use records::Format;
 
-/// Keep a durable catalogue of keys and small values in a folder
+/// Keep a durable catalogue of keys and small values in a directory
 #[derive(Args)]
 #[command(after_help = "Examples:
   umbel store put catalogue layer/4f53 host-7
