@@ -12,9 +12,10 @@ use std::time::Instant;
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
      -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Zsanitizer=address";
-/// Inputs are at most so long, and one piece of memory at most a thousand times as long.
+/// Inputs are at most so long, and one piece of memory at most two thousand times as long: the index of a store
+/// takes memory by 4 MiB.
 const MAX_INPUT: &str = "-max_len=4096";
-const MAX_PIECE: &str = "-malloc_limit_mb=4";
+const MAX_PIECE: &str = "-malloc_limit_mb=8";
 /// What a process takes: most of it is the sanitizer's and the fuzzer's own.
 const MAX_MEMORY: &str = "-rss_limit_mb=512";
 /// Freed memory that the sanitizer keeps, to notice its use: little, so that the limit above means something.
@@ -73,6 +74,12 @@ fn build() -> Result<String, String> {
     let mut build = crate::cargo("build --release --bins --manifest-path fuzz/Cargo.toml");
     build.args(["--target", &target, "--target-dir", &folder]);
     build.env("RUSTFLAGS", FLAGS).env("RUSTC_BOOTSTRAP", "1");
+    // What cargo sets for this program would make build scripts run again, and half of the crates be compiled.
+    for (name, _) in std::env::vars() {
+        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+            build.env_remove(name);
+        }
+    }
     crate::step("fuzz targets", build).map_err(|error| {
         format!(
             "{error}\nfuzz targets need Linux, a C++ compiler, a Rust toolchain with AddressSanitizer \

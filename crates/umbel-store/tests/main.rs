@@ -7,3 +7,4 @@ mod common;
 mod crash;
 mod kill;
 mod model;
+mod seeds;
