@@ -23,7 +23,7 @@ use super::serve::Configuration;
 use crate::client::{Address, At, Client, Fields};
 use crate::output::print;
 
-/// Say what is wrong with a host before, or while, it runs
+/// Check a host or its configuration for problems
 #[derive(Args)]
 #[command(after_help = "\
 Takes the flags, the environment and the file that umbel serve takes, and checks each part:

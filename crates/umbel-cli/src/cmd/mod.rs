@@ -40,9 +40,9 @@ pub(crate) enum Command {
     Publish(host::Publish),
     Policy(host::PolicyCommand),
     Reserve(host::Reserve),
-    /// What a filter, a replica or a routing entry will do, by formula
+    /// Compute by formula what a filter, a replica or a routing entry will do
     Model(model::Model),
-    /// Parameters for a target: how large, how often, how many bytes, how wrong
+    /// Compute parameters for a target: sizes, intervals, bytes and error rates
     Plan(plan::Plan),
     Filter(filter::Filter),
     Lab(lab::Lab),

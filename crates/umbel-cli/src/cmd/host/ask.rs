@@ -15,16 +15,19 @@ use crate::client::{Asked, Batch, flags, stream, texts, wrong_answer};
 use crate::output::{JsonKey, checked, ended_by_reader, json_line, part};
 use crate::progress::Progress;
 
-/// Print the keys that the host itself holds: exact
+/// Print the keys that the host itself holds (exact)
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel has [OPTIONS] <SET> <KEY>...\n       umbel has [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Exit status as grep's: 0 if some key was printed, 1 if none, 2 for errors.
 With --json: {\"keys\": [...], \"asked\": 3, \"count\": 1}; a key that is not UTF-8 is an object
 {\"hex\": \"ff00\"}.
 
 Examples:
   umbel has images layer/4f53 && echo 'already here'
-  umbel has images --file wanted.txt > here.txt")]
+  umbel has images --file wanted.txt > here.txt"
+)]
 pub(crate) struct Has {
     #[command(flatten)]
     question: Question,
@@ -32,7 +35,9 @@ pub(crate) struct Has {
 
 /// Print which hosts hold each key, from the memory of the host that is asked
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel who [OPTIONS] <SET> <KEY>...\n       umbel who [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Prints each key, a tab and the names of the hosts, the asked one first if it holds the key.
 A name is wrong at most as often as the set's false positive rate says; umbel locate asks
 the hosts themselves. A set that the host has not heard of is answered as an empty one, with a
@@ -41,21 +46,25 @@ With --json: {\"keys\": [{\"key\": \"a\", \"hosts\": [\"cache-1\"]}], \"asked\":
 
 Examples:
   umbel who images layer/4f53
-  umbel who images --file wanted.txt --at cache-2:7440 --json")]
+  umbel who images --file wanted.txt --at cache-2:7440 --json"
+)]
 pub(crate) struct Who {
     #[command(flatten)]
     question: Question,
 }
 
-/// Print the keys that no host holds: claims are confirmed by asking the claimants
+/// Print the keys that no host holds; hosts that may hold a key are asked
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel missing [OPTIONS] <SET> <KEY>...\n       umbel missing [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 A key that a host may hold which does not answer in time is not called missing: the command
 ends with an error then, and may be repeated.
 
 Examples:
   umbel missing builds --file outputs.txt | upload
-  umbel missing builds 4f53 77aa --json")]
+  umbel missing builds 4f53 77aa --json"
+)]
 pub(crate) struct Missing {
     #[command(flatten)]
     question: Question,

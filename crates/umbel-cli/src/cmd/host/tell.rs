@@ -13,7 +13,7 @@ use crate::client::{text, wrong_answer};
 use crate::output::print;
 use crate::values;
 
-/// Publish everything about a set now, cleared bits included
+/// Publish all changes of a set now, removals included
 #[derive(Args)]
 #[command(after_help = "Examples:\n  umbel publish images")]
 pub(crate) struct Publish {
@@ -30,7 +30,7 @@ impl Publish {
     }
 }
 
-/// Show or change when a set's replicas are updated
+/// Show or change when the replicas of a set are updated
 #[derive(Args)]
 #[command(
     name = "policy",
@@ -82,7 +82,7 @@ impl PolicyCommand {
     }
 }
 
-/// Make a set with a rate and a capacity of its own, or rebuild it so
+/// Create a set with its own rate and capacity, or rebuild it with these
 #[derive(Args)]
 #[command(after_help = "\
 The rate is the chance that one lookup of an absent key names any wrong host, with as many

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Remake the papers' tables and figures, and try policies and faults in simulation
+/// Reproduce the papers' tables and figures; simulate policies and faults
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

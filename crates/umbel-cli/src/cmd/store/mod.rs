@@ -20,7 +20,7 @@ use umbel_store::{Batch, Options, Scan, Store};
 
 use crate::output::{JsonKey, json_line, part, print};
 
-/// Keep a durable catalogue of keys and small values in a folder
+/// Keep a durable catalogue of keys and small values in a directory
 #[derive(Args)]
 #[command(after_help = "Examples:
   umbel store put catalogue layer/4f53 host-7
