@@ -98,8 +98,9 @@ pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         }
         Ok(word == "COUNT")
     })?;
-    let (page, next) =
-        context.host.keys(set(&arguments)?, &cursor, count).map_err(|error| because(&error))?;
+    let set = set(&arguments)?;
+    let page = off_the_workers(|| context.host.keys(set, &cursor, count));
+    let (page, next) = page.map_err(|error| because(&error))?;
     context.replies.array(2);
     context.replies.text(&next.map_or_else(|| String::from("0"), |next| hex(&next)));
     context.replies.array(page.len());

@@ -311,7 +311,7 @@ pub(super) static TABLE: &[Command] = &[
         "Walks through the keys that this host holds.",
         [
             "O(N) in the number of keys of a page",
-            "100,000 keys or about 1 MiB of them, whichever comes first",
+            "100,000 keys or about 1 MiB of them, whichever comes first; off the threads that answer",
         ],
         Action::Plain(sets::keys),
     ),
@@ -328,7 +328,7 @@ pub(super) static TABLE: &[Command] = &[
         "The hosts that hold a key, each asked and confirmed; in an overlay by a routed query.",
         [
             "O(N) in the number of candidates, a round trip to them; in an overlay O(N) in the hosts on the way",
-            "an hour (TIMEOUT), of waiting; 64 at a time per connection",
+            "an hour of waiting (TIMEOUT); 64 at a time per connection",
         ],
         Action::Slow(sets::locate),
     ),
