@@ -8,3 +8,4 @@ mod crash;
 mod kill;
 mod model;
 mod reader;
+mod seeds;
