@@ -1,4 +1,8 @@
 //! The command line `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
+//!
+//! Text may come from outside, so nothing is printed but by `output` and [`complain`], which make it safe.
+
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod client;
 mod cmd;
@@ -116,9 +120,18 @@ fn refuse(message: &str) -> ExitCode {
 
 /// Says on standard error what is wrong, in one line.
 fn complain(message: &str) {
+    print_to_stderr("umbel", message);
+}
+
+/// Says on standard error what may surprise, in one line.
+fn note(message: &str) {
+    print_to_stderr("note", message);
+}
+
+fn print_to_stderr(head: &str, message: &str) {
     let line = message.replace(['\n', '\r'], " ");
     // Nobody is left to be told if standard error is closed.
-    _ = writeln!(std::io::stderr(), "umbel: {}", umbel::text::for_terminal(&line));
+    _ = writeln!(std::io::stderr(), "{head}: {}", umbel::text::for_terminal(&line));
 }
 
 #[cfg(test)]

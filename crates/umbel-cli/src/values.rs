@@ -39,6 +39,16 @@ pub(crate) fn some_or_none(text: &str) -> Result<u64, String> {
     whole(text, 0, 1_000_000, "1000000")
 }
 
+/// Keys of a chain, of a window or of a step.
+pub(crate) fn length(text: &str) -> Result<u32, String> {
+    whole(text, 1, 1 << 24, "2^24").map(|length| length as u32)
+}
+
+/// How often something is repeated.
+pub(crate) fn copies(text: &str) -> Result<u32, String> {
+    whole(text, 1, 100, "100").map(|copies| copies as u32)
+}
+
 /// Nodes of a network.
 pub(crate) fn nodes(text: &str) -> Result<u64, String> {
     whole(text, 2, 1_000_000, "1000000")

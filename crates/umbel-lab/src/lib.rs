@@ -9,7 +9,8 @@
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
 //! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), networks that misbehave ([`faults`]), and large overlays ([`overlay`]).
+//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), and requests
+//! that are routed to the worker that holds the longest beginning ([`chain`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
@@ -23,6 +24,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod faults;
 mod home;
 mod hosts;

@@ -160,7 +160,7 @@ impl Question {
             .connect()
             .and_then(|mut client| client.ask(&[b"EXISTS", self.set.as_bytes()]));
         if matches!(known, Ok(Value::Int(0))) {
-            eprintln!("note: the host knows of nobody who has a set '{}'", self.set);
+            crate::note(&format!("the host knows of nobody who has a set '{}'", self.set));
         }
     }
 

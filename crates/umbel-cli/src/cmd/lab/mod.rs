@@ -1,5 +1,6 @@
 //! `umbel lab`: experiments from a seed, one subcommand a file.
 
+mod chain;
 mod faults;
 mod list;
 mod overlay;
@@ -33,6 +34,7 @@ enum Command {
     Faults(faults::Faults),
     Policies(policies::Policies),
     Overlay(overlay::Overlay),
+    Chain(chain::Chain),
 }
 
 impl Lab {
@@ -44,6 +46,7 @@ impl Lab {
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
             Command::Overlay(overlay) => overlay.run(),
+            Command::Chain(chain) => chain.run(),
         }
     }
 }

@@ -4,7 +4,7 @@
 //! ```text
 //! add, remove   any thread ─► directory ─► OwnSet ─► LocalSet ─► Journal ─► disk
 //! who           any thread ─► directory ─► Replicas (shared bank)
-//! filters       builder    ─► LocalSet, a part at a time
+//! filters       builder    ─► LocalSet, a part at a time; long updates are encoded without a lock
 //! messages      driver     ─► State (protocol: peers, receivers, queues; which sets there are)
 //! ```
 //!

@@ -25,6 +25,7 @@ mod queries;
 mod replan;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use config::Config;
@@ -461,7 +462,7 @@ pub(super) fn coded(image: &Image) -> Vec<u8> {
     let nothing = Image::new(*image.scheme(), Vec::new());
     let target = |component: &crate::replica::image::ImageComponent| Target {
         id: component.id,
-        bits: BitVector::clone(&component.bits),
+        bits: Arc::clone(&component.bits),
         added: Vec::new(),
     };
     let targets: Vec<Target> = image.components().iter().map(target).collect();
