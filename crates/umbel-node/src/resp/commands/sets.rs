@@ -71,8 +71,7 @@ pub(super) fn leave(
     let text = text(&arguments, 1, "a duration")?;
     let absence = umbel::duration::parse_duration(text).ok_or(Refusal::Borrowed(REFUSAL))?;
     // What others do not know yet is published first.
-    tokio::task::block_in_place(|| context.host.leave_for(absence))
-        .map_err(|error| because(&error))?;
+    off_the_workers(|| context.host.leave_for(absence)).map_err(|error| because(&error))?;
     context.replies.ok();
     Ok(())
 }
