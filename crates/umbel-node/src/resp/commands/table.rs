@@ -373,7 +373,10 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, KEYS],
         READ_SLOWLY,
         "As UMBEL.MISSING, and beside it the keys of which nobody can tell.",
-        "O(N) in the number of keys, a round trip to the candidates",
+        [
+            "O(N) in the number of keys, a round trip to the candidates",
+            "1,048,576 keys; waits as long as their bytes take",
+        ],
         Action::Slow(sets::missing_partial),
     ),
     about_set(
