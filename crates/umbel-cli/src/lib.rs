@@ -1,6 +1,6 @@
 //! The command line `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
 //!
-//! Text may come from outside, so nothing is printed but by `output` and [`complain`], which make it safe.
+//! Text may come from outside, so nothing is printed but by `output` and `complain`, which make it safe.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 

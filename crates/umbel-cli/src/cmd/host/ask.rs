@@ -245,7 +245,7 @@ impl Printer {
             let key = json_line(&JsonKey::of(key))?;
             self.unconfirmed.get_or_insert_default().push(key);
         } else {
-            eprintln!("unconfirmed: {}", bytes_for_terminal(key));
+            crate::print_to_stderr("unconfirmed", &bytes_for_terminal(key));
         }
         Ok(())
     }
