@@ -119,6 +119,14 @@ fn numbers<const N: usize>(options: [(&str, u64); N]) -> Result<[u64; N], String
     Ok(numbers)
 }
 
+/// Refuses a measurement of nothing, before anything is built for it.
+fn at_least_one(option: &str, number: u64) -> Result<u64, String> {
+    match number {
+        0 => Err(format!("{option} takes a number from 1 on")),
+        number => Ok(number),
+    }
+}
+
 /// The long round of the store's kill test; CI runs a short one.
 fn crash(cycles: u64) -> Result<(), String> {
     let mut kill =
@@ -202,13 +210,14 @@ fn traffic() -> Result<(), String> {
 
 /// What many sets cost.
 fn sets() -> Result<(), String> {
-    let sets = number("--sets", 10_000)?;
+    let sets = at_least_one("--sets", number("--sets", 10_000)?)?;
     in_own_network("cluster::sets::many", [("UMBEL_SETS", sets.to_string())])
 }
 
 /// How others follow a load; CI loads a few keys.
 fn load() -> Result<(), String> {
     let [keys, busy] = numbers([("--keys", 5_000_000), ("--busy", 0)])?;
+    at_least_one("--keys", keys)?;
     let numbers = [("UMBEL_LOAD_KEYS", keys), ("UMBEL_LOAD_BUSY", busy)];
     in_own_network("cluster::load", numbers.map(|(name, number)| (name, number.to_string())))
 }
@@ -216,6 +225,8 @@ fn load() -> Result<(), String> {
 /// What a receiver needs that was stopped; CI stops it for seconds.
 fn stopped() -> Result<(), String> {
     let [keys, seconds] = numbers([("--keys", 1_000_000), ("--seconds", 60)])?;
+    at_least_one("--keys", keys / 200).map_err(|_| "--keys takes 200 or more: 1 % of them change")?;
+    at_least_one("--seconds", seconds)?;
     let numbers = [("UMBEL_STOPPED_KEYS", keys), ("UMBEL_STOPPED_SECONDS", seconds)];
     in_own_network("cluster::stopped", numbers.map(|(name, number)| (name, number.to_string())))
 }

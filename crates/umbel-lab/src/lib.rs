@@ -9,7 +9,8 @@
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
 //! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), networks that misbehave ([`faults`]), and large overlays ([`overlay`]).
+//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), and what a mesh costs
+//! its hosts ([`scale`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
@@ -34,6 +35,7 @@ mod plot;
 pub mod policies;
 mod random;
 pub mod report;
+pub mod scale;
 mod spread;
 mod tables;
 

@@ -6,6 +6,7 @@ mod overlay;
 mod policies;
 mod report;
 mod run;
+mod scale;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ enum Command {
     Faults(faults::Faults),
     Policies(policies::Policies),
     Overlay(overlay::Overlay),
+    Scale(scale::Scale),
 }
 
 impl Lab {
@@ -44,6 +46,7 @@ impl Lab {
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
             Command::Overlay(overlay) => overlay.run(),
+            Command::Scale(scale) => scale.run(),
         }
     }
 }

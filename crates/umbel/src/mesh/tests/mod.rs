@@ -7,7 +7,6 @@ mod following;
 mod hosts;
 mod lists;
 mod rungs;
-mod scale;
 mod updates;
 
 use std::time::Duration;
