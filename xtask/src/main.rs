@@ -4,11 +4,16 @@
 //! the run and is named at the end. What a step needs beyond Rust is installed first when
 //! that is possible (Debian, root), else the message says exactly what to install.
 
+mod fuzz;
 mod modules;
+mod options;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
+
+use options::{number, numbers};
 
 const HELP: &str = "\
 usage: cargo xtask <command>
@@ -16,7 +21,7 @@ usage: cargo xtask <command>
   test    everything CI runs: format, module cycles, clippy, tests, doc tests, docs, benches once
   modules which modules of a crate use which: names of crates (default all); fails on cycles
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
-  worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000)
+  worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000), --seed S of the first (default 1)
   model   the locks of sets and banks under schedules of a scheduler: --schedules N of each kind (default 20000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
   mesh    a secured mesh of twenty processes that grows by one while it runs
@@ -27,31 +32,35 @@ usage: cargo xtask <command>
   links   hosts that hang, and clusters that start at once: --rounds N of each kind (default 20; needs root)
   dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
   hostile a member that turns hostile, with and without certificates: --minutes M of each (default 5), --seed S
-  soak    clients at full speed while hosts are killed, stopped and restarted: --minutes M (default 5), --seed S
-  checker asks hosts for keys that it knows while they are killed, stopped, starved, restarted together and given
-          namesakes: --minutes M (default 5), --seed S
-  fuzz    all fuzz targets: --minutes M together (default 18; needs nightly)
+  soak    clients at full speed while hosts are killed, stopped, starved and cut off, their disks filled and their
+          clocks moved: --minutes M (default 5), --seed S (all of it with root only)
+  checker asks hosts for keys that it knows meanwhile: --minutes M (default 5), --seed S (all of it with root only)
+  fuzz    all fuzz targets: --minutes M together (default 18), --seed S (needs a C++ compiler)
   help    this text";
 
 fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
-        Some("test") => test(),
+        Some("test") => options::none().and_then(|()| test()),
         Some("modules") => modules::print(&std::env::args().skip(2).collect::<Vec<_>>()),
-        Some("clients") => clients(),
-        Some("dist") => dist(),
-        Some("mesh") => mesh(),
+        Some("clients") => options::none().and_then(|()| clients()),
+        Some("dist") => options::none().and_then(|()| dist()),
+        Some("mesh") => options::none().and_then(|()| mesh()),
         Some("traffic") => traffic(),
         Some("sets") => sets(),
         Some("load") => load(),
         Some("stopped") => stopped(),
-        Some("links") => number("--rounds", 20).and_then(links),
-        Some("crash") => number("--cycles", 1000).and_then(crash),
-        Some("worlds") => number("--seeds", 10_000).and_then(worlds),
-        Some("model") => number("--schedules", 20_000).and_then(model),
+        Some("links") => number(("--rounds", 20, 1..=MANY)).and_then(links),
+        Some("crash") => number(("--cycles", 1000, 1..=MANY)).and_then(crash),
+        Some("worlds") => worlds(),
+        Some("model") => number(("--schedules", 20_000, 1..=MANY)).and_then(model),
         Some("hostile") => seeded("a hostile member", "cluster::hostile", "UMBEL_HOSTILE"),
-        Some("soak") => seeded("soak", "cluster::soak", "UMBEL_SOAK"),
-        Some("checker") => seeded("checker", "cluster::checker", "UMBEL_CHECKER"),
-        Some("fuzz") => number("--minutes", 18).and_then(fuzz),
+        Some("soak") => disturbed("soak", "cluster::soak", "UMBEL_SOAK"),
+        Some("checker") => disturbed("checker", "cluster::checker", "UMBEL_CHECKER"),
+        Some("fuzz") => {
+            let seed = ("--seed", seed_of_the_clock(), 0..=u64::MAX);
+            numbers([("--minutes", 18, MINUTES), seed])
+                .and_then(|[minutes, seed]| fuzz::run(minutes, seed))
+        }
         Some("help") | None => {
             println!("{HELP}");
             Ok(())
@@ -65,6 +74,16 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// More rounds, worlds or keys than any machine gets through.
+const MANY: u64 = 1_000_000_000;
+/// Up to a month.
+const MINUTES: RangeInclusive<u64> = 1..=43_200;
+
+fn seed_of_the_clock() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(1, |now| now.as_secs())
 }
 
 /// Everything CI runs, quick checks first.
@@ -98,35 +117,6 @@ fn test() -> Result<(), String> {
     Ok(())
 }
 
-/// The one option of a command: a number.
-fn number(option: &str, default: u64) -> Result<u64, String> {
-    numbers([(option, default)]).map(|[number]| number)
-}
-
-/// The numbers of these options, or what they are if nobody says.
-fn numbers<const N: usize>(options: [(&str, u64); N]) -> Result<[u64; N], String> {
-    let mut numbers = options.map(|(_, default)| default);
-    let mut arguments = std::env::args().skip(2);
-    while let Some(name) = arguments.next() {
-        let place = options.iter().position(|(option, _)| **option == name);
-        let (Some(place), Some(value)) = (place, arguments.next()) else {
-            let all = options.map(|(option, _)| format!("{option} N")).join(" and ");
-            return Err(format!("this takes {all}, not '{name}'"));
-        };
-        numbers[place] =
-            value.parse().map_err(|_| format!("{name} takes a number, not '{value}'"))?;
-    }
-    Ok(numbers)
-}
-
-/// Refuses a measurement of nothing, before anything is built for it.
-fn at_least_one(option: &str, number: u64) -> Result<u64, String> {
-    match number {
-        0 => Err(format!("{option} takes a number from 1 on")),
-        number => Ok(number),
-    }
-}
-
 /// The long round of the store's kill test; CI runs a short one.
 fn crash(cycles: u64) -> Result<(), String> {
     let mut kill =
@@ -136,9 +126,10 @@ fn crash(cycles: u64) -> Result<(), String> {
 }
 
 /// The long round of the lab's worlds of faults; CI runs a few hundred.
-fn worlds(seeds: u64) -> Result<(), String> {
-    let run = format!("run --release --package umbel-cli -- lab faults --seeds {seeds}");
-    step("worlds of faults", cargo(&run))
+fn worlds() -> Result<(), String> {
+    let [seeds, seed] = numbers([("--seeds", 10_000, 1..=MANY), ("--seed", 1, 0..=u64::MAX)])?;
+    let faults = format!("lab faults --seeds {seeds} --seed {seed}");
+    step("worlds of faults", cargo(&format!("run --release --package umbel-cli -- {faults}")))
 }
 
 /// The long round of the model of locks; CI runs some hundred schedules, the same ones each time.
@@ -151,47 +142,23 @@ fn model(schedules: u64) -> Result<(), String> {
 /// Runs tests of clusters for some minutes, from a seed that is given or from one of the clock;
 /// the tests print it. CI runs seconds of them, from a fixed seed.
 fn seeded(name: &str, tests: &str, variable: &str) -> Result<(), String> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.map_or(1, |now| now.as_secs());
-    let [minutes, seed] = numbers([("--minutes", 5), ("--seed", now)])?;
+    let seed = ("--seed", seed_of_the_clock(), 0..=u64::MAX);
+    let [minutes, seed] = numbers([("--minutes", 5, MINUTES), seed])?;
     let mut run = cargo("test --workspace --test integration -- --nocapture --test-threads 1");
     run.arg(tests).env(format!("{variable}_SEED"), seed.to_string());
     run.env(format!("{variable}_SECONDS"), (minutes * 60).to_string());
     step(name, run)
 }
 
-/// How libFuzzer wants programs compiled: what they compare and where they go is counted.
-const FUZZ_FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
-     -Cllvm-args=-sanitizer-coverage-trace-compares -Zsanitizer=address";
-
-/// Every fuzz target in turn, each for its share of the time, from its seeds and from what earlier
-/// runs found.
-fn fuzz(minutes: u64) -> Result<(), String> {
-    let targets = std::fs::read_dir("fuzz/fuzz_targets").map_err(|error| error.to_string())?;
-    let mut names: Vec<String> = targets
-        .filter_map(|target| Some(target.ok()?.path().file_stem()?.to_str()?.to_owned()))
-        .collect();
-    names.sort();
-    const TARGET: &str = "x86_64-unknown-linux-gnu";
-    // Through rustup's own cargo: the one that runs this knows no +nightly.
-    let mut build = Command::new("cargo");
-    build.args(["+nightly", "build", "--release", "--bins", "--target", TARGET]);
-    build.args(["--manifest-path", "fuzz/Cargo.toml", "--target-dir", "target/fuzz"]);
-    build.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env("RUSTFLAGS", FUZZ_FLAGS);
-    step("fuzz targets", build)?;
-    let seconds = (minutes * 60 / names.len().max(1) as u64).max(1);
-    for name in names {
-        let found = format!("fuzz/corpus/{name}");
-        std::fs::create_dir_all(&found).map_err(|error| format!("{found}: {error}"))?;
-        let seeds = format!("fuzz/seeds/{name}");
-        let mut run = Command::new(format!("target/fuzz/{TARGET}/release/{name}"));
-        run.arg(&found).args(Path::new(&seeds).exists().then_some(&seeds));
-        run.args([&format!("-max_total_time={seconds}"), "-max_len=4096"]);
-        run.args(["-rss_limit_mb=1024", "-malloc_limit_mb=256", "-print_final_stats=1"]);
-        step(&name, run)?;
+/// As [`seeded`], of tests that disturb hosts: with what moves their clocks, if it can be installed.
+/// The tests say what they leave out without it.
+fn disturbed(name: &str, tests: &str, variable: &str) -> Result<(), String> {
+    ensure_installed("unshare", "util-linux")?;
+    ensure_installed("ip", "iproute2")?;
+    if !Path::new("/usr/lib/x86_64-linux-gnu/faketime").exists() {
+        install("libfaketime");
     }
-    Ok(())
+    seeded(name, tests, variable)
 }
 
 /// The large mesh of the cluster's tests; CI grows one of four.
@@ -203,30 +170,28 @@ fn mesh() -> Result<(), String> {
 
 /// What hosts cost on the wire.
 fn traffic() -> Result<(), String> {
-    let hosts = number("--hosts", 0)?;
+    let hosts = number(("--hosts", 0, 2..=1000))?;
     let hosts = (hosts > 0).then(|| ("UMBEL_TRAFFIC", hosts.to_string()));
     in_own_network("cluster::traffic", hosts)
 }
 
 /// What many sets cost.
 fn sets() -> Result<(), String> {
-    let sets = at_least_one("--sets", number("--sets", 10_000)?)?;
+    let sets = number(("--sets", 10_000, 1..=1_000_000))?;
     in_own_network("cluster::sets::many", [("UMBEL_SETS", sets.to_string())])
 }
 
 /// How others follow a load; CI loads a few keys.
 fn load() -> Result<(), String> {
-    let [keys, busy] = numbers([("--keys", 5_000_000), ("--busy", 0)])?;
-    at_least_one("--keys", keys)?;
+    let [keys, busy] = numbers([("--keys", 5_000_000, 1..=MANY), ("--busy", 0, 0..=1000)])?;
     let numbers = [("UMBEL_LOAD_KEYS", keys), ("UMBEL_LOAD_BUSY", busy)];
     in_own_network("cluster::load", numbers.map(|(name, number)| (name, number.to_string())))
 }
 
 /// What a receiver needs that was stopped; CI stops it for seconds.
 fn stopped() -> Result<(), String> {
-    let [keys, seconds] = numbers([("--keys", 1_000_000), ("--seconds", 60)])?;
-    at_least_one("--keys", keys / 200).map_err(|_| "--keys takes 200 or more: 1 % of them change")?;
-    at_least_one("--seconds", seconds)?;
+    let [keys, seconds] =
+        numbers([("--keys", 1_000_000, 1_000..=MANY), ("--seconds", 60, 1..=86_400)])?;
     let numbers = [("UMBEL_STOPPED_KEYS", keys), ("UMBEL_STOPPED_SECONDS", seconds)];
     in_own_network("cluster::stopped", numbers.map(|(name, number)| (name, number.to_string())))
 }

@@ -1,7 +1,12 @@
 //! The command line `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
+//!
+//! Text may come from outside, so nothing is printed but by `output` and [`complain`], which make it safe.
+
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 mod client;
 mod cmd;
+mod help;
 mod lines;
 mod output;
 mod progress;
@@ -14,7 +19,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory as _, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 #[derive(Parser)]
 #[command(name = "umbel", version, about, propagate_version = true, after_help = EXAMPLES)]
@@ -25,16 +30,16 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
-  umbel demo                                  # real hosts on this machine, and their promises
-  umbel serve --name cache-1 --data umbel-data   # a host
-  umbel add images layer/4f53                 # a key into a set of the host that runs here
-  umbel who images layer/4f53                 # which hosts hold it
-  umbel plan replica --help                   # how large, how often, how many bytes
-  umbel filter build --items 1e6 --false-positive 1% -o seen.umbel keys.txt";
+  umbel demo                                     # real hosts on this machine
+  umbel serve --name cache-1 --data umbel-data   # run a host
+  umbel add images layer/4f53                    # add a key to a set of that host
+  umbel who images layer/4f53                    # which hosts hold it
+  umbel plan replica --help                      # size a set: memory, traffic, error rates
+  umbel filter build --items 1M --false-positive 1% -o seen.umbel keys.txt";
 
-/// The whole command line, for completions and manual.
+/// The whole command line, for parsing, completions and the manual.
 fn command() -> clap::Command {
-    Cli::command()
+    help::with_groups(Cli::command())
 }
 
 /// Runs the command that the arguments of this process name.
@@ -43,11 +48,32 @@ fn command() -> clap::Command {
 #[must_use]
 pub fn run() -> ExitCode {
     give_large_memory_back();
-    let outcome = match Cli::try_parse() {
+    let parsed = command().try_get_matches();
+    let outcome = match parsed.and_then(|mut given| Cli::from_arg_matches_mut(&mut given)) {
         Ok(cli) => cli.command.run(),
         Err(usage) => return explain(&usage),
     };
-    outcome.unwrap_or_else(|error| refuse(&format!("{error:#}")))
+    outcome.unwrap_or_else(|error| refuse_all(&error))
+}
+
+/// A configuration may have several mistakes, reported one per line. Everything else is one line.
+fn refuse_all(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<umbel_node::SettingsError>() {
+        Some(wrong) => wrong.mistakes().for_each(|mistake| complain(&mistake.to_string())),
+        None => complain(&with_causes(error)),
+    }
+    ExitCode::from(2)
+}
+
+/// The error and what caused it. Many errors name their cause themselves: it is not repeated.
+fn with_causes(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        match text.is_empty() {
+            true => cause,
+            false if text.ends_with(&cause) => text,
+            false => format!("{text}: {cause}"),
+        }
+    })
 }
 
 /// Has every large piece of memory go back to the system when it is no longer used. The
@@ -94,7 +120,32 @@ fn refuse(message: &str) -> ExitCode {
 
 /// Says on standard error what is wrong, in one line.
 fn complain(message: &str) {
+    print_to_stderr("umbel", message);
+}
+
+/// Says on standard error what may surprise, in one line.
+fn note(message: &str) {
+    print_to_stderr("note", message);
+}
+
+fn print_to_stderr(head: &str, message: &str) {
     let line = message.replace(['\n', '\r'], " ");
     // Nobody is left to be told if standard error is closed.
-    _ = writeln!(std::io::stderr(), "umbel: {}", umbel::text::for_terminal(&line));
+    _ = writeln!(std::io::stderr(), "{head}: {}", umbel::text::for_terminal(&line));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let taken = || std::io::Error::from(std::io::ErrorKind::AddrInUse);
+        let address = ([127, 0, 0, 1], 7440).into();
+        let names_its_cause = umbel_node::StartError::Listen { address, source: taken() };
+        let text = with_causes(&anyhow::Error::new(names_its_cause));
+        assert_eq!(text, format!("cannot listen on 127.0.0.1:7440: {}", taken()));
+        let text = with_causes(&anyhow::Error::new(taken()).context("ports"));
+        assert_eq!(text, format!("ports: {}", taken()));
+    }
 }

@@ -4,13 +4,14 @@
 //! Empty lines are skipped and counted: in practice they are a trailing newline too many,
 //! and an empty key that nobody meant would make every such file "match".
 //!
-//! Always true: no more than a block of input is in memory, however long the input is.
+//! Always true: no more than a block of input is in memory, or a line if that is longer; a line
+//! longer than [`LONGEST_LINE`] is refused.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 
 /// A path as errors and reports show it: on one line, whatever it holds.
@@ -94,8 +95,10 @@ pub(crate) fn key_of(line: &[u8]) -> &[u8] {
 /// How much is read at once.
 const BLOCK: usize = 1 << 20;
 
-/// A longer line is no key, but a file of another kind.
+/// A longer line, its end not counted, is no key, but a file of another kind.
 const LONGEST_LINE: usize = 16 << 20;
+/// The same with its end.
+const LONGEST_WHOLE: usize = LONGEST_LINE + "\r\n".len();
 
 /// Hands whole lines to `work`, as many at once as have arrived.
 pub(crate) fn read_lines(
@@ -108,10 +111,10 @@ pub(crate) fn read_lines(
     let mut held = 0;
     loop {
         if held == buffer.len() {
-            if held >= LONGEST_LINE {
-                bail!("{name}: a line is longer than 16 MiB: this is not a key file");
+            if held >= LONGEST_WHOLE {
+                return Err(too_long(name));
             }
-            buffer.resize(held * 2, 0);
+            buffer.resize((held * 2).min(LONGEST_WHOLE), 0);
         }
         let read = match input.read(&mut buffer[held..]) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
@@ -119,16 +122,25 @@ pub(crate) fn read_lines(
         };
         let filled = held + read;
         if read == 0 {
+            ensure!(held <= LONGEST_LINE, too_long(name));
             return if held > 0 { work(&buffer[..held]) } else { Ok(()) };
         }
         let end = buffer[held..filled].iter().rposition(|byte| *byte == b'\n');
         let whole = end.map_or(0, |end| held + end + 1);
         if whole > 0 {
+            // Only a line that fills the block can be too long.
+            let first = buffer[..whole].iter().position(|byte| *byte == b'\n');
+            let first = key_of(&buffer[..=first.unwrap_or(0)]);
+            ensure!(first.len() <= LONGEST_LINE, too_long(name));
             work(&buffer[..whole])?;
             buffer.copy_within(whole..filled, 0);
         }
         held = filled - whole;
     }
+}
+
+fn too_long(name: &str) -> anyhow::Error {
+    anyhow!("{name}: a line is longer than 16 MiB: this is not a key file")
 }
 
 #[cfg(test)]
@@ -172,6 +184,21 @@ mod tests {
         let long = vec![b'x'; 3 * BLOCK + 5];
         let (keys, _) = keys_of(&[&long[..], b"\nshort"].concat(), usize::MAX);
         assert_eq!(keys, [&long[..], b"short"]);
+    }
+
+    #[test]
+    fn a_line_may_have_exactly_as_many_bytes_as_the_limit_says() {
+        let line = |length: usize, end: &str| [&vec![b'x'; length][..], end.as_bytes()].concat();
+        for (before, end) in [("", "\n"), ("", "\r\n"), ("", ""), ("a\n", "\n"), ("a\n", "\r\n")] {
+            for step in [usize::MAX, BLOCK - 1] {
+                let bytes = [before.as_bytes(), &line(LONGEST_LINE, end)].concat();
+                let (keys, _) = keys_of(&bytes, step);
+                assert_eq!(keys.last().map(Vec::len), Some(LONGEST_LINE), "{before:?} {end:?}");
+                let bytes = [before.as_bytes(), &line(LONGEST_LINE + 1, end)].concat();
+                let refused = read_lines(Trickle(&bytes, step), "keys", |_| Ok(()));
+                assert!(refused.is_err(), "{before:?} {end:?}");
+            }
+        }
     }
 
     #[test]

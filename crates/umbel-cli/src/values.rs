@@ -1,11 +1,13 @@
 //! Numbers on the command line: each parser names its range, so that a mistake is one line.
 //!
-//! Whole numbers may be written `1000000`, `1_000_000` or `1e6`.
+//! Whole numbers may be written `1000000`, `1_000_000`, `1e6` or `1M`, rates and shares `0.01` or
+//! `1%`, durations `300`, `300s` or `5m`: see [`umbel::number`] and [`umbel::duration`].
 
 use std::time::Duration;
 
 use umbel::Rate;
 use umbel::duration::parse_duration;
+use umbel::number::{parse_bytes, parse_count, parse_share};
 
 /// Length of a filter.
 pub(crate) fn bits(text: &str) -> Result<u64, String> {
@@ -37,6 +39,16 @@ pub(crate) fn some_or_none(text: &str) -> Result<u64, String> {
     whole(text, 0, 1_000_000, "1000000")
 }
 
+/// Keys of a chain, of a window or of a step.
+pub(crate) fn length(text: &str) -> Result<u32, String> {
+    whole(text, 1, 1 << 24, "2^24").map(|length| length as u32)
+}
+
+/// How often something is repeated.
+pub(crate) fn copies(text: &str) -> Result<u32, String> {
+    whole(text, 1, 100, "100").map(|copies| copies as u32)
+}
+
 /// Nodes of a network.
 pub(crate) fn nodes(text: &str) -> Result<u64, String> {
     whole(text, 2, 1_000_000, "1000000")
@@ -50,14 +62,14 @@ pub(crate) fn hops(text: &str) -> Result<u8, String> {
 /// A false positive rate, `0.01` or `1%`: [`Rate`], and not so small that doubles lose it.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let range = "a number from 1e-15 to below 1 is needed";
-    let given = real_or_percent(text).filter(|rate| *rate >= 1e-15).ok_or(range)?;
+    let given = parse_share(text).filter(|rate| *rate >= 1e-15).ok_or(range)?;
     Rate::new(given).map_err(|_| range.to_owned())
 }
 
 /// A miss target.
 pub(crate) fn miss(text: &str) -> Result<Rate, String> {
     let range = "a number above 0 and at most 0.5 is needed, such as 0.01 or 1%";
-    let given = real_or_percent(text).filter(|miss| *miss <= 0.5).ok_or(range)?;
+    let given = parse_share(text).filter(|miss| *miss <= 0.5).ok_or(range)?;
     Rate::new(given).map_err(|_| range.to_owned())
 }
 
@@ -70,9 +82,30 @@ pub(crate) fn duration_or_none(text: &str) -> Result<Option<Duration>, String> {
     parse_duration(text).map(Some).ok_or_else(|| range.to_owned())
 }
 
+/// A duration in seconds, as hosts take it: above zero.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let range = "a duration above 0 and at most 10^9 seconds is needed, such as 30, 500ms or 5m";
+    let given = parse_duration(text).filter(|given| !given.is_zero());
+    given.map(|given| given.as_secs_f64()).ok_or_else(|| range.to_owned())
+}
+
+/// How long to wait: a number of milliseconds, or a duration with a unit.
+pub(crate) fn milliseconds(text: &str, max: u64) -> Result<u64, String> {
+    let has_unit = text.ends_with(char::is_alphabetic);
+    let with_unit = || Some(parse_duration(text).filter(|_| has_unit)?.as_millis() as u64);
+    let given = text.parse().ok().or_else(with_unit).filter(|given| (1..=max).contains(given));
+    given.ok_or_else(|| format!("1 to {max} milliseconds are needed, or a duration such as 2s"))
+}
+
+/// A size in bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "a number of bytes is needed, such as 512M or 8G".to_owned())
+}
+
 /// A share of all bits.
 pub(crate) fn share(text: &str) -> Result<f64, String> {
-    between(text, 0.0, 1.0, "a number from 0 to 1 is needed")
+    let range = "a number from 0 to 1 is needed, such as 0.1 or 10%";
+    parse_share(text).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| range.to_owned())
 }
 
 /// What a wrong answer costs.
@@ -80,12 +113,12 @@ pub(crate) fn weight(text: &str) -> Result<f64, String> {
     between(text, 0.0, 1e6, "a number from 0 to 1000000 is needed")
 }
 
-/// Events per second; not so few that nothing happens within the age of the universe.
 /// Lines of a file per second.
 pub(crate) fn line_rate(text: &str) -> Result<f64, String> {
     between(text, 0.001, 1e6, "a number from 0.001 to 1000000 is needed")
 }
 
+/// Events per second; not so few that nothing happens within the age of the universe.
 pub(crate) fn per_second(text: &str) -> Result<f64, String> {
     let range = "0 or a number from 1e-9 to 1e12 is needed";
     match real(text) {
@@ -99,31 +132,14 @@ pub(crate) fn real(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| !number.is_nan())
 }
 
-fn real_or_percent(text: &str) -> Option<f64> {
-    match text.strip_suffix('%') {
-        Some(percent) => real(percent.trim_end()).map(|percent| percent / 100.0),
-        None => real(text),
-    }
-}
-
 fn between(text: &str, least: f64, most: f64, range: &str) -> Result<f64, String> {
     real(text).filter(|number| (least..=most).contains(number)).ok_or_else(|| range.to_owned())
 }
 
 fn whole(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
-    parse_whole(text)
+    parse_count(text)
         .filter(|number| (least..=most).contains(number))
         .ok_or_else(|| format!("a whole number from {least} to {shown} is needed"))
-}
-
-fn parse_whole(text: &str) -> Option<u64> {
-    let plain = text.replace('_', "");
-    if let Ok(number) = plain.parse() {
-        return Some(number);
-    }
-    let number: f64 = plain.parse().ok()?;
-    let exact = (0.0..=9e15).contains(&number) && number.fract() == 0.0;
-    (exact && plain.contains(['e', 'E'])).then_some(number as u64)
 }
 
 #[cfg(test)]
@@ -131,9 +147,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_may_be_written_in_three_ways() {
-        for text in ["1000000", "1_000_000", "1e6", "1E6"] {
+    fn numbers_are_read_as_people_write_them() {
+        for text in ["1000000", "1_000_000", "1e6", "1E6", "1M"] {
             assert_eq!(items(text), Ok(1_000_000), "{text}");
+        }
+        for text in ["300", "300s", "5m"] {
+            assert_eq!(seconds(text), Ok(300.0), "{text}");
+        }
+        assert_eq!((milliseconds("500", 2000), milliseconds("2s", 2000)), (Ok(500), Ok(2000)));
+        assert!(milliseconds("3s", 2000).is_err() && milliseconds("0", 2000).is_err());
+        assert!(milliseconds("1.5", 2000).is_err());
+        assert_eq!(size("512M"), Ok(512 << 20));
+        assert_eq!(share("10%"), Ok(0.1));
+        for text in ["", "0", "-1", "nan", "soon", "2e9"] {
+            assert!(seconds(text).unwrap_err().contains("5m"), "{text}");
+        }
+        for text in ["", "G", "1X", "-1"] {
+            assert!(size(text).unwrap_err().contains("512M"), "{text}");
         }
     }
 

@@ -9,6 +9,7 @@ mod filter;
 mod help;
 mod host;
 mod lab;
+mod lab_chain;
 mod lab_overlay;
 mod lab_policies;
 mod model;

@@ -228,3 +228,33 @@ fn a_reader_who_leaves_early_is_no_error() {
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 }
+
+#[test]
+fn chain_answers_with_its_keys_and_the_bound() {
+    let keys = ["over_estimate", "run", "one_step_more", "keys_read", "keys_walked"];
+    let answer = json(
+        "model chain --false-positive 10% --hashes 3 --window 12 --step 8 --length 8192 --workers 64",
+        &keys,
+    );
+    assert_near(&answer, "run", 1e-12 * (1.0 + 8180.0 * 0.9), 1e-15);
+    assert_near(&answer, "over_estimate", number(&answer, "run") + 1e-9, 1e-15);
+    assert_near(&answer, "one_step_more", 0.1111 / 8.0, 1e-5);
+    assert!(number(&answer, "keys_read") < 80.0);
+}
+
+#[test]
+fn bad_values_of_a_chain_are_refused_in_one_line() {
+    let chain = Case {
+        command: "model chain",
+        options: &[
+            ("--false-positive", "0.1", "1", "from 1e-15 to below 1"),
+            ("--hashes", "3", "0", "from 1 to 64"),
+            ("--window", "12", "0", "from 1 to 2^24"),
+            ("--step", "8", "1e9", "from 1 to 2^24"),
+            ("--length", "100", "0", "from 1 to 2^24"),
+            ("--workers", "64", "0", "from 1 to 1000000"),
+        ],
+    };
+    chain.refuses_bad_values();
+    chain.needs(&["--false-positive", "--hashes", "--window", "--step", "--length", "--workers"]);
+}

@@ -169,3 +169,151 @@ fn mistakes_are_one_line_and_change_nothing() {
     std::fs::write(&manifest, bytes).expect("a manifest");
     refuses(folder, &["get", "s", "a"], "MANIFEST is damaged at byte");
 }
+
+fn with_input(folder: &Path, arguments: &[&str], input: Vec<u8>) -> std::process::Output {
+    let mut command = Command::cargo_bin("umbel").expect("the binary is built");
+    command.current_dir(folder).arg("store").args(arguments).write_stdin(input);
+    command.output().expect("it runs")
+}
+
+/// `k<tab>x` became the key `k`, without a word.
+#[test]
+fn what_is_scanned_is_loaded_as_the_same() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let plain = [("a", "1\twith a tab"), ("b", ""), ("", "no key"), ("{\"key\"", "a brace")];
+    for (key, value) in plain {
+        says(folder, &["put", "plain", key, value], "");
+    }
+    let scanned = umbel(folder, &["scan", "plain"]).code(0).get_output().stdout.clone();
+    let loaded = with_input(folder, &["load", "again"], scanned.clone());
+    assert_eq!(loaded.stdout, b"loaded 4 records\n");
+    umbel(folder, &["scan", "again"]).code(0).stdout(scanned);
+
+    let hard = [("k\tx", "1"), ("line\nbreak", "2"), ("v", "two\nlines"), ("w", "ends so\r")];
+    for (key, value) in hard {
+        let store = format!("hard-{}", &key[..1]);
+        for store in [&store, "all"] {
+            says(folder, &["put", store, key, value], "");
+        }
+        let refused = umbel(folder, &["scan", &store]).code(2).get_output().clone();
+        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(told.contains("use --json") && told.lines().count() == 1, "{told}");
+        assert!(refused.stdout.is_empty());
+    }
+    let scanned = umbel(folder, &["scan", "all", "--json"]).code(0).get_output().stdout.clone();
+    assert_eq!(
+        with_input(folder, &["load", "whole"], scanned.clone()).stdout,
+        b"loaded 4 records\n"
+    );
+    umbel(folder, &["scan", "whole", "--json"]).code(0).stdout(scanned.clone());
+    std::fs::write(folder.join("lines.json"), scanned).expect("a file");
+    says(folder, &["load", "file", "lines.json", "--format", "json"], "loaded 4 records\n");
+    refuses(folder, &["load", "none", "lines.json", "--format", "text"], "line 1 has no tab");
+}
+
+#[test]
+fn lines_may_end_as_on_other_systems() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    std::fs::write(folder.join("dos"), "a\t1\r\nb\t\r\n").expect("a file");
+    says(folder, &["load", "s", "dos"], "loaded 2 records\n");
+    says(folder, &["scan", "s"], "a\t1\nb\t\n");
+    std::fs::write(folder.join("gone"), "a\r\n\r\nabsent\r\n").expect("a file");
+    says(folder, &["delete", "s", "--file", "gone"], "deleted 1 of 2\n");
+}
+
+#[test]
+fn many_keys_are_deleted_by_file_and_by_standard_input() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..5000).map(|i| format!("key {i:04}\t{i}\n")).collect();
+    std::fs::write(folder.join("records"), lines).expect("a file");
+    says(folder, &["load", "s", "records"], "loaded 5000 records\n");
+    let keys: String = (0..2500).map(|i| format!("key {i:04}\n")).collect();
+    std::fs::write(folder.join("bad"), keys.clone() + &"k".repeat(70_000)).expect("a file");
+    refuses(folder, &["delete", "s", "--file", "bad"], "line 2501: the key has over 65535 bytes");
+    says(folder, &["get", "s", "key 0000"], "0\n");
+    std::fs::write(folder.join("keys"), keys).expect("a file");
+    says(folder, &["delete", "s", "--file", "keys"], "deleted 2500 of 2500\n");
+    says(folder, &["delete", "s", "--file", "keys"], "deleted 0 of 2500\n");
+
+    // What a scan prints may be deleted.
+    let old = umbel(folder, &["scan", "s", "--prefix", "key 3", "--json"]);
+    let old = old.code(0).get_output().stdout.clone();
+    let deleted = with_input(folder, &["delete", "s", "--file", "-", "--format", "json"], old);
+    assert_eq!(deleted.stdout, b"deleted 1000 of 1000\n");
+    let verified = umbel(folder, &["verify", "s", "--json"]).code(0).get_output().stdout.clone();
+    let verified: Value = serde_json::from_slice(&verified).expect("JSON");
+    assert_eq!(verified["records"], 1500);
+
+    refuses(folder, &["delete", "s", "key 2600", "--file", "keys"], "--file");
+    refuses(folder, &["delete", "none", "--file", "keys"], "there is no store here");
+    refuses(folder, &["delete", "s", "--file", "nothing"], "nothing");
+    let bad = [&b"key 2600\n"[..], &[b'k'; 70_000]].concat();
+    let told = with_input(folder, &["delete", "s", "--file", "-"], bad);
+    let text = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(text.contains("1 keys are deleted, then: line 2"), "{text}");
+    assert_eq!(told.status.code(), Some(2));
+}
+
+/// A backup that shared the master with its store was damaged with it.
+#[test]
+fn a_backup_survives_damage_to_its_store() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    says(folder, &["put", "s", "a", "1"], "");
+    umbel(folder, &["integrate", "s"]).code(0);
+    let linked = |arguments: &[&str]| -> u64 {
+        let output = umbel(folder, arguments).code(0).get_output().stdout.clone();
+        let json: Value = serde_json::from_slice(&output).expect("JSON");
+        json["linked_bytes"].as_u64().expect("a number")
+    };
+    assert_eq!(linked(&["backup", "s", "copy", "--json"]), 0);
+    assert!(linked(&["backup", "s", "link", "--link", "--json"]) > 0);
+    refuses(folder, &["backup", "s", "copy", "--link", "--incremental"], "--incremental");
+    let files = std::fs::read_dir(folder.join("s")).expect("a folder");
+    let master = files.map(|entry| entry.expect("an entry").path());
+    let master = master.into_iter().find(|path| path.extension() == Some("master".as_ref()));
+    let master = master.expect("a master");
+    let mut bytes = std::fs::read(&master).expect("a master");
+    bytes[4200] ^= 1;
+    // In place, as a disk damages it.
+    use std::io::Write as _;
+    let mut file = std::fs::OpenOptions::new().write(true).open(master).expect("a master");
+    file.write_all(&bytes).expect("a master");
+    for damaged in ["s", "link"] {
+        umbel(folder, &["verify", damaged]).code(2);
+    }
+    says(folder, &["get", "copy", "a"], "1\n");
+    umbel(folder, &["verify", "copy"]).code(0);
+}
+
+/// Reading leaves the folder as it is: no mark of closing, no file for the lock where it is there.
+#[test]
+fn commands_that_read_write_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    says(folder, &["put", "s", "a", "1"], "");
+    std::fs::write(folder.join("s/00000099.unfinished"), "left by a crash").expect("a file");
+    let all = || -> Vec<(std::path::PathBuf, Vec<u8>)> {
+        let files = std::fs::read_dir(folder.join("s")).expect("a folder");
+        let paths = files.map(|entry| entry.expect("an entry").path());
+        let mut all: Vec<_> =
+            paths.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect();
+        all.sort();
+        all
+    };
+    let before = all();
+    says(folder, &["get", "s", "a"], "1\n");
+    says(folder, &["scan", "s"], "a\t1\n");
+    umbel(folder, &["verify", "s"]).code(0);
+    umbel(folder, &["stat", "s"]).code(0);
+    assert_eq!(all(), before);
+    // Several may read at a time.
+    let reader = umbel_store::Reader::open(folder.join("s")).expect("a store");
+    says(folder, &["get", "s", "a"], "1\n");
+    refuses(folder, &["put", "s", "a", "2"], "another process has it open");
+    drop(reader);
+    says(folder, &["put", "s", "a", "2"], "");
+}

@@ -9,7 +9,8 @@
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
 //! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), and what a mesh costs
+//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), requests
+//! that are routed to the worker that holds the longest beginning ([`chain`]), and what a mesh costs
 //! its hosts ([`scale`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
@@ -24,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod chain;
 pub mod faults;
 mod home;
 mod hosts;

@@ -6,7 +6,7 @@ use shuttle::thread;
 use umbel_model::protocol::Protocol as _;
 
 use super::explore;
-use super::pair::{Asking, Clock, Hosts, add, engine, name, plan};
+use super::pair::{Asking, Hosts, add, engine, name, plan};
 
 /// As many homes as share rows, and one more.
 const HOMES: u64 = 9;
@@ -20,7 +20,7 @@ fn settle() {
     let names = ["home".to_owned(), "host".to_owned()];
     let others = (1..HOMES).map(|number| format!("other-{number}"));
     let engines = names.into_iter().chain(others).map(|name| engine(&name, u64::MAX)).collect();
-    let mut hosts = Hosts { engines, clock: Clock::default() };
+    let mut hosts = Hosts::of(engines);
     hosts.create(0, 0..5);
     hosts.settle();
     let (local, replicas, clock) = (hosts.local(), hosts.replicas(), hosts.clock.clone());

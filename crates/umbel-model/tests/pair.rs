@@ -9,7 +9,7 @@ use shuttle::thread;
 use umbel_model::bank::BatchCandidates;
 use umbel_model::catalogue::{Catalogue as _, MemoryCatalogue};
 use umbel_model::design::ladder::RungChoice;
-use umbel_model::mesh::{Config, Engine, LocalSet, Work};
+use umbel_model::mesh::{Config, Encoding, Engine, LocalSet, Work};
 use umbel_model::protocol::{Destination, Protocol, Transmit};
 use umbel_model::replica::{Home, Incarnation, Intervals, Name, Replicas, SetPlan};
 use umbel_model::{HashId, KeyHasher, Seed};
@@ -38,6 +38,7 @@ pub(crate) fn plan(capacity: u64) -> SetPlan {
         capacity: Some(capacity),
         policy: "miss:0,ghost=0".parse().expect("a policy"),
         by_digests: true,
+        chains: None,
     }
 }
 
@@ -56,6 +57,7 @@ pub(crate) fn engine(text: &str, own_bytes: u64) -> Mesh {
     config.intervals = AT_ONCE;
     config.work = Work::Deferred;
     config.max_keys_at_once = 4;
+    config.max_bits_at_once = 0;
     config.own_bytes = own_bytes;
     Engine::new(config)
 }
@@ -120,13 +122,19 @@ impl Asking {
 pub(crate) struct Hosts {
     pub(crate) engines: Vec<Mesh>,
     pub(crate) clock: Clock,
+    /// Updates that are being encoded, and whose they are.
+    encodings: Vec<(usize, Encoding)>,
 }
 
 impl Hosts {
+    pub(crate) fn of(engines: Vec<Mesh>) -> Self {
+        Self { engines, clock: Clock::default(), encodings: Vec::new() }
+    }
+
     /// A home with a set of these keys, and a host that knows them.
     pub(crate) fn pair(keys: impl Iterator<Item = u64>) -> Self {
         let engines = vec![engine("home", u64::MAX), engine("host", u64::MAX)];
-        let mut hosts = Self { engines, clock: Clock::default() };
+        let mut hosts = Self::of(engines);
         hosts.create(0, keys);
         hosts.settle();
         hosts
@@ -148,14 +156,24 @@ impl Hosts {
     }
 
     /// What a driver does when it wakes: lets time pass where it is due, and sends what there is.
+    /// Updates are encoded from one time to the next.
     pub(crate) fn tick(&mut self) {
+        self.finish_encodings();
         let now = self.clock.now();
-        for engine in &mut self.engines {
+        for (index, engine) in self.engines.iter_mut().enumerate() {
             if now >= engine.poll_timeout() {
                 engine.handle_timeout(now);
             }
+            let encodings = std::iter::from_fn(|| engine.poll_encoding());
+            self.encodings.extend(encodings.map(|encoding| (index, encoding)));
         }
         self.deliver();
+    }
+
+    fn finish_encodings(&mut self) {
+        for (index, encoding) in std::mem::take(&mut self.encodings) {
+            self.engines[index].handle_encoded(self.clock.now(), encoding.encode());
+        }
     }
 
     /// Delivers messages until none are left.
@@ -192,6 +210,7 @@ impl Hosts {
     /// Lets time pass until nothing is left to do: only what engines want to be woken for.
     pub(crate) fn settle(&mut self) {
         for _ in 0..8 {
+            self.finish_encodings();
             while self.engines.iter_mut().any(|engine| {
                 let now = self.clock.now();
                 engine.build_part(now, 16)

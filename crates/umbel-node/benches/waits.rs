@@ -7,10 +7,12 @@
 //!
 //! The host, who asks and who loads are processes of their own. What any server would have to wait
 //! for on these processors is shown beside it: the same questions to a server that only echoes, and
-//! to the host, while other processes use one or two processors.
+//! to the host, while other processes use one or two processors; and to the server that echoes while
+//! the same load goes to another one that does nothing but take its time for each key.
 //!
 //! `-- --keys N` loads another number than five million, and builds a filter of twice as many.
-//! `-- --rows who` or `add` measures only these.
+//! `-- --rows R` measures only some: `echo`, `who`, `overlay` (a load of a fiftieth of the keys to a
+//! host of an overlay) or `add`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -29,8 +31,11 @@ const REPLY: &str = "*1\r\n*1\r\n$4\r\nhost\r\n";
 type Role = fn(&[String]);
 
 /// Roles by the first argument.
-const PARTS: [(&str, Role); 4] =
-    [("serve", serve), ("echo", echo), ("load", load_from_words), ("burn", burn)];
+const PARTS: [(&str, Role); 5] =
+    [("serve", serve), ("echo", echo), ("sink", sink), ("load", load_from_words), ("burn", burn)];
+
+/// What the server that is only loaded does for each key: as long as a host takes, about.
+const KEY_TIME: Duration = Duration::from_micros(2);
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -50,12 +55,17 @@ fn main() {
     let wants = |row: &str| rows.as_deref().is_none_or(|rows| rows == row);
     if wants("echo") {
         echo_beside_burners(idle);
+        echo_beside_a_load(keys, idle);
     }
     if wants("who") {
-        who_beside_loads(keys, idle);
+        who_beside_loads(&["serve"], keys, idle);
+    }
+    if wants("overlay") {
+        let keys = (keys / 50).max(100);
+        who_beside_loads(&["serve", &keys.to_string()], keys, idle);
     }
     if wants("add") {
-        on_a_host(move |host| adds_beside_a_build(&host, keys, idle));
+        on_a_host(&[], move |host| adds_beside_a_build(&host, keys, idle));
     }
 }
 
@@ -91,12 +101,13 @@ impl Drop for Part {
 }
 
 /// Does something with a host of this process.
-fn on_a_host(run: impl FnOnce(Host) + Send + 'static) {
+fn on_a_host(settings: &[(&str, &str)], run: impl FnOnce(Host) + Send + 'static) {
     let runtime = umbel_node::runtime().expect("a runtime");
+    let ports = [("resp", "127.0.0.1:0"), ("http", "127.0.0.1:0")];
     runtime.block_on(async {
-        let host = ["resp", "http"].into_iter().fold(
+        let host = ports.iter().chain(settings).fold(
             Host::builder().name("host").with_ports().local(&LocalNetwork::new()),
-            |builder, port| builder.set(port, ["127.0.0.1:0"]),
+            |builder, (key, value)| builder.set(key, [*value]),
         );
         let host = host.start().await.expect("started");
         let given = host.clone();
@@ -105,9 +116,14 @@ fn on_a_host(run: impl FnOnce(Host) + Send + 'static) {
     });
 }
 
-/// A host that says where its ports are, until nobody wants it any more.
-fn serve(_: &[String]) {
-    on_a_host(|host| {
+/// A host that says where its ports are, until nobody wants it any more: of a mesh, or of an overlay
+/// that is planned for so many keys.
+fn serve(words: &[String]) {
+    let in_overlay: Vec<(&str, &str)> = match words {
+        [keys, ..] => vec![("links", "other"), ("overlay.items", keys)],
+        [] => Vec::new(),
+    };
+    on_a_host(&in_overlay, |host| {
         host.add("asked", &[b"key"], Lifetime::Default, &mut Vec::new()).expect("added");
         let addresses = host.addresses();
         println!("{} {}", addresses.resp.expect("a port"), addresses.http.expect("a port"));
@@ -126,6 +142,27 @@ fn echo(_: &[String]) {
         socket.get_mut().write_all(REPLY.as_bytes()).expect("sent");
         line.clear();
     }
+}
+
+/// A server that takes in lines over HTTP, and its time for each.
+fn sink(_: &[String]) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    println!("{}", listener.local_addr().expect("an address"));
+    let mut socket = BufReader::new(listener.accept().expect("a client").0);
+    let (mut line, mut length, mut taken) = (String::new(), 0, 0);
+    while socket.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+        if let Some(bytes) = line.strip_prefix("content-length: ") {
+            length = bytes.trim().parse().expect("a number");
+        }
+        line.clear();
+    }
+    while taken < length {
+        taken += socket.read_line(&mut line).expect("a key");
+        line.clear();
+        let start = Instant::now();
+        while start.elapsed() < KEY_TIME {}
+    }
+    socket.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").expect("sent");
 }
 
 /// Uses a processor, until nobody wants it any more.
@@ -165,8 +202,19 @@ fn echo_beside_burners(time: Duration) {
     }
 }
 
-fn who_beside_loads(keys: u64, time: Duration) {
-    let server = Part::start(&["serve"]);
+/// What any server has to wait for beside a load that another one takes in.
+fn echo_beside_a_load(keys: u64, time: Duration) {
+    let (server, sink) = (Part::start(&["echo"]), Part::start(&["sink"]));
+    let mut socket = connect(&server.said);
+    let mut ask = || who(&mut socket);
+    let alone = beside(|| std::thread::sleep(time), &mut ask);
+    let load = || Part::start(&["load", &sink.said, "sink", &keys.to_string()]).wait();
+    let times = beside(load, &mut ask);
+    print(&format!("echo, {keys} keys to another server"), &times, Some(&alone));
+}
+
+fn who_beside_loads(server: &[&str], keys: u64, time: Duration) {
+    let server = Part::start(server);
     let (resp, http) = server.said.split_once(' ').expect("two addresses");
     let mut socket = connect(resp);
     let mut ask = || who(&mut socket);
@@ -184,7 +232,7 @@ fn who_beside_loads(keys: u64, time: Duration) {
         let times = beside(load, &mut ask);
         print(&format!("WHO, {keys} keys into '{set}'"), &times, Some(&alone));
         let seconds = start.elapsed().as_secs_f64();
-        println!("{:34} {:.0} keys per second", "", keys as f64 / seconds);
+        println!("{:38} {:.0} keys per second", "", keys as f64 / seconds);
     }
 }
 
@@ -308,7 +356,7 @@ fn print(what: &str, times: &[Duration], alone: Option<&[Duration]>) {
         format!(" ({:.1} times)", at(times, 0.99) / at(alone, 0.99))
     });
     println!(
-        "{what:<34} {:>6} times, µs: median {:.0}, p99 {:.0}{ratio}, longest {:.0}",
+        "{what:<38} {:>6} times, µs: median {:.0}, p99 {:.0}{ratio}, longest {:.0}",
         times.len(),
         at(times, 0.5),
         at(times, 0.99),

@@ -77,7 +77,7 @@ fn time_of_updates() -> Option<Duration> {
     for thread in std::fs::read_dir("/proc/self/task").ok()? {
         let thread = thread.ok()?.path();
         let name = std::fs::read_to_string(thread.join("comm")).unwrap_or_default();
-        if ["umbel-driver", "updates"].contains(&name.trim()) {
+        if ["umbel-driver", "umbel-builder", "updates"].contains(&name.trim()) {
             let used = std::fs::read_to_string(thread.join("schedstat")).ok()?;
             nanos += used.split(' ').next()?.parse::<u64>().ok()?;
         }

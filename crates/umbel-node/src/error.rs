@@ -75,6 +75,11 @@ pub enum HostError {
     /// The catalogue cannot be written or read; what was asked for may be lost.
     #[error("the catalogue failed: {0}")]
     Catalogue(String),
+    /// Others cannot name a host while it is away whose keys are gone with its process.
+    #[error(
+        "this host keeps its keys in memory: they are gone when it stops, so nobody can wait for it"
+    )]
+    InMemory,
     /// The host stops.
     #[error("the host is stopping")]
     Stopping,

@@ -16,6 +16,7 @@ use umbel::{HashId, KeyHasher, Seed};
 
 use crate::hello::Hello;
 use crate::question::{Question, decode_hosts};
+use crate::resp::request::{Parser, Request, RequestLimits, Step};
 use crate::settings::{Draft, Layer};
 use crate::{Confirm, Host, LocalNetwork};
 
@@ -31,6 +32,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("peer_request", peer_request),
     ("policy", policy),
     ("resp_command", resp_command),
+    ("resp_request", resp_request),
 ];
 
 /// What a host says of itself: refused, or safe to show and the same after a second trip.
@@ -103,14 +105,48 @@ pub fn names(bytes: &[u8]) {
     }
 }
 
+/// Bytes of a Redis client, cut into pieces as long as the first byte says: requests within their limits or an
+/// error, and the same ones as in one piece.
+pub fn resp_request(bytes: &[u8]) {
+    let Some((piece, bytes)) = bytes.split_first() else { return };
+    let whole = parse(bytes, bytes.len().max(1));
+    assert_eq!(parse(bytes, usize::from(*piece).max(1)), whole);
+}
+
+/// The arguments of all requests, and whether the protocol was violated.
+fn parse(bytes: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, bool) {
+    let limits = RequestLimits { arguments: 16, argument_bytes: 64, request_bytes: 512 };
+    let mut parser = Parser::new(limits);
+    let (mut requests, mut start, mut end) = (Vec::new(), 0, 0);
+    while end < bytes.len() {
+        end = (end + piece).min(bytes.len());
+        loop {
+            match parser.next(&bytes[start..end]) {
+                Err(_) => return (requests, true),
+                Ok(Step::More(needed)) => {
+                    assert!(needed > end - start);
+                    break;
+                }
+                Ok(Step::Empty(consumed)) => start += consumed,
+                Ok(Step::Request(request, consumed)) => {
+                    start += consumed;
+                    let words: Vec<Vec<u8>> = match request {
+                        Request::Array(words) => words.from(0).map(<[u8]>::to_vec).collect(),
+                        Request::Inline(words) => words.from(0).map(<[u8]>::to_vec).collect(),
+                    };
+                    assert!(!words.is_empty() && consumed <= limits.request_bytes);
+                    requests.push(words);
+                }
+            }
+        }
+    }
+    (requests, false)
+}
+
 /// Commands of a Redis client, behind the parser.
 pub fn resp_command(bytes: &[u8]) {
     let limits = crate::resp::Limits {
-        request: crate::resp::request::RequestLimits {
-            arguments: 64,
-            argument_bytes: 4096,
-            request_bytes: 16 << 10,
-        },
+        request: RequestLimits { arguments: 64, argument_bytes: 4096, request_bytes: 16 << 10 },
         idle: Some(PATIENCE),
         ..crate::resp::Limits::default()
     };
@@ -192,31 +228,15 @@ fn exchange<F: Future<Output = ()> + Send>(
 }
 
 #[cfg(test)]
+#[path = "../../../fuzz/src/replay.rs"]
+mod replay;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Every seed, and what becomes of it when it is cut or a bit of it flips.
     #[test]
     fn seeds_are_survived() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
-        for (name, target) in TARGETS {
-            let folder = seeds.join(name);
-            let files = std::fs::read_dir(&folder);
-            let files = files.unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-            let mut count = 0;
-            for file in files {
-                let path = file.expect("an entry").path();
-                let bytes = std::fs::read(&path).expect("a seed");
-                target(&bytes);
-                for at in (0..bytes.len()).step_by(1 + bytes.len() / 8) {
-                    target(&bytes[..at]);
-                    let mut flipped = bytes.clone();
-                    flipped[at] ^= 1 << (at % 8);
-                    target(&flipped);
-                }
-                count += 1;
-            }
-            assert!(count >= 3, "{name} has {count} seeds");
-        }
+        replay::replay(TARGETS, |_| None);
     }
 }

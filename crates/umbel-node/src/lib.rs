@@ -9,6 +9,9 @@
 //! its description, metrics and health checks),
 //! `tls` (certificates on those ports).
 
+// Text may come from outside: it is logged, and whoever writes the log makes it safe.
+#![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
+
 pub mod access;
 mod build_info;
 mod catalogue;

@@ -5,9 +5,15 @@
 //! priority than others: a builder that gives way to whatever else runs on a machine leaves a filter
 //! overfull for as long as that is busy.
 
+use std::cell::Cell;
+
 /// A slice for threads that answer: a thread with a shorter slice than the one that runs takes its
 /// place when it wakes, instead of waiting for the end of its slice, some milliseconds.
 const SHORT_SLICE_NANOS: u64 = 100_000;
+
+/// A slice for threads that work for long. Longer than that of threads that answer, and shorter than
+/// those of other programs: whoever waits for a lock that such a thread holds does not wait for them.
+const LONG_SLICE_NANOS: u64 = 500_000;
 
 /// A runtime whose threads answer soon: the one of `umbel serve`.
 ///
@@ -19,17 +25,36 @@ pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 /// The calling thread answers clients.
 fn answer_soon() {
-    set_slice(SHORT_SLICE_NANOS);
+    set_scheduling(Scheduling::Answers);
 }
 
-/// The calling thread works for long: it has the system's slices, even if one that answers started it.
+/// The calling thread is like those of other programs, even if one that answers started it.
+pub(crate) fn work() {
+    set_scheduling(Scheduling::Works);
+}
+
+/// The calling thread works for long: it takes nobody's place when it wakes, and whoever answers takes
+/// its place.
 pub(crate) fn work_long() {
-    set_slice(0);
+    thread_local! {
+        static IS_SET: Cell<bool> = const { Cell::new(false) };
+    }
+    if !IS_SET.replace(true) {
+        set_scheduling(Scheduling::WorksLong);
+    }
+}
+
+/// What a thread is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scheduling {
+    Answers,
+    Works,
+    WorksLong,
 }
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe form of this system call is at hand")]
-fn set_slice(slice_nanos: u64) {
+fn set_scheduling(scheduling: Scheduling) {
     /// `struct sched_attr`, as the first version of the system call has it.
     #[repr(C)]
     struct Attributes {
@@ -43,11 +68,16 @@ fn set_slice(slice_nanos: u64) {
         period_nanos: u64,
     }
     let (this_thread, no_flags) = (0, 0);
+    let (policy, slice_nanos) = match scheduling {
+        Scheduling::Answers => (libc::SCHED_OTHER, SHORT_SLICE_NANOS),
+        Scheduling::Works => (libc::SCHED_OTHER, 0),
+        Scheduling::WorksLong => (libc::SCHED_BATCH, LONG_SLICE_NANOS),
+    };
     // SAFETY: the call takes numbers and changes no memory.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, this_thread) };
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
-        policy: libc::SCHED_OTHER as u32,
+        policy: policy as u32,
         flags: 0,
         nice,
         priority: 0,
@@ -67,7 +97,7 @@ fn set_slice(slice_nanos: u64) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn set_slice(_slice_nanos: u64) {}
+fn set_scheduling(_scheduling: Scheduling) {}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -86,6 +116,8 @@ mod tests {
         let before = nice();
         std::thread::spawn(move || {
             answer_soon();
+            assert_eq!(nice(), before);
+            work();
             assert_eq!(nice(), before);
             work_long();
             assert_eq!(nice(), before);

@@ -62,6 +62,13 @@ impl HostProtocol {
         }
     }
 
+    pub(crate) fn mesh_mut(&mut self) -> Option<&mut Engine<HostCatalogue, HugeRows>> {
+        match self {
+            Self::Mesh(engine) => Some(engine),
+            Self::Overlay(_) => None,
+        }
+    }
+
     pub(crate) fn overlay(&self) -> Option<&Overlay<HostCatalogue>> {
         match self {
             Self::Mesh(_) => None,

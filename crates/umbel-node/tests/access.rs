@@ -47,9 +47,11 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("UMBEL.HOSTS", READ),
     ("UMBEL.INFO s", READ),
     ("UMBEL.KEYS s 0", READ),
+    ("UMBEL.LEAVE 60s", ADMIN),
     ("UMBEL.LOCATE s a", READ),
     ("UMBEL.MATCH s /a", READ),
     ("UMBEL.MISSING s a", READ),
+    ("UMBEL.MISSINGPARTIAL s a", READ),
     ("UMBEL.POLICY s", ADMIN),
     ("UMBEL.PUBLISH s", WRITE),
     ("UMBEL.REM s a", WRITE),
@@ -227,6 +229,7 @@ fn a_silent_client_is_let_go() {
 /// Every route and method, and the permission that it needs.
 const ROUTES: &[(&str, &str, Option<Permission>)] = &[
     ("get", "/healthz", None),
+    ("get", "/livez", None),
     ("get", "/metrics", READ),
     ("get", "/openapi.json", None),
     ("get", "/readyz", None),

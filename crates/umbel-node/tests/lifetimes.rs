@@ -52,3 +52,33 @@ async fn keys_that_expire_together_are_all_gone_at_once() {
     host.stop().await;
     other.stop().await;
 }
+
+/// Queries that other hosts send found them, as long as they had not been removed.
+#[tokio::test(flavor = "multi_thread")]
+async fn queries_in_an_overlay_find_no_expired_keys() {
+    let network = LocalNetwork::new();
+    let start = |name: &'static str, link: &'static str| {
+        Host::builder().name(name).set("links", [link]).local(&network).start()
+    };
+    let holder = start("holder", "other").await.expect("started");
+    let other = start("other", "holder").await.expect("started");
+    let keys: Vec<Vec<u8>> = (0..100_000).map(|key| format!("key-{key}").into_bytes()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+    holder.add_key("set", b"stays").await.expect("added");
+    while other.locate("set", b"stays", None).await.ok() != Some(vec!["holder".to_owned()]) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let lifetime = Lifetime::For(Duration::from_millis(1));
+    holder.add("set", &keys, lifetime, &mut Vec::new()).expect("added");
+    tokio::time::sleep(Duration::from_millis(2)).await;
+    for key in &keys[99_990..] {
+        for host in [&holder, &other] {
+            let found = host.locate("set", key, None).await.expect("answered");
+            assert_eq!(found, Vec::<String>::new(), "an expired key is found");
+        }
+    }
+    let found = other.locate("set", b"stays", None).await.expect("answered");
+    assert_eq!(found, ["holder"]);
+    holder.stop().await;
+    other.stop().await;
+}

@@ -402,6 +402,60 @@ fn a_hundred_thousand_keys_are_one_command() {
     let added = format!("*100000\r\n{}", ":1\r\n".repeat(100_000));
     let who = format!("*100000\r\n{}", "*1\r\n$4\r\nhere\r\n".repeat(100_000));
     assert!(reply == added + &who + "*0\r\n", "{}", &reply[..100]);
+    let held = port.ask(&command("UMBEL.HAS"));
+    assert!(held == format!("*100000\r\n{}", ":1\r\n".repeat(100_000)), "{}", &held[..100]);
+}
+
+#[test]
+fn many_keys_with_a_lifetime_and_many_prefixes_are_one_command() {
+    let port = Port::open();
+    let keys: Vec<String> = (0..3000).map(|i| format!("/key/{i}")).collect();
+    let command = |head: &[&'static str], last: &'static str| {
+        let words = head.iter().copied().chain(keys.iter().map(String::as_str)).chain([last]);
+        array(&words.map(str::as_bytes).collect::<Vec<_>>())
+    };
+    let refused = port.ask(&command(&["UMBEL.ADDEX", "s", "60"], ""));
+    assert!(refused.starts_with("-ERR a key"), "{refused}");
+    let refused = port.ask(&command(&["UMBEL.ANNOUNCE", "s"], "none"));
+    assert!(refused.starts_with("-ERR 'none': a name"), "{refused}");
+    assert_eq!(port.ask(b"EXISTS s\r\n"), ":0\r\n", "what was refused has changed nothing");
+    let one_each = |bit: u8| format!("*3001\r\n{}", format!(":{bit}\r\n").repeat(3001));
+    assert!(port.ask(&command(&["UMBEL.ADDEX", "s", "60"], "/last")) == one_each(1));
+    assert!(port.ask(&command(&["UMBEL.ANNOUNCE", "s"], "/last")) == one_each(0));
+    assert!(port.ask(&command(&["UMBEL.WITHDRAW", "s"], "/last")) == one_each(1));
+}
+
+/// A page of a hundred thousand keys of 32 KiB would be 3 GB.
+#[test]
+fn a_page_of_long_keys_is_bounded_in_bytes() {
+    let port = Port::open();
+    let keys: Vec<String> = (0..200).map(|i| format!("{i:032000}")).collect();
+    let mut words: Vec<&[u8]> = vec![b"UMBEL.ADD", b"s"];
+    words.extend(keys.iter().map(String::as_bytes));
+    assert!(port.ask(&array(&words)).starts_with("*200\r\n:1\r\n"));
+    let (mut cursor, mut pages, mut shown) = ("0".to_owned(), 0, 0);
+    while pages == 0 || cursor != "0" {
+        let page = port.ask(format!("UMBEL.KEYS s {cursor} COUNT 100000\r\n").as_bytes());
+        assert!(page.len() < 4 << 20, "a page of {} bytes", page.len());
+        shown += page.matches("$32000\r\n").count();
+        cursor = page.lines().nth(2).expect("a cursor").to_owned();
+        pages += 1;
+    }
+    assert!(pages > 1 && shown == 200, "{shown} keys on {pages} pages");
+}
+
+/// Each name and each pattern costs far more than its bytes: a request of 64 MiB took gigabytes.
+#[test]
+fn commands_that_describe_take_few_names() {
+    let port = Port::open();
+    for head in [["COMMAND", "DOCS"], ["COMMAND", "INFO"], ["CONFIG", "GET"]] {
+        let words: Vec<&[u8]> =
+            head.iter().map(|word| word.as_bytes()).chain([&b"ping"[..]; 129]).collect();
+        let reply = port.ask(&array(&words));
+        assert!(reply.starts_with("-ERR wrong number of arguments"), "{head:?}: {reply}");
+        let reply = port.ask(&array(&words[..130]));
+        assert!(!reply.starts_with('-'), "{head:?}: {reply}");
+    }
 }
 
 /// News of its first key may be on its way: an error would have to be caught by every caller.

@@ -1,24 +1,23 @@
 //! Copies of a store: made while it is open, added to, and brought back.
 //!
 //! A backup is itself a store's folder, with the manifest written last: without one it is
-//! no backup, and whoever finds it so starts anew. The master and sorted files never change,
-//! so a hard link is enough where the file system has them; a differential file is copied
-//! as far as it is durable.
+//! no backup, and whoever finds it so starts anew. A differential file is copied as far as it is
+//! durable. The master and sorted files never change: file systems that can share blocks between
+//! files do so, and each file stays its own.
+//!
+//! Always true: a backup shares no file with its store, unless a linked one was asked for
+//! ([`Store::backup_linked`]). Writing to a file under one of its names changes it under the other.
 //!
 //! An incremental backup copies the differential files only, which is what paper 2 wants
 //! them for. It needs the backup to have the store's present master.
 
-use std::io::ErrorKind;
 use std::path::Path;
-use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::file_set::FileSet;
 use crate::format::manifest::{self, Form, Manifest, NAME};
-use crate::guard::hasher_of;
-use crate::options::Options;
-use crate::recover::{read_manifest, read_parts, write_manifest};
-use crate::snapshot::Snapshot;
+use crate::reader::{lock_to_read, read_snapshot};
+use crate::recover::{read_manifest, write_manifest};
 use crate::storage::os::Folder;
 use crate::storage::{Contents, Storage};
 use crate::store::{Progress, Store};
@@ -30,7 +29,7 @@ use crate::verify;
 pub struct Backup {
     /// Bytes that were copied.
     pub copied_bytes: u64,
-    /// Bytes that were linked: they take no further space.
+    /// Bytes that were linked: they take no further space, and are the store's own.
     pub linked_bytes: u64,
     /// Records in the backup.
     pub records: u64,
@@ -45,14 +44,38 @@ impl Store {
         self.backup_on(&Folder::new(to.as_ref()), progress)
     }
 
+    /// As [`Store::backup`], with hard links to the master and to sorted files where the file
+    /// system has them. It takes a moment and no space, and it is no protection against damage:
+    /// a byte that is damaged in such a file is damaged in store and backup.
+    ///
+    /// # Errors
+    /// As [`Store::backup`].
+    pub fn backup_linked(
+        &self,
+        to: impl AsRef<Path>,
+        progress: impl FnMut(Progress),
+    ) -> Result<Backup> {
+        self.full_backup(&Folder::new(to.as_ref()), true, progress)
+    }
+
     /// As [`Store::backup`], to any storage.
     ///
     /// # Errors
     /// As [`Store::backup`].
     pub fn backup_on(&self, to: &dyn Storage, progress: impl FnMut(Progress)) -> Result<Backup> {
+        self.full_backup(to, false, progress)
+    }
+
+    fn full_backup(
+        &self,
+        to: &dyn Storage,
+        link: bool,
+        progress: impl FnMut(Progress),
+    ) -> Result<Backup> {
         refuse_unless_empty(to)?;
         to.create_dir().map_err(Error::io("make", "the backup's folder"))?;
-        self.copy_to(&self.shared().lock_upkeep(), to, true, progress)
+        let upkeep = self.shared().lock_upkeep();
+        self.copy_to(&upkeep, to, link, |_| true, progress)
     }
 
     /// Brings a backup of this store up to date by copying its differential files only.
@@ -96,7 +119,12 @@ impl Store {
                 "the store was integrated since; make a full backup",
             ));
         }
-        let backup = self.copy_to(&upkeep, to, false, progress)?;
+        // What never changes and is there already stays.
+        let sorted = before.parts.iter().filter(|part| part.form == Form::Sorted);
+        let mut kept: Vec<String> = sorted.map(|part| part.name()).collect();
+        kept.extend(before.master.map(manifest::master_name));
+        kept.retain(|name| names.contains(name));
+        let backup = self.copy_to(&upkeep, to, false, |name| !kept.contains(name), progress)?;
         for part in before.parts.iter().filter(|part| !upkeep.manifest.parts.contains(part)) {
             let _ = to.remove(&part.name());
         }
@@ -107,7 +135,8 @@ impl Store {
         &self,
         upkeep: &FileSet,
         to: &dyn Storage,
-        with_master: bool,
+        link: bool,
+        is_wanted: impl Fn(&String) -> bool,
         mut progress: impl FnMut(Progress),
     ) -> Result<Backup> {
         let shared = self.shared();
@@ -118,9 +147,9 @@ impl Store {
             }
             (log.len(), self.len())
         };
-        let files = files_of(&upkeep.manifest, with_master, log_bytes);
-        let mut copy =
-            Copy { from: &*shared.storage, to, total: 0, done: 0, backup: Backup::default() };
+        let mut files = files_of(&upkeep.manifest, log_bytes);
+        files.retain(|file| is_wanted(&file.name));
+        let mut copy = Copy::new(&*shared.storage, to, link);
         for file in &files {
             copy.total += copy.len(file)?;
         }
@@ -134,7 +163,7 @@ impl Store {
 }
 
 /// Makes a store in an empty folder from a backup, checking everything on the way. The
-/// backup may be on write-protected media: nothing but its lock is ever written there.
+/// backup may be on write-protected media: nothing but a file for its lock is ever made there.
 ///
 /// # Errors
 /// [`Error::Missing`] if there is no backup, [`Error::Occupied`] if the folder has anything
@@ -161,16 +190,13 @@ pub fn restore_on(
     if !names.iter().any(|name| name == NAME) {
         return Err(Error::Missing);
     }
-    // Where no lock can be made, on write-protected media, nobody changes anything either.
-    let _lock = match from.lock() {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(Error::Locked),
-        lock => lock.ok(),
-    };
+    let _lock = lock_to_read(from)?;
     let manifest = read_manifest(from)?;
-    let backup = read_backup(from, &manifest)?;
+    let backup = read_snapshot(from, &manifest)?;
     let to_check: u64 = backup.view.sorted_files().map(|sorted| sorted.len_bytes()).sum();
-    let files = files_of(&manifest, true, u64::MAX);
-    let mut copy = Copy { from, to, total: to_check, done: 0, backup: Backup::default() };
+    let files = files_of(&manifest, u64::MAX);
+    let mut copy = Copy::new(from, to, false);
+    copy.total = to_check;
     for file in &files {
         copy.total += copy.len(file)?;
     }
@@ -181,20 +207,11 @@ pub fn restore_on(
     copy.done = to_check;
     to.create_dir().map_err(Error::io("make", "the folder"))?;
     for file in &files {
-        // A restored store must not share its bytes with the backup: damage to one would
-        // be damage to the other.
-        copy.bytes(file, &mut progress)?;
+        copy.file(file, &mut progress)?;
     }
     to.sync_dir().map_err(Error::io("sync", "the folder"))?;
     write_manifest(to, &manifest)?;
     Ok(records)
-}
-
-/// A backup as a store that can only be read.
-fn read_backup(from: &dyn Storage, manifest: &Manifest) -> Result<Snapshot> {
-    let (view, _) = read_parts(from, manifest, &Options::new())?;
-    let state = view.active.published();
-    Ok(Snapshot { view: Arc::new(view), state, hasher: hasher_of(manifest.store) })
 }
 
 fn refuse_unless_empty(to: &dyn Storage) -> Result<()> {
@@ -211,19 +228,19 @@ struct File {
     name: String,
     /// No more of it than this.
     limit: u64,
-    /// Whether it never changes, so that a link will do.
-    linkable: bool,
+    /// Whether it never changes.
+    is_final: bool,
 }
 
-fn files_of(manifest: &Manifest, with_master: bool, log_bytes: u64) -> Vec<File> {
+fn files_of(manifest: &Manifest, log_bytes: u64) -> Vec<File> {
     let mut files = Vec::new();
-    if let (true, Some(number)) = (with_master, manifest.master) {
-        files.push(File { name: manifest::master_name(number), limit: u64::MAX, linkable: true });
+    if let Some(number) = manifest.master {
+        files.push(File { name: manifest::master_name(number), limit: u64::MAX, is_final: true });
     }
     for (i, part) in manifest.parts.iter().enumerate() {
         let newest = i + 1 == manifest.parts.len();
         let limit = if newest { log_bytes } else { u64::MAX };
-        files.push(File { name: part.name(), limit, linkable: part.form == Form::Sorted });
+        files.push(File { name: part.name(), limit, is_final: part.form == Form::Sorted });
     }
     files
 }
@@ -231,19 +248,25 @@ fn files_of(manifest: &Manifest, with_master: bool, log_bytes: u64) -> Vec<File>
 struct Copy<'a> {
     from: &'a dyn Storage,
     to: &'a dyn Storage,
+    /// Whether files that never change are linked where that can be done.
+    link: bool,
     total: u64,
     done: u64,
     backup: Backup,
 }
 
-impl Copy<'_> {
+impl<'a> Copy<'a> {
+    fn new(from: &'a dyn Storage, to: &'a dyn Storage, link: bool) -> Self {
+        Self { from, to, link, total: 0, done: 0, backup: Backup::default() }
+    }
+
     fn len(&self, file: &File) -> Result<u64> {
         Ok((self.read(file)?.len() as u64).min(file.limit))
     }
 
     /// Only what never changes may be mapped.
     fn read(&self, file: &File) -> Result<Contents> {
-        let bytes = match file.linkable {
+        let bytes = match file.is_final {
             true => self.from.map(&file.name),
             false => self.from.read(&file.name),
         };
@@ -251,33 +274,59 @@ impl Copy<'_> {
     }
 
     fn file(&mut self, file: &File, progress: &mut impl FnMut(Progress)) -> Result<()> {
-        let len = self.len(file)?;
-        if file.linkable {
-            // Left over from a copy that was broken off, or there from the last time.
-            let _ = self.to.remove(&file.name);
-            if self.from.hard_link(&file.name, self.to).map_err(Error::io("link", &file.name))? {
-                self.backup.linked_bytes += len;
-                self.step(len, progress);
-                return Ok(());
-            }
+        if self.link && file.is_final && self.linked(file, progress)? {
+            return Ok(());
         }
-        self.bytes(file, progress)
+        // Under another name, then renamed, so that a file that was there stays whole.
+        let new_name = format!("{}.new", file.name);
+        if !(file.is_final && self.by_the_system(file, &new_name, progress)?) {
+            self.bytes(file, &new_name, progress)?;
+        }
+        self.to.rename(&new_name, &file.name).map_err(Error::io("rename", &new_name))
     }
 
-    /// Copies under another name and renames, so that a file that was there stays whole.
-    fn bytes(&mut self, file: &File, progress: &mut impl FnMut(Progress)) -> Result<()> {
-        let name = &file.name;
+    fn linked(&mut self, file: &File, progress: &mut impl FnMut(Progress)) -> Result<bool> {
+        let len = self.len(file)?;
+        // Left over from a copy that was broken off.
+        let _ = self.to.remove(&file.name);
+        if !self.from.hard_link(&file.name, self.to).map_err(Error::io("link", &file.name))? {
+            return Ok(false);
+        }
+        self.backup.linked_bytes += len;
+        self.step(len, progress);
+        Ok(true)
+    }
+
+    fn by_the_system(
+        &mut self,
+        file: &File,
+        new_name: &str,
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<bool> {
+        let (from, to) = (self.from, self.to);
+        from.copy_file(&file.name, to, new_name, &mut |bytes| self.copied(bytes, progress))
+            .map_err(Error::io("copy", &file.name))
+    }
+
+    fn bytes(
+        &mut self,
+        file: &File,
+        new_name: &str,
+        progress: &mut impl FnMut(Progress),
+    ) -> Result<()> {
         let bytes = self.read(file)?;
         let bytes = &bytes[..bytes.len().min(usize::try_from(file.limit).unwrap_or(usize::MAX))];
-        let new_name = format!("{name}.new");
-        let mut out = self.to.create(&new_name).map_err(Error::io("create", &new_name))?;
+        let mut out = self.to.create(new_name).map_err(Error::io("create", new_name))?;
         for chunk in bytes.chunks(1 << 20) {
-            out.append(chunk).map_err(Error::io("write", &new_name))?;
-            self.backup.copied_bytes += chunk.len() as u64;
-            self.step(chunk.len() as u64, progress);
+            out.append(chunk).map_err(Error::io("write", new_name))?;
+            self.copied(chunk.len() as u64, progress);
         }
-        out.sync().map_err(Error::io("sync", &new_name))?;
-        self.to.rename(&new_name, name).map_err(Error::io("rename", &new_name))
+        out.sync().map_err(Error::io("sync", new_name))
+    }
+
+    fn copied(&mut self, bytes: u64, progress: &mut impl FnMut(Progress)) {
+        self.backup.copied_bytes += bytes;
+        self.step(bytes, progress);
     }
 
     fn step(&mut self, bytes: u64, progress: &mut impl FnMut(Progress)) {

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::error::Result;
 use crate::guard::{FileFilter, filter_error};
 use crate::scan::Merge;
+use crate::snapshot::Snapshot;
 use crate::store::Store;
 use crate::upkeep::differential_bytes;
 use crate::view::{Layer, View};
@@ -43,24 +44,7 @@ impl Store {
     #[must_use]
     pub fn stat(&self) -> Stat {
         let shared = self.shared();
-        let view = shared.view.load_full();
-        let records = view.active.published().records;
-        let master_bytes = view.master.as_ref().map_or(0, |master| master.len_bytes());
-        let differential_bytes = differential_bytes(&view);
-        let counts = &view.rules.counts;
-        Stat {
-            records,
-            master_bytes,
-            differential_records: view.layers.iter().map(updates).sum(),
-            differential_bytes,
-            filter_bits: view.layers.iter().map(|layer| shape(layer).bits()).sum(),
-            filter_errors: counts.filter_errors.load(Ordering::Relaxed),
-            filter_error_expected: expected(&view),
-            index_reads: counts.reads.load(Ordering::Relaxed),
-            spared_reads: counts.spared(),
-            bytes_per_record: (master_bytes + differential_bytes) as f64 / records.max(1) as f64,
-            generation: shared.generation.load(Ordering::Relaxed),
-        }
+        stat_of(&shared.view.load(), shared.generation.load(Ordering::Relaxed))
     }
 
     /// Looks up about `wanted` records of the master, evenly spread, and returns how many
@@ -69,24 +53,47 @@ impl Store {
     /// # Errors
     /// If what should be read is damaged.
     pub fn sample_filter(&self, wanted: u64) -> Result<(u64, u64)> {
-        let shared = self.shared();
-        let view = shared.view.load_full();
-        let Some(master) = &view.master else { return Ok((0, 0)) };
-        let every = (master.trailer().records / wanted.max(1)).max(1);
-        let before = view.rules.counts.filter_errors.load(Ordering::Relaxed);
-        let (mut lookups, mut seen) = (0, 0u64);
-        let mut walk = Merge::new(&[], Some(master), &[], u64::MAX)?;
-        while let Some((key, ..)) = walk.record()? {
-            if seen.is_multiple_of(every) {
-                let hash = shared.hasher.hash(key);
-                view.changed(&view.layers, hash, key, view.active.visible(), |_| ())?;
-                lookups += 1;
-            }
-            seen += 1;
-            walk.advance()?;
-        }
-        Ok((lookups, view.rules.counts.filter_errors.load(Ordering::Relaxed) - before))
+        sample(&self.snapshot(), wanted)
     }
+}
+
+pub(crate) fn stat_of(view: &View, generation: u64) -> Stat {
+    let records = view.active.published().records;
+    let master_bytes = view.master.as_ref().map_or(0, |master| master.len_bytes());
+    let differential_bytes = differential_bytes(view);
+    let counts = &view.rules.counts;
+    Stat {
+        records,
+        master_bytes,
+        differential_records: view.layers.iter().map(updates).sum(),
+        differential_bytes,
+        filter_bits: view.layers.iter().map(|layer| shape(layer).bits()).sum(),
+        filter_errors: counts.filter_errors.load(Ordering::Relaxed),
+        filter_error_expected: expected(view),
+        index_reads: counts.reads.load(Ordering::Relaxed),
+        spared_reads: counts.spared(),
+        bytes_per_record: (master_bytes + differential_bytes) as f64 / records.max(1) as f64,
+        generation,
+    }
+}
+
+pub(crate) fn sample(snapshot: &Snapshot, wanted: u64) -> Result<(u64, u64)> {
+    let view = &snapshot.view;
+    let Some(master) = &view.master else { return Ok((0, 0)) };
+    let every = (master.trailer().records / wanted.max(1)).max(1);
+    let before = view.rules.counts.filter_errors.load(Ordering::Relaxed);
+    let (mut lookups, mut seen) = (0, 0u64);
+    let mut walk = Merge::new(&[], Some(master), &[], u64::MAX)?;
+    while let Some((key, ..)) = walk.record()? {
+        if seen.is_multiple_of(every) {
+            let hash = snapshot.hasher.hash(key);
+            view.changed(&view.layers, hash, key, snapshot.state.sequence, |_| ())?;
+            lookups += 1;
+        }
+        seen += 1;
+        walk.advance()?;
+    }
+    Ok((lookups, view.rules.counts.filter_errors.load(Ordering::Relaxed) - before))
 }
 
 fn updates(layer: &Layer) -> u64 {

@@ -1,10 +1,11 @@
 //! Reads everything in a store and checks it against everything else.
 
 use crate::error::{Error, Result};
-use crate::format::manifest;
+use crate::format::manifest::{self, Manifest};
 use crate::log::replay;
 use crate::recover::read_manifest;
 use crate::snapshot::Snapshot;
+use crate::storage::Storage;
 use crate::store::{Progress, Store};
 use crate::view::Layer;
 
@@ -27,7 +28,7 @@ impl Store {
     ///
     /// # Errors
     /// What is damaged, and where.
-    pub fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verified> {
+    pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
         let shared = self.shared();
         // While this is held no file goes away.
         let upkeep = shared.lock_upkeep();
@@ -35,51 +36,67 @@ impl Store {
             let log = shared.lock_log();
             (self.snapshot(), log.len())
         };
-        let view = &snapshot.view;
-        let sorted: Vec<_> = view.sorted_files().collect();
-        let total = sorted.iter().map(|sorted| sorted.len_bytes()).sum();
-        let mut done = 0;
-        for file in &sorted {
-            let start = done;
-            file.verify(&shared.hasher, |bytes| {
-                done += bytes;
-                progress(Progress { done, total });
-            })?;
-            done = start + file.len_bytes();
-            progress(Progress { done, total });
-        }
-        let mut files = 1 + sorted.len() as u64;
-        if read_manifest(&*shared.storage)? != upkeep.manifest {
-            return Err(Error::corrupt(manifest::NAME, 0, "another manifest is in its place"));
-        }
-        for layer in &view.layers {
-            if let Layer::Delta(delta) = layer {
-                let is_active = delta.number == view.active.number;
-                let limit = if is_active { log_bytes } else { delta.file_bytes() };
-                done += self.verify_differential(delta.number, limit, delta.updates())?;
-                files += 1;
-            }
-        }
-        let records = count(&snapshot)?;
-        Ok(Verified { records, files, bytes: done })
+        verify(&*shared.storage, &upkeep.manifest, &snapshot, log_bytes, progress)
     }
+}
 
-    fn verify_differential(&self, number: u64, limit: u64, updates: u64) -> Result<u64> {
-        let name = manifest::differential_name(number);
-        let bytes = self.shared().storage.read(&name).map_err(Error::io("read", &name))?;
-        let whole = bytes.get(..limit as usize).unwrap_or(&bytes);
-        let header = crate::format::record::Header::decode(whole)
-            .map_err(|error| error.in_file(&name, 0))?;
-        // Where the sequence starts is the first record's business: it was checked on opening.
-        let first = crate::format::record::Record::decode(header.salt, &whole[header_len(whole)..])
-            .map_or(header.first_sequence, |record| record.sequence);
-        let found = replay(&name, whole, number, first, |_| {})?;
-        if found.torn_bytes > 0 || whole.len() as u64 != limit || found.records > updates {
-            let offset = found.good_bytes as usize;
-            return Err(Error::corrupt(&name, offset, "records that were durable are damaged"));
-        }
-        Ok(limit)
+/// As [`Store::verify`], of what a snapshot sees; of the newest differential file these bytes.
+pub(crate) fn verify(
+    storage: &dyn Storage,
+    manifest: &Manifest,
+    snapshot: &Snapshot,
+    active_bytes: u64,
+    mut progress: impl FnMut(Progress),
+) -> Result<Verified> {
+    let view = &snapshot.view;
+    let sorted: Vec<_> = view.sorted_files().collect();
+    let total = sorted.iter().map(|sorted| sorted.len_bytes()).sum();
+    let mut done = 0;
+    for file in &sorted {
+        let start = done;
+        file.verify(&snapshot.hasher, |bytes| {
+            done += bytes;
+            progress(Progress { done, total });
+        })?;
+        done = start + file.len_bytes();
+        progress(Progress { done, total });
     }
+    let mut files = 1 + sorted.len() as u64;
+    if read_manifest(storage)? != *manifest {
+        return Err(Error::corrupt(manifest::NAME, 0, "another manifest is in its place"));
+    }
+    for layer in &view.layers {
+        if let Layer::Delta(delta) = layer {
+            let is_active = delta.number == view.active.number;
+            let limit = if is_active { active_bytes } else { delta.file_bytes() };
+            done += verify_differential(storage, delta.number, limit, delta.updates())?;
+            files += 1;
+        }
+    }
+    let records = count(snapshot)?;
+    Ok(Verified { records, files, bytes: done })
+}
+
+fn verify_differential(
+    storage: &dyn Storage,
+    number: u64,
+    limit: u64,
+    updates: u64,
+) -> Result<u64> {
+    let name = manifest::differential_name(number);
+    let bytes = storage.read(&name).map_err(Error::io("read", &name))?;
+    let whole = bytes.get(..limit as usize).unwrap_or(&bytes);
+    let header =
+        crate::format::record::Header::decode(whole).map_err(|error| error.in_file(&name, 0))?;
+    // Where the sequence starts is the first record's business: it was checked on opening.
+    let first = crate::format::record::Record::decode(header.salt, &whole[header_len(whole)..])
+        .map_or(header.first_sequence, |record| record.sequence);
+    let found = replay(&name, whole, number, first, |_| {})?;
+    if found.torn_bytes > 0 || whole.len() as u64 != limit || found.records > updates {
+        let offset = found.good_bytes as usize;
+        return Err(Error::corrupt(&name, offset, "records that were durable are damaged"));
+    }
+    Ok(limit)
 }
 
 /// Counts the records one by one; an error if there are not as many as there should be.

@@ -1,11 +1,12 @@
 //! Backups: made while the store is used, added to, broken off, damaged and brought back.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::{Seek as _, Write as _};
 use std::sync::Arc;
 
 use crate::common::{Model, fill, key};
 use umbel_store::storage::testing::{Fate, TestDisk};
-use umbel_store::{Error, Options, Store, restore_on};
+use umbel_store::{Error, Options, Reader, Store, restore, restore_on};
 
 fn quiet() -> Options {
     Options::new().background(false)
@@ -56,6 +57,61 @@ fn a_backup_is_a_store_and_can_be_brought_up_to_date() {
         other.backup_incremental_on(&TestDisk::new(), |_| {}),
         Err(Error::NotIncremental(_))
     ));
+}
+
+/// A file that store and backup had in common was damaged in both.
+#[test]
+fn damage_to_the_store_leaves_its_backup_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let options = quiet().memory_budget(75_000).integrate_bytes(1 << 30);
+    let store = Store::open(at("store"), options).unwrap();
+    fill(&store, 3_000);
+    store.integrate().unwrap();
+    fill(&store, 6_000);
+    let copied = store.backup(at("copied"), |_| {}).unwrap();
+    assert_eq!((copied.records, copied.linked_bytes), (6_000, 0));
+    let linked = store.backup_linked(at("linked"), |_| {}).unwrap();
+    assert_eq!(linked.linked_bytes + linked.copied_bytes, copied.copied_bytes);
+    assert!(linked.linked_bytes > store.stat().master_bytes / 2);
+    restore(at("copied"), at("restored"), |_| {}).unwrap();
+    drop(store);
+
+    let files = std::fs::read_dir(at("store")).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|path| path.metadata().unwrap().len() > 5_000) {
+        let mut opened = std::fs::OpenOptions::new().write(true).open(&file).unwrap();
+        opened.seek(std::io::SeekFrom::Start(5_000)).unwrap();
+        opened.write_all(b"damaged").unwrap();
+    }
+    let verified = |name: &str| {
+        let reader = Reader::open(at(name))?;
+        reader.verify(|_| {}).map(|verified| verified.records)
+    };
+    assert!(matches!(verified("store"), Err(Error::Corrupt { .. })));
+    assert!(matches!(verified("linked"), Err(Error::Corrupt { .. })), "one file of two names");
+    assert_eq!(verified("copied").unwrap(), 6_000);
+    assert_eq!(verified("restored").unwrap(), 6_000);
+}
+
+#[test]
+fn an_incremental_backup_copies_no_sorted_file_twice() {
+    let to = TestDisk::new();
+    let options = quiet().memory_budget(75_000).integrate_bytes(1 << 30);
+    let store = Store::open_on(Arc::new(TestDisk::new()), options).unwrap();
+    fill(&store, 100);
+    store.integrate().unwrap();
+    fill(&store, 6_000);
+    store.backup_on(&to, |_| {}).unwrap();
+    store.put(b"more", b"").unwrap();
+    let more = store.backup_incremental_on(&to, |_| {}).unwrap();
+    assert!(more.copied_bytes < store.stat().differential_bytes / 2, "{more:?}");
+    assert_eq!(restore_on(&to, &TestDisk::new(), |_| {}).unwrap(), 6_001);
+    // A file that somebody removed from the backup is copied again.
+    let names = umbel_store::storage::Storage::list(&to).unwrap();
+    let sorted = names.into_iter().find(|name| name.ends_with(".sorted")).unwrap();
+    umbel_store::storage::Storage::remove(&to, &sorted).unwrap();
+    store.backup_incremental_on(&to, |_| {}).unwrap();
+    assert_eq!(restore_on(&to, &TestDisk::new(), |_| {}).unwrap(), 6_001);
 }
 
 #[test]

@@ -235,6 +235,10 @@ impl Storage for StoppingDisk {
         self.disk.lock()
     }
 
+    fn lock_to_read(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        self.disk.lock_to_read()
+    }
+
     fn list(&self) -> io::Result<Vec<String>> {
         self.disk.list()
     }

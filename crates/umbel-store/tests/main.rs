@@ -7,3 +7,5 @@ mod common;
 mod crash;
 mod kill;
 mod model;
+mod reader;
+mod seeds;

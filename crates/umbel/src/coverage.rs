@@ -27,6 +27,8 @@ pub enum Gap {
     Unreachable,
     /// It was heard of, and has not said yet which cluster it is of and how it hashes keys.
     NotGreeted,
+    /// Two hosts have its name, and the keys of one of them are denied.
+    SharedName,
     /// It is heard of, and what it sends cannot be used: why.
     Refused(String),
     /// It knows hosts that this host may not have heard of.
@@ -53,6 +55,7 @@ impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreachable => f.write_str("unreachable"),
+            Self::SharedName => f.write_str("two hosts have this name"),
             Self::NotGreeted => f.write_str("waiting for its greeting"),
             Self::Refused(why) => write!(f, "refused: {why}"),
             Self::KnowsOthers => f.write_str("knows hosts that are not known here"),

@@ -2,10 +2,12 @@
 //!
 //! Starts with a guess `n0` at the left rate ε and grows by components while the right rate
 //! γ allows it, `s = floor(ln(1-γ)/ln(1-ε))` of them. Before one key too many is added, the
-//! filter is built again from the catalogue, for the keys that it holds then, at ε.
+//! filter is built again from the catalogue, at ε, with components for the keys that it holds
+//! then; if the limits allow one component only, with one for twice as many.
 //!
 //! Always true: by formula the rate never passes γ; every key of the catalogue is claimed;
-//! rebuilds are counted. Paper 4, section 4.3, with its limit rounded down so that it is kept
+//! rebuilds are counted; the next one comes only when the keys have doubled, so that all of
+//! them together take time in proportion to the keys. Paper 4, section 4.3, with its limit rounded down so that it is kept
 //! (see `design::dynamic::unbounded`).
 
 use std::fmt;
@@ -90,7 +92,9 @@ impl<C: Catalogue> ElasticFilter<C> {
             return Ok(false);
         }
         if self.catalogue.len() >= self.limit() {
-            self.rebuild(self.catalogue.len() + 1)?;
+            let keys = self.catalogue.len();
+            let doubled = (2 * keys).div_ceil(self.max_components.into());
+            self.rebuild(doubled.max(keys + 1))?;
         }
         let component = self.filter.insert(key);
         self.catalogue.insert(key, component);
@@ -217,6 +221,24 @@ mod tests {
         assert_eq!((filter.rebuilds(), filter.filter().components().len()), (1, 1));
         assert_eq!((filter.filter().capacity(), filter.limit()), (101, 1010));
         assert!(filter.highest_rate() <= 0.1 && filter.highest_rate() > 0.095);
+    }
+
+    /// They came with every key past the guess.
+    #[test]
+    fn rebuilds_are_few_however_close_the_limits_are() {
+        for right in [0.010_000_1, 0.015, 0.0199, 0.02, 0.03] {
+            let catalogue = MemoryCatalogue::new();
+            let mut filter = ElasticFilter::new(10, rate(0.01), rate(right), catalogue).unwrap();
+            for n in 0..5_000_u32 {
+                assert_eq!(filter.add(&n.to_le_bytes()), Ok(true));
+                assert!(filter.catalogue().len() <= filter.limit());
+            }
+            assert!(filter.rebuilds() <= 9, "{right}: {} rebuilds", filter.rebuilds());
+            let component =
+                Component::new(*filter.filter().scheme().shape(), filter.filter().capacity());
+            assert!(false_positive(component, filter.limit()) <= right, "{right}: {filter:?}");
+            assert!((0..5_000_u32).all(|n| filter.may_contain(&n.to_le_bytes())));
+        }
     }
 
     #[test]

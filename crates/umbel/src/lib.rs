@@ -47,6 +47,7 @@ pub mod filter;
 pub mod key_hash;
 pub mod mesh;
 pub mod model;
+pub mod number;
 pub mod overlay;
 pub mod params;
 mod prefetch;

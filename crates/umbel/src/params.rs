@@ -197,6 +197,14 @@ pub enum ParamError {
     /// A filter planned for no keys at all.
     #[error("a filter is planned for at least one key, not {0}")]
     Items(u64),
+    /// Depths of chains in steps that are too short for what is promised of them.
+    #[error("a step of {given} keys is too short for the promise: it must be at least {least}")]
+    Step {
+        /// What was given.
+        given: u32,
+        /// The shortest step that can keep the promise.
+        least: u32,
+    },
     /// No components allowed, or more than a dynamic filter can hold.
     #[error("a dynamic filter is planned for 1 to 65536 components, not {0}")]
     Components(u64),

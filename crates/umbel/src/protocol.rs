@@ -275,11 +275,12 @@ pub enum Event {
     },
     /// Another host lives under this host's name.
     NameTaken,
-    /// In an overlay, a later life of a neighbour is spoken of than the one that is linked.
+    /// In an overlay, a later life of a neighbour is spoken of than the one that is linked, or two
+    /// lives of a home are spoken of.
     Namesake {
-        /// The neighbour.
+        /// The neighbour or home.
         host: Name,
-        /// The other life.
+        /// The later life.
         life: Incarnation,
     },
     /// A neighbour of an overlay is there.

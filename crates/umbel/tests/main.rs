@@ -9,4 +9,5 @@ mod random;
 mod rates;
 mod recorded;
 mod replica_plan;
+mod seeds;
 mod sizes;

@@ -6,6 +6,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+use umbel::design::Distribution;
 use umbel::filter::{CountingFilter, DynamicFilter};
 use umbel::model::standard::false_positive;
 use umbel::{Digest, DigestBits, Rate, Shape, StandardFilter, design};
@@ -105,6 +106,67 @@ fn dynamic_filters_of_small_components_keep_the_promised_rate_on_average() {
             keeps(&name, measured(&filter, items, target, wrong), target);
         }
     }
+}
+
+/// What every planner plans, for random small sets, is built and measured.
+#[test]
+fn whatever_is_planned_keeps_the_promised_rate_on_average() {
+    let mut random = Random(7);
+    for _ in 0..12 {
+        let (items, small) = (1 + random.next() % 120, 1 + random.next() % 10);
+        let target = [0.05, 0.02, 0.01, 0.003][random.next() as usize % 4];
+        for planned in plans(items, small, target) {
+            let Planned { name, shape, capacity, components } = planned;
+            let filter: DynamicFilter =
+                DynamicFilter::new(shape.into(), capacity, components).unwrap();
+            let held = capacity * u64::from(components);
+            let name = format!("{name}: {held} keys in {components} of {capacity}, {shape:?}");
+            keeps(&name, measured(&filter, held, target, 600.0), target);
+        }
+    }
+}
+
+/// A filter of so many components, each of which may hold so many keys.
+struct Planned {
+    name: &'static str,
+    shape: Shape,
+    capacity: u64,
+    components: u32,
+}
+
+fn plans(items: u64, small: u64, target: f64) -> Vec<Planned> {
+    let rate = Rate::new(target).unwrap();
+    let one = |name, shape, capacity| Planned { name, shape, capacity, components: 1 };
+    let bounded = |name, plan: design::dynamic::Bounded| Planned {
+        name,
+        shape: plan.component,
+        capacity: plan.capacity,
+        components: plan.components as u32,
+    };
+    let uniform = Distribution::uniform(items);
+    let zipf = Distribution::zipf_min(items, 1.5).unwrap();
+    let left = Rate::new(target / 4.5).unwrap();
+    let unbounded = design::dynamic::unbounded(small, left, rate).unwrap();
+    let grown = (unbounded.dynamic_rebuild_at / small as f64) as u32;
+    let routing = design::routing::exact(small, 5, rate).unwrap();
+    let ladder = design::ladder::Ladder::new(rate);
+    let lowest = design::ladder::Rung::LOWEST;
+    vec![
+        one("standard", design::standard(items, rate).unwrap(), items),
+        bounded("dynamic", design::dynamic::bounded(rate, &uniform).unwrap()),
+        bounded("distributed", design::dynamic::distributed(rate, &zipf, 9).unwrap().each),
+        one("unbounded, one filter", unbounded.shape, unbounded.standard_rebuild_at as u64),
+        Planned {
+            name: "unbounded, components",
+            shape: unbounded.shape,
+            capacity: small,
+            components: grown,
+        },
+        Planned { name: "entry", shape: routing.cubf, capacity: small, components: 5 },
+        one("entry, united", routing.abf, small * 5),
+        one("prefix", design::prefix::prefix(33, items, rate).unwrap().shape, items),
+        one("rung", ladder.shape(lowest), ladder.takes(lowest, 2)),
+    ]
 }
 
 /// So far that the tests above would notice.

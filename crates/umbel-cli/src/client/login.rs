@@ -13,10 +13,10 @@ const PASSWORD: &str = "UMBEL_PASSWORD";
 /// Who asks.
 #[derive(Args, Clone, Default)]
 pub(super) struct Login {
-    /// User to log in as; its password comes from the environment or a file, never from a flag
+    /// User name; the password comes from the environment or a file, never from a flag
     #[arg(long, value_name = "NAME", env = "UMBEL_USER", global = true)]
     user: Option<String>,
-    /// File that holds the password; newlines at its end do not count
+    /// File that holds the password; trailing newlines are ignored
     #[arg(long, value_name = "FILE", env = "UMBEL_PASSWORD_FILE", global = true)]
     password_file: Option<PathBuf>,
 }

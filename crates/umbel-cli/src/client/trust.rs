@@ -26,10 +26,10 @@ const SYSTEM: [&str; 3] =
 /// Whom to believe.
 #[derive(Args, Clone, Default)]
 pub(super) struct Trust {
-    /// Speak TLS; believe the authorities of this system unless --ca names another
+    /// Use TLS; trust the system's certificate authorities unless --ca names another
     #[arg(long, env = "UMBEL_TLS", global = true)]
     tls: bool,
-    /// Speak TLS; believe this authority
+    /// Use TLS and trust this certificate authority
     #[arg(long, value_name = "FILE", env = "UMBEL_CA", global = true)]
     ca: Option<PathBuf>,
 }

@@ -7,7 +7,7 @@ use clap_complete::Shell;
 
 use crate::output::print;
 
-/// Print the completions of a shell
+/// Print shell completions
 #[derive(Args)]
 #[command(after_help = "\
 Examples:

@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use serde::Serialize;
+use umbel::text::for_terminal;
 use umbel_node::modes::{private_paths, too_wide};
 use umbel_node::network::peers_of;
 use umbel_node::settings::{Endpoint, KeyFiles, PeerFiles, Storage};
@@ -22,7 +23,7 @@ use super::serve::Configuration;
 use crate::client::{Address, At, Client, Fields};
 use crate::output::print;
 
-/// Say what is wrong with a host before, or while, it runs
+/// Check a host or its configuration for problems
 #[derive(Args)]
 #[command(after_help = "\
 Takes the flags, the environment and the file that umbel serve takes, and checks each part:
@@ -103,7 +104,8 @@ fn text_of(found: &Findings) -> String {
             State::Warning => "warning",
             State::Wrong => "WRONG",
         };
-        format!("{state:<8} {what:<width$}  {}\n", umbel::text::for_terminal(told))
+        let (what, told) = (for_terminal(what), for_terminal(told));
+        format!("{state:<8} {what:<width$}  {told}\n")
     };
     found.0.iter().map(line).collect()
 }

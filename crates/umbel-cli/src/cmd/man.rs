@@ -10,14 +10,14 @@ use clap_mangen::Man as Page;
 use crate::lines::name;
 use crate::output::{count, print};
 
-/// Print the manual page, or write all pages to a folder
+/// Print the manual page, or write all pages to a directory
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
   umbel man | man -l -
   umbel man --out /usr/local/share/man/man1")]
 pub(crate) struct Man {
-    /// Folder for all pages, one a command; made if it is not there
+    /// Directory for all pages, one per command; created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -38,11 +38,12 @@ pub(crate) enum Command {
     Sets(host::Sets),
     Info(host::Info),
     Publish(host::Publish),
+    Leave(host::Leave),
     Policy(host::PolicyCommand),
     Reserve(host::Reserve),
-    /// What a filter, a replica or a routing entry will do, by formula
+    /// Compute by formula what a filter, a replica or a routing entry will do
     Model(model::Model),
-    /// Parameters for a target: how large, how often, how many bytes, how wrong
+    /// Compute parameters for a target: sizes, intervals, bytes and error rates
     Plan(plan::Plan),
     Filter(filter::Filter),
     Lab(lab::Lab),
@@ -73,6 +74,7 @@ impl Command {
             Self::Sets(sets) => sets.run(),
             Self::Info(info) => info.run(),
             Self::Publish(publish) => publish.run(),
+            Self::Leave(leave) => leave.run(),
             Self::Policy(policy) => policy.run(),
             Self::Reserve(reserve) => reserve.run(),
             Self::Model(command) => command.run(),

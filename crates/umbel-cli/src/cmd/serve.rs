@@ -15,31 +15,31 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
 use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer, LogFormat};
-use umbel_node::{Addresses, Host, Settings};
+use umbel_node::{Addresses, Host, Settings, SettingsError};
 
 use crate::output::print;
 
 /// Run a host
 #[derive(Args)]
 #[command(after_help = "\
-A host answers which hosts hold a key from its own memory, and tells the others what it
-holds. Flags overrule the environment (UMBEL_NAME, UMBEL_SET_CAPACITY, ...), and that the
-file; umbel config shows what holds. SIGTERM and Ctrl-C stop it in good order; SIGHUP
-reads policies, users, certificates, peers and the log level again.
+A host answers from its own memory which hosts hold a key, and publishes what it holds itself.
+Flags override environment variables (UMBEL_NAME, UMBEL_SET_CAPACITY, ...), which override the
+configuration file; umbel config show prints the result. SIGTERM and Ctrl-C stop the host
+cleanly; SIGHUP reloads policies, users, certificates, peers and the log level.
 
 Examples:
   umbel serve --name a --memory
   umbel serve --name b --data /var/lib/umbel --resp 127.0.0.1:7450 --http 127.0.0.1:7451 \\
               --listen 127.0.0.1:7457 --peer 127.0.0.1:7447
-  umbel serve --name c --memory --link a@127.0.0.1:7447 --link d     # of an overlay
+  umbel serve --name c --memory --link a@127.0.0.1:7447 --link d     # in an overlay
   umbel serve --config /etc/umbel.toml")]
 pub(crate) struct Serve {
     #[command(flatten)]
     configuration: Configuration,
-    /// Print the ports as one JSON line, {\"resp\": ..., \"http\": ..., \"listen\": ...}, when they are open
+    /// Print the open ports as one JSON line: {\"resp\": ..., \"http\": ..., \"listen\": ...}
     #[arg(long, value_name = "FORMAT")]
     print_ports: Option<PortsFormat>,
-    /// Stop when standard input is closed: for whoever starts a host and may be killed
+    /// Stop when standard input is closed, so that the host ends with its parent process
     #[arg(long, hide = true)]
     stop_with_input: bool,
 }
@@ -214,15 +214,19 @@ pub(crate) struct Configuration {
 impl Configuration {
     /// All layers, laid on top of each other.
     pub(crate) fn draft(&self) -> anyhow::Result<Draft> {
-        let mut draft = Draft::new();
-        if let Some(file) = &self.config {
-            draft = draft.with(Layer::file(file)?)?;
-        }
         let variables = std::env::vars_os().filter_map(|(name, value)| {
-            // What is no text cannot be one of ours.
+            // Names and values of ours are UTF-8.
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
-        Ok(draft.with(Layer::environment(variables)?)?.with(self.flags.layer()?)?)
+        let layers = [
+            self.config.as_deref().map_or_else(|| Ok(Layer::default()), Layer::file),
+            Layer::environment(variables),
+            self.flags.layer(),
+        ];
+        // Mistakes of all layers are reported at once.
+        let (layers, mistakes): (Vec<_>, Vec<_>) = layers.into_iter().partition(Result::is_ok);
+        SettingsError::all(mistakes)?;
+        Ok(layers.into_iter().flatten().try_fold(Draft::new(), Draft::with)?)
     }
 }
 
@@ -230,11 +234,11 @@ impl Configuration {
 struct Flags(Vec<(&'static str, Vec<String>)>);
 
 impl Flags {
-    fn layer(&self) -> anyhow::Result<Layer> {
+    fn layer(&self) -> Result<Layer, SettingsError> {
         let mut layer = Layer::flags();
-        for (key, values) in &self.0 {
-            layer.set(key, values.iter().cloned())?;
-        }
+        let set =
+            |(key, values): &(&'static str, Vec<String>)| layer.set(key, values.iter().cloned());
+        SettingsError::all(self.0.iter().map(set).collect::<Vec<_>>())?;
         Ok(layer)
     }
 }
@@ -278,7 +282,7 @@ fn flag(key: &'static Key) -> Arg {
         Some(default) => format!("{} [default: {default}]", key.what),
         None => key.what.to_owned(),
     };
-    let arg = Arg::new(key.name).long(key.flag()).help(help);
+    let arg = Arg::new(key.name).long(key.flag()).help(help).help_heading(key.heading());
     match key.kind {
         Kind::Switch => arg.action(ArgAction::SetTrue),
         Kind::Many => arg.value_name(key.value).action(ArgAction::Append),

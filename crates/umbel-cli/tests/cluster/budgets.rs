@@ -13,9 +13,7 @@ fn what_does_not_fit_into_the_budget_is_named_with_its_reason() {
     add(&cluster, 1, "small", "key", 10);
     add(&cluster, 1, "large", "key", 20_000);
     eventually("the large set is refused", || cluster.status_number(0, "not_accepted") == 1);
-    eventually("the small one is known", || {
-        cluster.who(0, "small", "key-9").contains(&name(1))
-    });
+    eventually("the small one is known", || cluster.who(0, "small", "key-9").contains(&name(1)));
     let told = |arguments: &[&str]| {
         let mut umbel = Command::new(env!("CARGO_BIN_EXE_umbel"));
         let output = umbel.args(arguments).args(["--at", cluster.resp(0)]).output().expect("runs");

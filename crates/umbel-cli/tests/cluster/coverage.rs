@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::add;
-use super::hosts::{Cluster, eventually, name};
+use super::hosts::{Cluster, binary, eventually, name};
 
 /// An answer over HTTP to which hosts may hold some keys.
 #[derive(Debug)]
@@ -110,7 +110,8 @@ fn hosts_that_all_restart_at_once_are_complete_only_when_they_know_each_other() 
     load(&cluster, HOSTS, KEYS);
     for _ in 0..2 {
         (0..HOSTS).for_each(|host| cluster.kill(host));
-        cluster.start_all_by(|| Command::new(env!("CARGO_BIN_EXE_umbel")), &[]);
+        let commands = (0..HOSTS).map(|_| binary()).collect();
+        cluster.start_all_by(commands, &[]);
         std::thread::scope(|scope| {
             for host in 0..HOSTS {
                 let cluster = &cluster;

@@ -4,10 +4,9 @@
 //! CI runs a few rounds. `cargo xtask links` runs many, and measures how clusters of 20, 40 and 60
 //! hosts start.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::hosts::{Cluster, eventually, name, network};
+use super::hosts::{Cluster, binary, eventually, name, network};
 use super::routers::{Router, free};
 use super::secured::{says, start_secured, write_peers};
 use super::traffic::bytes;
@@ -202,10 +201,9 @@ fn starts() {
         let mut cluster = Cluster::new(hosts);
         (0..hosts)
             .for_each(|host| cluster.move_to(host, format!("{}{}:7447", network(), host + 1)));
-        let binary = std::env::var("UMBEL_BINARY");
-        let binary = || Command::new(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_umbel")));
+        let commands = (0..hosts).map(|_| binary()).collect();
         let (before, start) = (bytes(), Instant::now());
-        cluster.start_all_by(binary, &["--memory", "--log-level", "error"]);
+        cluster.start_all_by(commands, &["--memory", "--log-level", "error"]);
         eventually("all know all", || all_know_all(&cluster));
         let took = start.elapsed();
         println!(

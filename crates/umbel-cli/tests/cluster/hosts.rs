@@ -14,6 +14,8 @@ pub(crate) struct Cluster {
     folder: TempDir,
     names: Vec<String>,
     listen: Vec<String>,
+    /// Where each host's clients connect, without the port.
+    serve: Vec<String>,
     hosts: Vec<Option<Running>>,
 }
 
@@ -55,6 +57,7 @@ impl Cluster {
             folder: tempfile::tempdir().expect("a folder"),
             names,
             listen: listen.collect(),
+            serve: vec![String::from("127.0.0.1"); hosts],
             hosts: (0..hosts).map(|_| None).collect(),
         }
     }
@@ -152,16 +155,13 @@ impl Cluster {
     }
 
     fn spawn(&self, host: usize, mut command: Command, flags: &[&str]) -> Child {
-        // What tests are told by the environment is not for hosts, which would take it as settings.
-        let variables = std::env::vars_os().map(|(name, _)| name);
-        variables
-            .filter(|name| name.to_string_lossy().starts_with("UMBEL_"))
-            .for_each(|name| _ = command.env_remove(name));
+        without_settings(&mut command);
         command.args(["serve", "--print-ports", "json"]);
         if !flags.contains(&"--name") {
             command.args(["--name", &self.names[host]]);
         }
-        command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]);
+        let serve = format!("{}:0", self.serve[host]);
+        command.args(["--resp", &serve, "--http", &serve]);
         command.args(["--listen", &self.listen[host]]);
         if !flags.contains(&"--memory") {
             command.arg("--data").arg(self.data(host));
@@ -183,15 +183,17 @@ impl Cluster {
         Running { child, resp, http }
     }
 
-    /// Starts all hosts before waiting for any of them.
-    pub(crate) fn start_all_by(&mut self, binary: impl Fn() -> Command, flags: &[&str]) {
-        let hosts = 0..self.hosts.len();
-        let spawned: Vec<Child> = hosts
-            .map(|host| {
+    /// Starts all hosts, each through a command that becomes it in the end, before waiting for any of
+    /// them.
+    pub(crate) fn start_all_by(&mut self, commands: Vec<Command>, flags: &[&str]) {
+        let spawned: Vec<Child> = commands
+            .into_iter()
+            .enumerate()
+            .map(|(host, command)| {
                 let others = (0..self.listen.len()).filter(|other| *other != host);
                 let peers: Vec<String> = others.map(|other| self.peer(other)).collect();
                 let peers = peers.iter().flat_map(|peer| ["--peer", peer.as_str()]);
-                self.spawn(host, binary(), &peers.chain(flags.iter().copied()).collect::<Vec<_>>())
+                self.spawn(host, command, &peers.chain(flags.iter().copied()).collect::<Vec<_>>())
             })
             .collect();
         for (host, child) in spawned.into_iter().enumerate() {
@@ -241,6 +243,11 @@ impl Cluster {
     /// Lets a host listen for others at another address from its next start on.
     pub(crate) fn move_to(&mut self, host: usize, address: String) {
         self.listen[host] = address;
+    }
+
+    /// Lets a host serve its clients at another address from its next start on.
+    pub(crate) fn serve_at(&mut self, host: usize, address: String) {
+        self.serve[host] = address;
     }
 
     pub(crate) fn data(&self, host: usize) -> PathBuf {
@@ -315,6 +322,14 @@ pub(crate) fn name(host: usize) -> String {
 pub(crate) fn binary() -> Command {
     let binary = std::env::var("UMBEL_BINARY");
     Command::new(binary.as_deref().unwrap_or(env!("CARGO_BIN_EXE_umbel")))
+}
+
+/// What tests are told by the environment is not for hosts, which would take it as settings.
+pub(crate) fn without_settings(command: &mut Command) {
+    let variables = std::env::vars_os().map(|(name, _)| name);
+    variables
+        .filter(|name| name.to_string_lossy().starts_with("UMBEL_"))
+        .for_each(|name| _ = command.env_remove(name));
 }
 
 /// A number that the environment gives, or the default.

@@ -1,10 +1,10 @@
 //! Hosts of one name: the one that is known and replies keeps it, the other one stops.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use super::coverage::who;
-use super::hosts::{Cluster, eventually, name};
+use super::hosts::{Cluster, binary, eventually, name, without_settings};
 use super::secured::{says, start_secured, write_peers};
 use super::{add, named};
 
@@ -15,9 +15,15 @@ pub(super) struct Twin(Child);
 
 impl Twin {
     /// Starts one with these flags, which tell it where others listen.
-    pub(super) fn start(host: &str, flags: &[&str]) -> Self {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_umbel"));
-        command.args(["serve", "--name", host, "--memory", "--listen", "127.0.0.1:0"]);
+    fn start(host: &str, flags: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", host, flags)
+    }
+
+    /// As [`Self::start`], listening at another address.
+    pub(super) fn start_at(listen: &str, host: &str, flags: &[&str]) -> Self {
+        let mut command = binary();
+        without_settings(&mut command);
+        command.args(["serve", "--name", host, "--memory", "--listen", listen]);
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0"]).args(flags);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn();
         Self(child.expect("the binary runs"))
@@ -29,7 +35,7 @@ impl Twin {
     }
 
     /// What it says at its end: the exit code, and the last line.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(super) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         let mut stderr = self.0.stderr.take().expect("piped");
         std::io::Read::read_to_string(&mut stderr, &mut text).expect("text");
@@ -109,20 +115,47 @@ fn a_second_host_of_a_name_stops_with_certificates_too() {
     stops_and_harms_nobody(&cluster, Twin::start(&name(0), &flags));
 }
 
-/// A line of four hosts, of which the first and the last have one name.
-#[test]
-fn two_hosts_of_one_name_in_an_overlay_are_reported() {
-    let mut cluster = Cluster::named(&["A", "B", "C", "twin"]);
-    let names = ["A", "B", "C", "A"];
-    for host in 0..4 {
-        let next = (host < 3).then(|| names[host + 1].to_owned());
+/// A line of hosts of these names in an overlay, each with a key of its own.
+fn overlay(names: &[&str]) -> Cluster {
+    let places: Vec<String> = (0..names.len()).map(|host| format!("place-{host}")).collect();
+    let mut cluster = Cluster::named(&places.iter().map(String::as_str).collect::<Vec<_>>());
+    for host in 0..names.len() {
+        let next = names.get(host + 1).map(|name| (*name).to_owned());
         let last = (host > 0).then(|| format!("{}@{}", names[host - 1], cluster.listen(host - 1)));
         let links: Vec<String> = next.into_iter().chain(last).collect();
-        let flags = ["--name", names[host], "--overlay-depth=4", "--timing-announce=0.3"];
+        let flags = [
+            "--name",
+            names[host],
+            "--overlay-depth=4",
+            "--timing-announce=0.3",
+            "--timing-silence=4",
+        ];
         cluster.start_linked(host, &links, &flags);
         let _: Vec<u8> = cluster.ask(host, &["UMBEL.ADD", "images", &format!("of-{host}")]);
         let _: () = cluster.ask(host, &["UMBEL.PUBLISH", "images"]);
     }
+    cluster
+}
+
+#[test]
+fn two_hosts_of_one_name_in_an_overlay_are_reported() {
+    let cluster = overlay(&["A", "B", "C", "A"]);
     eventually("it is counted", || cluster.status_number(0, "name_taken") > 0);
     assert!(cluster.log(0).contains("another host is called 'A'"), "{}", cluster.log(0));
+}
+
+/// The host in the middle hears of both and of neither first. It keeps the later one's filter, and
+/// denied the other one's keys without a word.
+#[test]
+fn two_hosts_of_one_name_at_equal_distance_are_reported() {
+    let cluster = overlay(&["A", "B", "C", "D", "A"]);
+    eventually("the host in the middle calls no answer complete", || {
+        let answer = who(cluster.http(2), &["of-0".to_owned(), "of-4".to_owned()]);
+        answer.is_some_and(|answer| {
+            !answer.is_complete
+                && answer.missing.contains(&"A: two hosts have this name".to_owned())
+        })
+    });
+    eventually("it logs it", || cluster.log(2).contains("two hosts of the overlay are called 'A'"));
+    eventually("one of them knows", || cluster.status_number(0, "name_taken") > 0);
 }

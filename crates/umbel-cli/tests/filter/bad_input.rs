@@ -90,12 +90,7 @@ fn keys_that_are_not_there_are_an_error() {
     let scratch = Scratch::with_filters();
     scratch.write("empty", "");
     scratch.write("blank", "\n\r\n\n");
-    let commands = [
-        with_size(&["build", "-o", "out"]),
-        vec!["add", "standard.umbel"],
-        vec!["remove", "counting.umbel"],
-    ];
-    for command in commands {
+    for command in [vec!["add", "standard.umbel"], vec!["remove", "counting.umbel"]] {
         let with = |keys: &[&'static str]| [&command[..], keys].concat();
         scratch.refuses(&with(&["empty"]), &["empty: there are no keys"]);
         scratch.refuses(&with(&["fruit", "blank"]), &["blank: there are no keys"]);
@@ -107,6 +102,54 @@ fn keys_that_are_not_there_are_an_error() {
     scratch.refuses(&["query", "standard.umbel", "empty"], &["empty: there are no keys"]);
     scratch.refuses(&["query", "standard.umbel", "blank"], &["blank: there are no keys"]);
     scratch.refuses(&["query", "standard.umbel", "fruit", "nosuch"], &["nosuch: No such"]);
+}
+
+#[test]
+fn umbel_files_are_no_keys() {
+    let scratch = Scratch::with_filters();
+    scratch.succeeds(&["delta", "standard.umbel", "standard.umbel", "-o", "change"]);
+    for (file, what) in [("standard.umbel", "a filter"), ("change", "a delta")] {
+        let why = format!("{file}: this is {what}, not a key file");
+        scratch.refuses(&with_size(&["build", "-o", "out", file]), &[&why]);
+        scratch.refuses(&with_size(&["build", "-o", "out", "fruit", file]), &[&why]);
+        scratch.refuses(&["add", "dynamic.umbel", file], &[&why]);
+        scratch.refuses(&["remove", "dynamic.umbel", file], &[&why]);
+        scratch.refuses(&["query", "dynamic.umbel", file], &[&why]);
+    }
+    // Of standard input, too.
+    let before = scratch.files();
+    let output = scratch.run(&with_size(&["build", "-o", "out"]), &scratch.read("standard.umbel"));
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("standard input: this is a filter"));
+    assert_eq!(scratch.files(), before);
+}
+
+#[test]
+fn a_file_is_not_read_and_written_by_one_command() {
+    let scratch = Scratch::with_filters();
+    let why = &["the file is read and written"];
+    scratch.refuses(&with_size(&["build", "-o", "standard.umbel", "standard.umbel"]), why);
+    scratch.refuses(&with_size(&["build", "-o", "standard.umbel", "./standard.umbel"]), why);
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("standard.umbel", scratch.path("link")).unwrap();
+        scratch.refuses(&with_size(&["build", "-o", "link", "fruit", "standard.umbel"]), why);
+        scratch.refuses(&with_size(&["build", "-o", "standard.umbel", "link"]), why);
+    }
+    // A key file is not replaced by a filter, whatever it is called.
+    scratch.refuses(&with_size(&["build", "-o", "fruit", "fruit"]), &["not an umbel file"]);
+}
+
+#[test]
+fn json_that_was_begun_is_ended_when_a_later_key_is_bad() {
+    let scratch = Scratch::with_filters();
+    let long = [&b"apple\nbanana\n"[..], &vec![b'x'; (16 << 20) + 1], b"\n"].concat();
+    scratch.write("long", long);
+    let output = scratch.run(&["query", "standard.umbel", "long", "--json"], b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("a line is longer than 16 MiB"));
+    let answer: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer, serde_json::json!({ "keys": ["apple", "banana"], "asked": 2, "count": 2 }));
 }
 
 #[test]

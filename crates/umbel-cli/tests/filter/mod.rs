@@ -369,3 +369,47 @@ fn a_reader_who_has_seen_enough_ends_a_query_quietly() {
     assert_eq!((&start, output.status.code()), (b"key 0\n", Some(0)));
     assert_eq!(output.stderr, b"");
 }
+
+#[test]
+fn the_empty_set_has_a_filter() {
+    let scratch = Scratch::with_filters();
+    scratch.write("empty", "");
+    scratch.write("blank", "\n\r\n\n");
+    for kind in ["standard", "counting", "dynamic"] {
+        for keys in [&["empty"][..], &["blank"], &["-"], &[]] {
+            let size = ["--items", "100", "--false-positive", "0.01", "--kind", kind];
+            let output = scratch.run(&[&["build", "-o", "out"], &size[..], keys].concat(), b"");
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{kind} {keys:?}: {told}");
+            assert!(told.contains("there were no keys"), "{kind} {keys:?}: {told}");
+            assert_eq!(scratch.json(&["info", "out"])["items"], 0);
+            let asked = scratch.run(&["query", "out", "fruit"], b"");
+            assert_eq!((asked.status.code(), asked.stdout), (Some(1), Vec::new()));
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_nowhere_yet_stays_a_link() {
+    use std::os::unix::fs::symlink;
+
+    let scratch = Scratch::with_filters();
+    std::fs::create_dir(scratch.path("there")).unwrap();
+    symlink("there/next", scratch.path("link")).unwrap();
+    symlink("filter.umbel", scratch.path("there/next")).unwrap();
+    scratch.build("standard", "link", "fruit", &[]);
+    assert!(scratch.path("link").is_symlink() && scratch.path("there/next").is_symlink());
+    assert_eq!(scratch.read("there/filter.umbel"), scratch.read("standard.umbel"));
+    // Written again through the link, and refused where there is no directory.
+    scratch.build("standard", "link", "more", &[]);
+    assert_ne!(scratch.read("there/filter.umbel"), scratch.read("standard.umbel"));
+    symlink("nowhere/filter.umbel", scratch.path("lost")).unwrap();
+    let size = ["--items", "100", "--false-positive", "0.01"];
+    let output = scratch.run(&[&["build", "-o", "lost", "fruit"], &size[..]].concat(), b"");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(scratch.path("lost").is_symlink());
+    symlink("circle", scratch.path("circle")).unwrap();
+    let output = scratch.run(&[&["build", "-o", "circle", "fruit"], &size[..]].concat(), b"");
+    assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
+}

@@ -39,13 +39,27 @@ pub struct WorldPlan {
     pub hosts: usize,
     /// Steps of faults in each, a fifth of a second long.
     pub steps: u64,
-    /// Whether hosts know their neighbours only, instead of everybody.
-    pub overlay: bool,
+    /// What happens in them.
+    pub kind: WorldKind,
+}
+
+/// What happens in a world.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WorldKind {
+    /// Everybody knows everybody; one world in 64 is one of [`WorldKind::Loads`].
+    #[default]
+    Mesh,
+    /// Everybody knows everybody, without loads.
+    Plain,
+    /// One home takes in many keys, and others follow.
+    Loads,
+    /// Hosts know their neighbours only.
+    Overlay,
 }
 
 impl Default for WorldPlan {
     fn default() -> Self {
-        Self { seed: 1, worlds: 100, hosts: 4, steps: 150, overlay: false }
+        Self { seed: 1, worlds: 100, hosts: 4, steps: 150, kind: WorldKind::Mesh }
     }
 }
 
@@ -119,10 +133,11 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
                         break;
                     }
                     let seed = plan.seed.wrapping_add(index);
-                    let (tally, failure) = match plan.overlay {
-                        true => one::<Overlay<MemoryCatalogue>>(seed, plan),
-                        false if seed.is_multiple_of(LOADS) => one_load(seed),
-                        false => one::<Engine<MemoryCatalogue>>(seed, plan),
+                    let (tally, failure) = match plan.kind {
+                        WorldKind::Overlay => one::<Overlay<MemoryCatalogue>>(seed, plan),
+                        WorldKind::Loads => one_load(seed),
+                        WorldKind::Mesh if seed.is_multiple_of(LOADS) => one_load(seed),
+                        _ => one::<Engine<MemoryCatalogue>>(seed, plan),
                     };
                     let mut outcome = outcome.lock().expect("no world panics while it reports");
                     outcome.0.add(&tally);
@@ -188,22 +203,24 @@ mod tests {
 
     #[test]
     fn receivers_follow_a_load_within_few_images() {
-        for seed in 1..=6 {
-            assert_eq!(one_load(seed).1, None);
-        }
+        let kind = WorldKind::Loads;
+        let (tally, failures) = run(&WorldPlan { worlds: 6, kind, ..WorldPlan::default() }, || {});
+        assert_eq!(failures, []);
+        assert!(tally.worlds == 6 && tally.crashes == 0 && tally.dropped > 0, "{tally:?}");
     }
 
     #[test]
     fn no_promise_is_broken_in_any_overlay() {
-        let plan = WorldPlan { worlds: 150, hosts: 6, overlay: true, ..WorldPlan::default() };
+        let kind = WorldKind::Overlay;
+        let plan = WorldPlan { worlds: 150, hosts: 6, kind, ..WorldPlan::default() };
         let tally = check(&plan, " --hosts 6 --overlay");
         assert!(tally.queries > 1000, "{} queries, too few to show anything", tally.queries);
     }
 
     #[test]
     fn the_same_seed_gives_the_same_world() {
-        for overlay in [false, true] {
-            let plan = WorldPlan { seed: 9, worlds: 4, steps: 60, overlay, ..WorldPlan::default() };
+        for kind in [WorldKind::Mesh, WorldKind::Overlay] {
+            let plan = WorldPlan { seed: 9, worlds: 4, steps: 60, kind, ..WorldPlan::default() };
             assert_eq!(run(&plan, || {}), run(&plan, || {}));
         }
     }

@@ -56,6 +56,7 @@ impl Subject for Engine<MemoryCatalogue> {
         config.intervals = INTERVALS;
         // Hosts of both kinds in one world; steps of a few keys, so that much happens between them.
         config.max_keys_at_once = 8;
+        config.max_bits_at_once = 0;
         config.work = if host.seed.is_multiple_of(2) { Work::AtOnce } else { Work::Deferred };
         Self::new(config)
     }

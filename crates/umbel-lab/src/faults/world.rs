@@ -447,5 +447,6 @@ fn any_plan(random: &mut Random, large: bool) -> SetPlan {
         capacity: large.then_some(150_000),
         policy,
         by_digests: random.below(4) > 0,
+        chains: None,
     }
 }

@@ -11,19 +11,19 @@ use umbel::catalogue::Catalogue;
 use umbel::filter::ComponentId;
 
 /// A key of a history.
-pub(super) type Id = u64;
+pub(crate) type Id = u64;
 
 /// A map by key, the same in every run.
-pub(super) type IdMap<V> = HashMap<Id, V, BuildHasherDefault<IdHasher>>;
+pub(crate) type IdMap<V> = HashMap<Id, V, BuildHasherDefault<IdHasher>>;
 
 /// The bytes that a home hashes.
-pub(super) const fn bytes(id: Id) -> [u8; 8] {
+pub(crate) const fn bytes(id: Id) -> [u8; 8] {
     id.to_be_bytes()
 }
 
 /// The exact keys of one host.
 #[derive(Debug, Default)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     keys: IdMap<ComponentId>,
 }
 
@@ -57,7 +57,7 @@ impl Catalogue for Ids {
 
 /// One multiplication: ids are numbers that nobody chose to do harm.
 #[derive(Debug, Default)]
-pub(super) struct IdHasher(u64);
+pub(crate) struct IdHasher(u64);
 
 impl Hasher for IdHasher {
     fn write_u64(&mut self, number: u64) {

@@ -7,7 +7,7 @@ use super::ids::{Id, IdMap};
 
 /// The keys that were asked for last.
 #[derive(Debug)]
-pub(super) struct Lru {
+pub(crate) struct Lru {
     capacity: usize,
     places: IdMap<usize>,
     entries: Vec<Entry>,
@@ -24,7 +24,7 @@ struct Entry {
 
 /// What a request did to the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Request {
+pub(crate) enum Request {
     /// The key was there.
     Hit,
     /// The key is there now; a full cache gave up another for it.
@@ -35,7 +35,7 @@ const NOWHERE: usize = usize::MAX;
 
 impl Lru {
     /// An empty cache of so many keys, at least one.
-    pub(super) fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity: capacity.max(1),
             places: IdMap::default(),
@@ -45,8 +45,18 @@ impl Lru {
         }
     }
 
+    /// Whether a key is held; its age stays as it is.
+    pub(crate) fn contains(&self, id: Id) -> bool {
+        self.places.contains_key(&id)
+    }
+
+    /// Keys that are held.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Asks for a key, which is the newest from then on.
-    pub(super) fn request(&mut self, id: Id) -> Request {
+    pub(crate) fn request(&mut self, id: Id) -> Request {
         if let Some(place) = self.places.get(&id).copied() {
             self.unlink(place);
             self.link(place);

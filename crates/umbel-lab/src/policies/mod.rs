@@ -37,7 +37,9 @@ use umbel::replica::{Intervals, Policy, SetPlan};
 pub use equal_miss::{EqualMiss, at_equal_miss};
 pub use history::History;
 use hosts::Hosts;
+pub(crate) use ids::Ids;
 pub use lines::LineError;
+pub(crate) use lru::{Lru, Request};
 pub use synthetic::Synthetic;
 
 /// What all policies have in common.
@@ -76,6 +78,7 @@ impl Setting {
             capacity: Some(self.capacity.unwrap_or_else(|| history.items())),
             policy,
             by_digests: self.by_digests,
+            chains: None,
         }
     }
 }

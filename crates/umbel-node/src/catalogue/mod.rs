@@ -46,16 +46,19 @@ impl fmt::Debug for HostCatalogue {
     }
 }
 
+/// A page of keys ends when it has so many bytes: keys may be long, and a page is held in memory.
+const PAGE_BYTES: usize = 1 << 20;
+/// A catalogue in memory is paged by so many keys at a time, until the page is full.
+const PAGE_PART: usize = 64;
+
 impl HostCatalogue {
-    /// Some keys of the set, and where to go on: in no particular order. A key that is held
-    /// all the while is shown, perhaps twice.
+    /// Some keys of the set, at most `count` and about [`PAGE_BYTES`], and where to go on: in no
+    /// particular order. A key that is held all the while is shown, perhaps twice.
     pub(crate) fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         match self {
             Self::Folder(folder) => folder.page(cursor, count),
             Self::Memory(keys) => {
-                let keys = keys.read();
-                let (page, next) = keys.page(Place::from_bytes(cursor), count);
-                let page = page.into_iter().map(<[u8]>::to_vec).collect();
+                let (page, next) = page_in_memory(&keys.read(), Place::from_bytes(cursor), count);
                 (page, next.map(|next| next.to_bytes().to_vec()))
             }
             Self::Own(keys) => {
@@ -64,6 +67,23 @@ impl HostCatalogue {
                 (all, None)
             }
         }
+    }
+}
+
+fn page_in_memory(
+    keys: &MemoryCatalogue,
+    mut from: Option<Place>,
+    count: usize,
+) -> (Vec<Vec<u8>>, Option<Place>) {
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    loop {
+        let (part, next) = keys.page(from, PAGE_PART.min(count - page.len()));
+        bytes += part.iter().map(|key| key.len()).sum::<usize>();
+        page.extend(part.into_iter().map(<[u8]>::to_vec));
+        if next.is_none() || page.len() >= count || bytes >= PAGE_BYTES {
+            return (page, next);
+        }
+        from = next;
     }
 }
 
@@ -300,13 +320,14 @@ impl FolderCatalogue {
 
     fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         let prefix = layout::keys(self.set);
-        let (mut page, mut next) = (Vec::new(), None);
+        let (mut page, mut bytes, mut next) = (Vec::new(), 0, None);
         self.journal.scan_from(&prefix, cursor, &mut |key, _| {
             let key = &key[prefix.len()..];
-            if page.len() == count {
+            if page.len() == count || bytes >= PAGE_BYTES {
                 next = Some(key.to_vec());
                 return false;
             }
+            bytes += key.len();
             page.push(key.to_vec());
             true
         });

@@ -366,6 +366,7 @@ impl Driver {
                 // Whose replicas are about to go is missing before they do.
                 self.look(&state, now);
                 state.protocol.handle_timeout(now);
+                self.inner.sets.offer_updates(&mut state);
                 is_polled = true;
             }
             let transmits: Vec<Transmit> =

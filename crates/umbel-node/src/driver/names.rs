@@ -86,13 +86,19 @@ impl Driver {
         }
     }
 
-    /// Others of an overlay speak of a later life of a neighbour. If the neighbour still lives in the
-    /// one that is known, another host has its name, and it is told so.
+    /// Others of an overlay speak of a later life of a neighbour, or of two lives of a home. If the
+    /// neighbour still lives in the one that is known, another host has its name, and it is told so.
     pub(super) fn check_rumour(&mut self, host: Name, life: Incarnation) {
-        let Some(held) = self.inner.sets.lock().protocol.live_of(&host) else { return };
+        let held = self.inner.sets.lock().protocol.live_of(&host);
         if self.rumours.insert(host.clone(), life) == Some(life) {
             return;
         }
+        let Some(held) = held else {
+            return self.complain(format!(
+                "two hosts of the overlay are called '{host}', and the keys of one are denied here: give \
+                 one of them another name"
+            ));
+        };
         let cluster = &self.inner.cluster;
         let network = Arc::clone(&cluster.network);
         let hello = Question::Hello(&cluster.greetings().own().encode()).encode();

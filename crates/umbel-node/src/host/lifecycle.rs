@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -15,6 +16,8 @@ pub(crate) struct Lifecycle {
     pub(crate) runtime: Handle,
     ready: AtomicBool,
     stopping: AtomicBool,
+    /// For how long others are asked to go on naming the host when it stops, if somebody said so.
+    absence: Mutex<Option<Duration>>,
     /// Why the host cannot go on.
     failed: watch::Sender<Option<Arc<str>>>,
     /// Set when the host stops, so that its ports close.
@@ -29,6 +32,7 @@ impl Lifecycle {
             runtime,
             ready: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
+            absence: Mutex::default(),
             failed: watch::channel(None).0,
             stopped: watch::channel(false).0,
             threads: Mutex::default(),
@@ -61,6 +65,15 @@ impl Lifecycle {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.stopping.load(Ordering::Acquire)
+    }
+
+    /// For how long others are asked to go on naming the host when it stops, if somebody said so.
+    pub(super) fn absence(&self) -> Option<Duration> {
+        *self.absence.lock()
+    }
+
+    pub(super) fn set_absence(&self, absence: Duration) {
+        *self.absence.lock() = Some(absence);
     }
 
     /// The host stops from now on; returns whether it did not before.

@@ -171,8 +171,46 @@ impl Host {
         self.inner.lifecycle.stopped().await;
     }
 
-    /// Leaves the cluster, or asks others to wait for it (`leave_on_stop`); finishes writes and closes
-    /// the ports. What takes longer than the
+    /// Asks others to go on naming this host for so long after it has stopped, whatever
+    /// `leave_on_stop` says; within their own `timing.absence`. Zero: they need not. They are asked now,
+    /// so that it holds when the process is killed, and again when the host stops. Not for sets kept in
+    /// memory, which are gone with the process.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// use umbel_node::{Host, HostError};
+    ///
+    /// let host = Host::builder().name("fern").start().await?;
+    /// let refused = host.leave_for(Duration::from_secs(60));
+    /// assert!(matches!(refused, Err(HostError::InMemory)));
+    /// # host.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// If the host keeps its keys in memory, is in an overlay, or stops.
+    pub fn leave_for(&self, absence: Duration) -> Result<(), HostError> {
+        let Inner { lifecycle, sets, cluster, .. } = &*self.inner;
+        sets.check_open()?;
+        if self.is_in_overlay() {
+            return Err(HostError::InOverlay("neighbours see a link go, and wait for nobody"));
+        }
+        if !sets.is_durable() {
+            return Err(HostError::InMemory);
+        }
+        lifecycle.set_absence(absence);
+        if !absence.is_zero() {
+            sets.announce_absence(absence);
+            cluster.wake();
+        }
+        Ok(())
+    }
+
+    /// Leaves the cluster, or asks others to wait for it (`leave_on_stop`, [`Self::leave_for`]);
+    /// finishes writes and closes the ports. What takes longer than the
     /// configured deadline is cut off; nothing that was acknowledged is lost by that.
     pub async fn stop(&self) {
         let Inner { lifecycle, sets, cluster, settings, .. } = &*self.inner;
@@ -180,10 +218,10 @@ impl Host {
             return;
         }
         let deadline = settings.timing.stop;
-        let absence = match settings.leave_on_stop {
+        let absence = lifecycle.absence().unwrap_or(match settings.leave_on_stop {
             true => Duration::ZERO,
             false => settings.timing.absence,
-        };
+        });
         sets.close(absence).into_iter().for_each(|farewell| cluster.network.say(farewell));
         let closing = async {
             cluster.network.close().await;

@@ -59,6 +59,15 @@ impl Host {
         self.add(set, &keys(&names), Lifetime::Default, answers)
     }
 
+    /// Whether all of these are names.
+    ///
+    /// # Errors
+    /// If one is not.
+    #[cfg(feature = "resp")]
+    pub(crate) fn check_names(names: &[&str]) -> Result<(), HostError> {
+        names.iter().try_for_each(|name| parse_one(name).map(|_| ()))
+    }
+
     /// Takes back what was announced; for each prefix, whether it was is appended.
     ///
     /// # Errors

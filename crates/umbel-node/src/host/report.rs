@@ -20,6 +20,12 @@ impl Host {
         self.inner.sets.names()
     }
 
+    /// How many sets somebody is known to have.
+    #[must_use]
+    pub fn set_count(&self) -> usize {
+        self.inner.sets.count()
+    }
+
     /// Whether somebody is known to have the set. Waits for no change of any set.
     #[must_use]
     pub fn knows(&self, set: &str) -> bool {

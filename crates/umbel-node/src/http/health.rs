@@ -1,4 +1,5 @@
-//! Health checks: whether a host lives, and whether its answers are complete.
+//! Health checks: whether a host lives, whether it accepts changes, and whether its answers are
+//! complete.
 
 use axum::Extension;
 use axum::extract::State;
@@ -7,7 +8,21 @@ use axum::http::StatusCode;
 use super::problem::Plain;
 use crate::host::{Coverage, Host, Readiness};
 
+/// The process lives and answers.
+///
+/// For liveness probes, which restart whoever fails them: nothing fails here that a restart would
+/// not put right, so neither a full disk nor a missing peer does.
+#[utoipa::path(
+    get, path = "/livez", tag = "health",
+    responses((status = 200, description = "The host lives", body = String, content_type = "text/plain"))
+)]
+pub(super) async fn livez() -> (Extension<Plain>, &'static str) {
+    (Extension(Plain), "ok\n")
+}
+
 /// The process lives and answers, and its catalogue can be written.
+///
+/// For alarms. Not for liveness probes: a restart makes no room on a disk.
 #[utoipa::path(
     get, path = "/healthz", tag = "health",
     responses(

@@ -17,6 +17,7 @@ use crate::access::Permission;
 fn open() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(health::healthz))
+        .routes(routes!(health::livez))
         .routes(routes!(health::readyz))
         .routes(routes!(openapi::openapi))
 }

@@ -233,8 +233,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
                 Some(set) => context.host.turn(set).await,
                 None => None,
             };
-            run.advance(context);
+            let done = run.advance(context);
             drop(turn);
+            if !done {
+                tokio::task::yield_now().await;
+            }
             if context.replies.len() >= self.send_at {
                 self.send(context).await?;
             }

@@ -104,9 +104,7 @@ impl<'bytes> Run<'bytes> {
         let done = match str::from_utf8(self.set) {
             Err(_) => self.refuse_all(context, "the name of a set must be UTF-8"),
             Ok(set) if is_large && self.question == Question::Who => self.part_of_who(context, set),
-            Ok(set) if is_large && self.changed_set().is_some() => {
-                self.part_of_change(context, set)
-            }
+            Ok(set) if is_large => self.part_of_bits(context, set),
             Ok(set) => self.all_commands(context, set),
         };
         if done {
@@ -147,15 +145,17 @@ impl<'bytes> Run<'bytes> {
         true
     }
 
-    /// The next keys of a large `ADD` or `REM`, which is alone in its run. Its reply is written when
+    /// The next keys of a large `ADD`, `REM` or `HAS`, which is alone in its run. Its reply is written when
     /// all are done; an error after the first part says how many were.
-    fn part_of_change(&mut self, context: &mut Context<'_>, set: &str) -> bool {
+    fn part_of_bits(&mut self, context: &mut Context<'_>, set: &str) -> bool {
         let from = self.answered;
         let part = &self.keys[from..self.keys.len().min(from + Self::BATCH)];
         let (host, answers) = (context.host, &mut self.answers);
-        let checked = if from == 0 { Host::check_keys(&self.keys) } else { Ok(()) };
+        let changes = self.question != Question::Has;
+        let checked = if changes && from == 0 { Host::check_keys(&self.keys) } else { Ok(()) };
         let outcome = checked.and_then(|()| match self.question {
             Question::Add => host.add(set, part, Lifetime::Default, answers),
+            Question::Has => host.has(set, part, answers).map(|()| Ticket::NONE),
             _ => host.remove(set, part, answers),
         });
         match outcome {
@@ -176,7 +176,9 @@ impl<'bytes> Run<'bytes> {
         let start = context.replies.len();
         context.replies.array(self.answers.len());
         self.answers.iter().for_each(|yes| context.replies.bit(*yes));
-        context.wrote(self.ticket, start);
+        if changes {
+            context.wrote(self.ticket, start);
+        }
         true
     }
 

@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::context::Refusal;
 use super::reply::Replies;
-use crate::{Announced, Host, HostError};
+use crate::{Announced, Host, HostError, Missing};
 
 /// A command that asks other hosts. Owns what it asks for: the buffer may move on.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(super) enum Slow {
     Missing {
         set: String,
         keys: Vec<Vec<u8>>,
+        /// Whether keys of which nobody can tell are listed; else they make it an error.
+        is_partial: bool,
     },
     Locate {
         set: String,
@@ -44,6 +46,8 @@ pub(super) struct Limits {
 enum Answer {
     /// Keys, or names of hosts.
     List(Vec<Vec<u8>>),
+    /// Keys that are missing, and keys of which nobody can tell.
+    Partial(Missing),
     /// Ways to hosts.
     Paths(Vec<Vec<String>>),
     Announced(Option<Announced>),
@@ -63,8 +67,12 @@ impl Slow {
 
     async fn ask(self, host: &Host) -> Result<Answer, HostError> {
         Ok(match self {
-            Self::Missing { set, keys } => {
-                Answer::List(host.missing(&set, keys).await?.confirmed()?)
+            Self::Missing { set, keys, is_partial } => {
+                let missing = host.missing(&set, keys).await?;
+                match is_partial {
+                    true => Answer::Partial(missing),
+                    false => Answer::List(missing.confirmed()?),
+                }
             }
             Self::Locate { set, key, limits: Limits { timeout, hops }, with_path } => {
                 let paths = host.route(&set, &key, hops, timeout).await?;
@@ -125,9 +133,11 @@ impl Waiting {
         }
         for answer in answers {
             match answer {
-                Some(Ok(Answer::List(found))) => {
-                    replies.array(found.len());
-                    found.iter().for_each(|bytes| replies.bulk(bytes));
+                Some(Ok(Answer::List(found))) => list(replies, &found),
+                Some(Ok(Answer::Partial(Missing { missing, unconfirmed }))) => {
+                    replies.array(2);
+                    list(replies, &missing);
+                    list(replies, &unconfirmed);
                 }
                 Some(Ok(Answer::Paths(found))) => {
                     replies.array(found.len());
@@ -143,4 +153,9 @@ impl Waiting {
             }
         }
     }
+}
+
+fn list(replies: &mut Replies, found: &[Vec<u8>]) {
+    replies.array(found.len());
+    found.iter().for_each(|bytes| replies.bulk(bytes));
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use umbel::Seed;
+use umbel::replica::Name;
 use umbel::route::Plan;
 
 use crate::Confirm;
@@ -82,10 +83,18 @@ impl Draft {
     /// # Errors
     ///
     /// A key that has no default and was not given, a hash key file that cannot be read, and
-    /// what [`Settings`] promises.
+    /// what [`Settings`] promises: all of these at once, as far as one does not hide another.
     pub fn settings(&self) -> Result<Settings, SettingsError> {
+        SettingsError::all([
+            self.name().map(drop),
+            self.storage().map(drop),
+            self.tls().map(drop),
+            self.peer_tls().map(drop),
+            self.overlay().map(drop),
+            self.hash_key().map(drop),
+        ])?;
         let settings = Settings {
-            name: self.optional("name", value::name)?.ok_or(SettingsError::Missing(NO_NAME))?,
+            name: self.name()?,
             cluster: self.one("cluster", value::name)?,
             storage: self.storage()?,
             durability: self.one("durability", value::durability)?,
@@ -114,10 +123,16 @@ impl Draft {
             log_level: self.one("log.level", value::log_level)?,
             log_format: self.one("log.format", value::log_format)?,
         };
-        self.check_exposure(&settings)?;
-        self.check_peers(&settings)?;
-        self.check_confirm(&settings)?;
+        SettingsError::all([
+            self.check_exposure(&settings),
+            self.check_peers(&settings),
+            self.check_confirm(&settings),
+        ])?;
         Ok(settings)
+    }
+
+    fn name(&self) -> Result<Name, SettingsError> {
+        self.optional("name", value::name)?.ok_or(SettingsError::Missing(NO_NAME))
     }
 
     fn tls(&self) -> Result<Option<KeyFiles>, SettingsError> {
@@ -232,7 +247,7 @@ impl Draft {
             let range = "other hosts are needed";
             return Err(refuse("links", range, format!("this one, '{}'", link.name)));
         }
-        let most = self.one("limits.filter_bits", value::large)?;
+        let most = self.one("limits.filter_bits", value::filter_bits)?;
         match overlay.plan.shape() {
             Ok(shape) if shape.bits() <= most => Ok(Some(overlay)),
             _ => {
@@ -255,7 +270,7 @@ impl Draft {
             http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
             http_body_rate: self.one("limits.http_body_rate", value::pace)?,
             sets: self.one("limits.sets", value::some)?,
-            filter_bits: self.one("limits.filter_bits", value::large)?,
+            filter_bits: self.one("limits.filter_bits", value::filter_bits)?,
             hosts: self.one("limits.hosts", value::some)?,
             replica_bytes: self.one("limits.replica_bytes", value::memory)?,
             own_bytes: self.one("limits.own_bytes", value::memory)?,

@@ -65,6 +65,43 @@ pub enum SettingsError {
     /// A port beyond this machine that was not permitted, or not with the well-known hash key.
     #[error("{0}")]
     Exposed(String),
+    /// Two mistakes or more, none of them of this kind.
+    #[error("{}", in_one_line(.0))]
+    Several(Vec<SettingsError>),
+}
+
+impl SettingsError {
+    /// Every mistake, in the order in which they were found.
+    pub fn mistakes(&self) -> impl Iterator<Item = &Self> {
+        match self {
+            Self::Several(all) => all.iter(),
+            one => std::slice::from_ref(one).iter(),
+        }
+    }
+
+    /// What all these results come to: an error names every mistake among them.
+    ///
+    /// # Errors
+    ///
+    /// The mistake, or [`SettingsError::Several`].
+    pub fn all<T>(results: impl IntoIterator<Item = Result<T, Self>>) -> Result<(), Self> {
+        let mut mistakes = Vec::new();
+        for error in results.into_iter().filter_map(Result::err) {
+            match error {
+                Self::Several(several) => mistakes.extend(several),
+                one => mistakes.push(one),
+            }
+        }
+        match mistakes.len() {
+            0 => Ok(()),
+            1 => Err(mistakes.remove(0)),
+            _ => Err(Self::Several(mistakes)),
+        }
+    }
+}
+
+fn in_one_line(mistakes: &[SettingsError]) -> String {
+    mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 fn suggestion(meant: &Option<String>) -> String {

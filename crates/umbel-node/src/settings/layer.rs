@@ -61,35 +61,37 @@ impl Layer {
     ///
     /// # Errors
     ///
-    /// [`SettingsError::Unknown`] or [`SettingsError::Value`].
+    /// [`SettingsError::Unknown`] or [`SettingsError::Value`], or several of them.
     pub fn environment(
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Result<Self, SettingsError> {
         let mut layer = Self::default();
-        for (variable, text) in variables {
-            let Some(name) = variable.strip_prefix("UMBEL_") else { continue };
-            let origin = Origin::Environment(variable.clone());
-            match KEYS.iter().find(|key| key.variable() == variable) {
-                Some(_) if text.is_empty() => {}
-                Some(key) => layer.put(key, split(key, &text), origin)?,
-                None if CLIENT_VARIABLES.contains(&variable.as_str()) => {}
-                None if name.contains("SERVICE_") || name.contains("PORT") => {}
-                None => {
-                    let error = unknown(&name.to_lowercase(), origin, Key::variable);
-                    if matches!(error, SettingsError::Unknown { meant: Some(_), .. }) {
-                        return Err(error);
-                    }
-                }
-            }
-        }
+        let put = |(variable, text): (String, String)| layer.put_variable(&variable, &text);
+        SettingsError::all(variables.into_iter().map(put).collect::<Vec<_>>())?;
         layer.alone()
+    }
+
+    fn put_variable(&mut self, variable: &str, text: &str) -> Result<(), SettingsError> {
+        let Some(name) = variable.strip_prefix("UMBEL_") else { return Ok(()) };
+        let origin = Origin::Environment(variable.to_owned());
+        match KEYS.iter().find(|key| key.variable() == variable) {
+            Some(_) if text.is_empty() => Ok(()),
+            Some(key) => self.put(key, split(key, text), origin),
+            None if CLIENT_VARIABLES.contains(&variable) => Ok(()),
+            None if name.contains("SERVICE_") || name.contains("PORT") => Ok(()),
+            None => match unknown(&name.to_lowercase(), origin, Key::variable) {
+                error @ SettingsError::Unknown { meant: Some(_), .. } => Err(error),
+                _ => Ok(()),
+            },
+        }
     }
 
     /// What a TOML file says.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is no TOML, an unknown key, a value out of its range.
+    /// A file that cannot be read or is no TOML; otherwise every unknown key and every value out of
+    /// its range.
     pub fn file(path: &Path) -> Result<Self, SettingsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| SettingsError::Read { path: path.to_owned(), source })?;
@@ -120,26 +122,36 @@ impl Layer {
         table: &DeTable<'_>,
         origin: &impl Fn(usize) -> Origin,
     ) -> Result<(), SettingsError> {
-        for (key, value) in table {
-            let origin_here = origin(key.span().start);
-            let name = format!("{prefix}{}", key.get_ref());
-            let section = format!("{name}.");
-            match (Key::named(&name), value.get_ref()) {
-                (Some(key), value) => {
-                    let values = texts(value)
-                        .filter(|_| key.kind == Kind::Many || !value.is_array())
-                        .ok_or_else(|| wrong_kind(key, value, origin_here.clone()))?;
-                    self.put(key, values, origin_here)?;
-                }
-                (None, DeValue::Table(inner))
-                    if KEYS.iter().any(|key| key.name.starts_with(&section)) =>
-                {
-                    self.table(&section, inner, origin)?;
-                }
-                (None, _) => return Err(unknown(&name, origin_here, Key::name_of)),
+        let put = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+            self.put_entry(prefix, key, value.get_ref(), origin)
+        };
+        SettingsError::all(table.iter().map(put).collect::<Vec<_>>())
+    }
+
+    fn put_entry(
+        &mut self,
+        prefix: &str,
+        key: &Spanned<impl AsRef<str>>,
+        value: &DeValue<'_>,
+        origin: &impl Fn(usize) -> Origin,
+    ) -> Result<(), SettingsError> {
+        let origin_here = origin(key.span().start);
+        let name = format!("{prefix}{}", key.get_ref().as_ref());
+        let section = format!("{name}.");
+        match (Key::named(&name), value) {
+            (Some(key), value) => {
+                let values = texts(value)
+                    .filter(|_| key.kind == Kind::Many || !value.is_array())
+                    .ok_or_else(|| wrong_kind(key, value, origin_here.clone()))?;
+                self.put(key, values, origin_here)
             }
+            (None, DeValue::Table(inner))
+                if KEYS.iter().any(|key| key.name.starts_with(&section)) =>
+            {
+                self.table(&section, inner, origin)
+            }
+            (None, _) => Err(unknown(&name, origin_here, Key::name_of)),
         }
-        Ok(())
     }
 
     fn put(

@@ -126,6 +126,23 @@ fn mistakes_in_a_file_are_told_with_their_line() {
 }
 
 #[test]
+fn all_mistakes_are_reported_at_once() {
+    let text = "nam = 'a'\nresp = 'x'\n[set]\ncapacity = 'many'\n[limits]\nsets = 0";
+    let error = Layer::toml(Path::new("umbel.toml"), text).unwrap_err();
+    let mistakes: Vec<String> = error.mistakes().map(ToString::to_string).collect();
+    let begin =
+        ["line 1: there is no key 'nam'", "line 2: resp: ", "line 4: set ", "line 6: limits "];
+    assert_eq!(mistakes.len(), begin.len(), "{mistakes:?}");
+    for begin in begin {
+        assert!(mistakes.iter().any(|mistake| mistake.contains(begin)), "{begin}: {mistakes:?}");
+    }
+    let error = environment(&[("UMBEL_RESP", "x"), ("UMBEL_HTTP", "y")]).unwrap_err();
+    assert_eq!(error.mistakes().count(), 2);
+    // Neither a name nor a place for the catalogue.
+    assert_eq!(Draft::new().settings().unwrap_err().mistakes().count(), 2);
+}
+
+#[test]
 fn slips_in_the_environment_are_found_and_strangers_left_alone() {
     let said = environment(&[("UMBEL_CLUSTRE", "a")]).unwrap_err().to_string();
     assert!(said.contains("UMBEL_CLUSTRE") && said.contains("'UMBEL_CLUSTER'"), "{said}");

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use umbel::Rate;
 use umbel::duration::parse_duration;
+use umbel::number::{parse_bytes, parse_count, parse_share};
 use umbel::replica::{Name, Policy};
 use umbel::route::EntryKind;
 use umbel_store::Durability;
@@ -181,8 +182,8 @@ pub(super) fn secret(text: &str) -> Result<&str, String> {
 }
 
 pub(super) fn rate(text: &str) -> Result<Rate, String> {
-    let range = "a number from 1e-15 to below 1 is needed";
-    let given = text.parse().ok().filter(|rate: &f64| *rate >= 1e-15).ok_or(range)?;
+    let range = "a number from 1e-15 to below 1 is needed, such as 0.01 or 1%";
+    let given = parse_share(text).filter(|rate| *rate >= 1e-15).ok_or(range)?;
     Rate::new(given).map_err(|_| range.to_owned())
 }
 
@@ -237,18 +238,23 @@ pub(super) fn some(text: &str) -> Result<usize, String> {
     whole(text, 1, 1_000_000, "1000000").map(|count| count as usize)
 }
 
-pub(super) fn large(text: &str) -> Result<u64, String> {
+/// Length of a filter.
+pub(super) fn filter_bits(text: &str) -> Result<u64, String> {
     whole(text, 1 << 10, 1 << 48, "2^48")
+}
+
+pub(super) fn large(text: &str) -> Result<u64, String> {
+    bytes(text, 1 << 10, 1 << 48, "2^48")
 }
 
 /// What a connection may make a host hold.
 pub(super) fn buffer(text: &str) -> Result<usize, String> {
-    whole(text, 1 << 13, 1 << 30, "2^30").map(|bytes| bytes as usize)
+    bytes(text, 1 << 13, 1 << 30, "2^30").map(|bytes| bytes as usize)
 }
 
-/// Bytes a second; 0 is none.
+/// Bytes per second; 0 is none.
 pub(super) fn pace(text: &str) -> Result<u32, String> {
-    whole(text, 0, 1_000_000_000, "1000000000").map(|bytes| bytes as u32)
+    bytes(text, 0, 1_000_000_000, "1000000000").map(|bytes| bytes as u32)
 }
 
 /// Not so long that adding it to a moment could overflow, not so short that it is nothing.
@@ -286,14 +292,18 @@ pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
     }
 }
 
-/// A whole number, also as `1_000_000` or `1e6`.
+/// A whole number, such as `1000`, `1e3` or `1k`.
 fn whole(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
-    let plain = text.replace('_', "");
-    let exact = |number: &f64| (0.0..=9e15).contains(number) && number.fract() == 0.0;
-    let number = plain.parse().ok().or_else(|| plain.parse().ok().filter(exact).map(|n| n as u64));
-    number
+    parse_count(text)
         .filter(|number| (least..=most).contains(number))
         .ok_or_else(|| format!("a whole number from {least} to {shown} is needed"))
+}
+
+/// A number of bytes, such as `65536` or `64KiB`.
+fn bytes(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
+    parse_bytes(text).filter(|number| (least..=most).contains(number)).ok_or_else(|| {
+        format!("a number of bytes from {least} to {shown} is needed, such as 64MiB")
+    })
 }
 
 #[cfg(test)]
@@ -383,6 +393,9 @@ mod tests {
     fn numbers_out_of_range_are_told_the_range() {
         assert_eq!(capacity("1e6"), Ok(1_000_000));
         assert_eq!(capacity("1_000"), Ok(1000));
+        assert_eq!((capacity("1M"), large("64MiB")), (Ok(1_000_000), Ok(64 << 20)));
+        assert_eq!((rate("1%"), seconds("5m")), (rate("0.01"), Ok(Duration::from_secs(300))));
+        assert!(large("64 apples").unwrap_err().contains("64MiB"));
         for text in ["0", "-1", "1.5", "many", "1e300", ""] {
             assert_eq!(capacity(text).unwrap_err(), "a whole number from 1 to 2^40 is needed");
         }

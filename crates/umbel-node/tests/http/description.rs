@@ -24,7 +24,26 @@ fn the_document_names_every_route() {
             assert!(names.insert(operation["operationId"].to_string()), "{operation}");
         }
     }
-    assert_eq!(names.len(), 23);
+    assert_eq!(names.len(), 24);
+}
+
+#[test]
+fn the_document_notes_every_routes_worst_case_once() {
+    let document = std::fs::read_to_string(root().join("docs/http.md")).unwrap();
+    let (_, table) = document.split_once("## Worst cases\n").unwrap();
+    let rows: Vec<&str> = table.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    let mut named: Vec<&str> = rows.iter().filter_map(|row| row.split('`').next()).collect();
+    named.sort_unstable();
+    let api: Value = serde_json::from_str(&umbel_node::http::description()).unwrap();
+    let paths = api["paths"].as_object().unwrap().iter();
+    let mut routes: Vec<String> = paths
+        .flat_map(|(path, methods)| {
+            let methods = methods.as_object().unwrap().keys();
+            methods.map(move |method| format!("{} {path}", method.to_uppercase()))
+        })
+        .collect();
+    routes.sort_unstable();
+    assert_eq!(named, routes);
 }
 
 /// Real requests by a tool that knows nothing but the description: whatever it makes up, the

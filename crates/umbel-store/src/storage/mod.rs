@@ -28,6 +28,13 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// [`io::ErrorKind::WouldBlock`] if somebody else holds it.
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>>;
 
+    /// Keeps others from changing the folder until the guard is dropped; several may read at a
+    /// time. `None` on write-protected media without a lock: nobody can change these.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::WouldBlock`] if somebody else may be changing it.
+    fn lock_to_read(&self) -> io::Result<Option<Box<dyn Send + Sync>>>;
+
     /// Names of all files in the folder; empty if there is no such folder.
     ///
     /// # Errors
@@ -89,6 +96,23 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// If the other folder already has the name.
     fn hard_link(&self, name: &str, to: &dyn Storage) -> io::Result<bool>;
+
+    /// Copies a file that does not change to a new file of another folder and makes it durable,
+    /// without passing its bytes through this process. File systems that can share the blocks of
+    /// two files until one of them is written to do so. `step` is told how many bytes were copied.
+    /// `false` if that cannot be done here and the caller has to copy.
+    ///
+    /// # Errors
+    /// If copying was begun and failed.
+    fn copy_file(
+        &self,
+        _name: &str,
+        _to: &dyn Storage,
+        _new_name: &str,
+        _step: &mut dyn FnMut(u64),
+    ) -> io::Result<bool> {
+        Ok(false)
+    }
 
     /// Where the folder is, if it is on a real file system.
     fn path(&self) -> Option<&Path>;

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher, RandomState};
-use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,10 +39,21 @@ fn private() -> OpenOptions {
 impl Storage for Folder {
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
         let file = private().create(true).truncate(false).open(self.at(LOCK))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
-            Err(TryLockError::Error(error)) => Err(error),
+        file.try_lock().map_err(refused)?;
+        Ok(Box::new(file))
+    }
+
+    fn lock_to_read(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        // Whoever writes has made the file of the lock.
+        let there = match File::open(self.at(LOCK)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                private().create(true).truncate(false).open(self.at(LOCK))
+            }
+            there => return shared(there?),
+        };
+        match there {
+            Err(error) if is_protected(&error) => Ok(None),
+            made => shared(made?),
         }
     }
 
@@ -114,6 +125,27 @@ impl Storage for Folder {
         }
     }
 
+    fn copy_file(
+        &self,
+        name: &str,
+        to: &dyn Storage,
+        new_name: &str,
+        step: &mut dyn FnMut(u64),
+    ) -> io::Result<bool> {
+        let Some(to) = to.path() else { return Ok(false) };
+        let mut from = File::open(self.at(name))?;
+        let mut new = private().create(true).truncate(true).open(to.join(new_name))?;
+        loop {
+            // On Linux this is copy_file_range.
+            match io::copy(&mut (&mut from).take(COPIED_AT_ONCE), &mut new)? {
+                0 => break,
+                bytes => step(bytes),
+            }
+        }
+        new.sync_all()?;
+        Ok(true)
+    }
+
     fn path(&self) -> Option<&Path> {
         Some(&self.path)
     }
@@ -122,6 +154,23 @@ impl Storage for Folder {
         // The standard library seeds this from the system's randomness.
         RandomState::new().hash_one(())
     }
+}
+
+fn shared(file: File) -> io::Result<Option<Box<dyn Send + Sync>>> {
+    file.try_lock_shared().map_err(refused)?;
+    Ok(Some(Box::new(file)))
+}
+
+fn refused(error: TryLockError) -> io::Error {
+    match error {
+        TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
+        TryLockError::Error(error) => error,
+    }
+}
+
+/// Whether nothing can be made there by this process.
+fn is_protected(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
 
 #[derive(Debug)]
@@ -182,6 +231,9 @@ impl StorageFile for OpenFile {
         Ok(())
     }
 }
+
+/// A multiple of every file system's block, so that blocks can be shared.
+const COPIED_AT_ONCE: u64 = 64 << 20;
 
 /// The file that carries the lock; it stays empty.
 pub(crate) const LOCK: &str = "LOCK";

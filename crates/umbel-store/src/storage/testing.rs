@@ -181,6 +181,13 @@ impl Storage for TestDisk {
         Ok(Box::new(Guard(self.clone())))
     }
 
+    fn lock_to_read(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        match self.lock() {
+            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => Ok(None),
+            lock => lock.map(Some),
+        }
+    }
+
     fn list(&self) -> io::Result<Vec<String>> {
         Ok(self.call()?.names.live.keys().cloned().collect())
     }

@@ -6,6 +6,7 @@
 //! well (`processor`).
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::candidates::emit;
 use super::group::{Group, Take};
@@ -17,6 +18,8 @@ use crate::processor::{self, Work};
 /// Keys that all groups are asked for before their answers are put together: as many as a filter
 /// is asked for at once.
 const BATCH: usize = 128;
+/// Columns of at most so many bits stay in the second-level cache while a batch is asked.
+const IN_CACHE: u64 = 1 << 20;
 
 impl<R: Rows> Bank<R> {
     /// Which columns claim a key, as a bitmap in the caller's buffer.
@@ -125,17 +128,11 @@ impl<R: Rows> Bank<R> {
             processor::run(group.avx2(), Many { group, hashes, part: part.clone(), take });
             offset += group.words();
         }
-        let (mut digests, mut answers) = (Vec::new(), Vec::new());
         let hashes = &hashes[part];
         for (index, column) in self.loose().enumerate() {
-            let digest_bits = column.shape.digest_bits();
-            digests.clear();
-            digests.extend(hashes.iter().map(|hash| hash.digest(digest_bits)));
-            answers.clear();
-            claims_of(&column.bits, &column.shape, &digests, &mut answers);
-            for (claimed, bitmap) in answers.iter().zip(bitmaps.chunks_exact_mut(words)) {
-                bitmap[offset + index / 64] |= u64::from(*claimed) << (index % 64);
-            }
+            let bitmaps =
+                bitmaps.chunks_exact_mut(words).map(|bitmap| &mut bitmap[offset + index / 64]);
+            ask_column(column, hashes, bitmaps, index % 64);
         }
     }
 
@@ -171,9 +168,33 @@ impl<R: Rows> Bank<R> {
     #[inline]
     fn lay_out(&self, candidates: &mut Candidates) {
         candidates.words.resize(self.words(), 0);
-        if !std::ptr::eq(&*candidates.slots, &*self.slots) {
+        if !Arc::ptr_eq(&candidates.slots, &self.slots) {
             candidates.slots = self.slots.clone();
         }
+    }
+}
+
+/// Asks one column for a batch of keys, and notes its claims as a bit of a word for each.
+fn ask_column<'a>(
+    column: &Column,
+    hashes: &[KeyHash],
+    words: impl Iterator<Item = &'a mut u64>,
+    bit: usize,
+) {
+    let (bits, shape) = (&column.bits, &column.shape);
+    if shape.bits() <= IN_CACHE {
+        // After the first few keys all of it is at hand: nothing need be asked for ahead.
+        for (hash, word) in hashes.iter().zip(words) {
+            let claimed = claims(bits, walk(column, *hash), shape.hashes());
+            *word |= u64::from(claimed) << bit;
+        }
+        return;
+    }
+    let digests: Vec<_> = hashes.iter().map(|hash| hash.digest(shape.digest_bits())).collect();
+    let mut answers = Vec::with_capacity(digests.len());
+    claims_of(bits, shape, &digests, &mut answers);
+    for (claimed, word) in answers.iter().zip(words) {
+        *word |= u64::from(*claimed) << bit;
     }
 }
 

@@ -9,7 +9,7 @@ use super::ColumnId;
 
 /// Which column each bit of an answer's bitmap stands for: 64 for each word, and as many more at
 /// the end, for whoever writes ahead.
-pub(super) type Slots = Arc<[ColumnId]>;
+pub(super) type Slots = Arc<Vec<ColumnId>>;
 
 /// The columns that claim one key, as a bitmap.
 #[derive(Debug, Clone, Default)]

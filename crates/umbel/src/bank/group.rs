@@ -16,6 +16,9 @@
 //! exactly the column's bits. A slot that is not live may hold anything: the AND starts with
 //! `live`.
 
+mod chain;
+
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::layout::rows_read;
@@ -48,6 +51,10 @@ pub(super) struct Group<R> {
     live: Vec<u64>,
     /// Whose column stands where, live or on its way.
     slots: Vec<Option<ColumnId>>,
+    /// The lowest free slot; their number if none is free.
+    first_free: usize,
+    /// How many columns there are of each rung.
+    rungs: BTreeMap<u32, usize>,
     /// Rows of a key that are asked for ahead, and read before a look whether any column is left.
     likely: usize,
     avx2: Option<Avx2>,
@@ -66,6 +73,8 @@ impl<R: Rows> Group<R> {
             rows,
             live: vec![0; width.div_ceil(64)],
             slots: vec![None; width],
+            first_free: 0,
+            rungs: BTreeMap::new(),
             likely: rows_read(columns, shape.hashes()).ceil() as usize,
             avx2: Avx2::detect(),
         })
@@ -87,7 +96,12 @@ impl<R: Rows> Group<R> {
 
     /// Columns that are here.
     pub(super) fn columns(&self) -> usize {
-        self.slots.iter().flatten().count()
+        self.rungs.values().sum()
+    }
+
+    /// The rungs of the columns that are here, lowest first.
+    pub(super) fn rungs(&self) -> impl Iterator<Item = u32> {
+        self.rungs.keys().copied()
     }
 
     /// Whose column stands where.
@@ -101,13 +115,17 @@ impl<R: Rows> Group<R> {
 
     /// The lowest free slot.
     pub(super) fn free_slot(&self) -> Option<usize> {
-        self.slots.iter().position(Option::is_none)
+        (self.first_free < self.slots.len()).then_some(self.first_free)
     }
 
-    /// Takes a slot for a column that does not answer yet.
-    pub(super) fn reserve(&mut self, slot: usize, column: ColumnId) {
+    /// Takes a slot for a column of a rung that does not answer yet.
+    pub(super) fn reserve(&mut self, slot: usize, column: ColumnId, rung: u32) {
         debug_assert!(self.slots[slot].is_none(), "the slot is free");
         self.slots[slot] = Some(column);
+        *self.rungs.entry(rung).or_default() += 1;
+        while self.slots.get(self.first_free).is_some_and(Option::is_some) {
+            self.first_free += 1;
+        }
     }
 
     /// From now on the column in a slot answers.
@@ -115,10 +133,17 @@ impl<R: Rows> Group<R> {
         self.live[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// The column in a slot answers no more, and the slot is free.
-    pub(super) fn release(&mut self, slot: usize) {
+    /// The column of this rung in a slot answers no more, and the slot is free.
+    pub(super) fn release(&mut self, slot: usize, rung: u32) {
         self.live[slot / 64] &= !(1 << (slot % 64));
         self.slots[slot] = None;
+        self.first_free = self.first_free.min(slot);
+        if let Some(columns) = self.rungs.get_mut(&rung) {
+            *columns -= 1;
+            if *columns == 0 {
+                self.rungs.remove(&rung);
+            }
+        }
     }
 
     /// By how many rungs a column of this shape is stretched here.
@@ -131,26 +156,26 @@ impl<R: Rows> Group<R> {
         self.shape.bits().div_ceil(64) as usize
     }
 
-    /// Writes a part of the columns in these slots, counted in blocks of 64 rows.
+    /// Writes a part of the columns in these slots, in the order of the slots. The part is counted
+    /// in blocks of 64 rows.
     pub(super) fn write(&mut self, columns: &[(usize, &BitVector)], part: Range<usize>) {
+        debug_assert!(columns.is_sorted_by_key(|(slot, _)| *slot), "columns come in order");
         let part = part.start.min(self.blocks())..part.end.min(self.blocks());
-        for word in 0..self.live.len() {
-            let here: Vec<_> = columns
+        for here in columns.chunk_by(|(one, _), (next, _)| one / 64 == next / 64) {
+            let word = here[0].0 / 64;
+            let here: Vec<_> = here
                 .iter()
-                .filter(|(slot, _)| slot / 64 == word)
                 .map(|(slot, bits)| {
                     let steps = self.steps(bits.len());
                     (slot % 64, stretched(bits.words(), steps, part.clone()))
                 })
                 .collect();
             let here: Vec<_> = here.iter().map(|(bit, bits)| (*bit, &**bits)).collect();
-            if !here.is_empty() {
-                match self.width {
-                    8 => self.write_word::<u8>(word, &here, part.start),
-                    16 => self.write_word::<u16>(word, &here, part.start),
-                    32 => self.write_word::<u32>(word, &here, part.start),
-                    _ => self.write_word::<u64>(word, &here, part.start),
-                }
+            match self.width {
+                8 => self.write_word::<u8>(word, &here, part.start),
+                16 => self.write_word::<u16>(word, &here, part.start),
+                32 => self.write_word::<u32>(word, &here, part.start),
+                _ => self.write_word::<u64>(word, &here, part.start),
             }
         }
     }

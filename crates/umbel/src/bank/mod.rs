@@ -10,7 +10,8 @@
 //! (`design::ladder`) share a group, the shorter ones stretched (`layout` says which). All columns share
 //! one hash and seed: a key is hashed once, each group cuts the hash to its own digest.
 //!
-//! A new column answers at once, from its master copy. Moving it into rows, and building other
+//! A new column answers at once, from its master copy, and takes as long to add whatever the number
+//! of others. Moving it into rows, and building other
 //! rows when the layout changes, is work in parts, so that whoever guards a bank by a lock
 //! need not hold it for long.
 //!
@@ -25,6 +26,9 @@
 
 mod ask;
 mod candidates;
+mod chain;
+mod claims;
+mod family;
 mod group;
 mod layout;
 mod refresh;
@@ -36,12 +40,15 @@ mod tests;
 mod transpose;
 
 pub use candidates::{BatchCandidates, Candidates};
+pub use chain::Depths;
 pub use rows::{HeapRows, Line, Rows};
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use candidates::Slots;
+use family::{Family, Members, exponent};
 use group::Group;
 
 use crate::bits::BitVector;
@@ -104,8 +111,8 @@ struct Column {
 /// Where a column is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Alone.
-    Loose,
+    /// Alone: where in the list of those.
+    Loose(usize),
     /// In the rows of a group.
     Slot { group: usize, slot: usize },
 }
@@ -141,6 +148,12 @@ pub struct Bank<R: Rows = HeapRows> {
     /// Columns that are asked alone.
     loose: Vec<ColumnId>,
     slots: Slots,
+    /// Which of the slots is the first of the loose columns.
+    first_loose: usize,
+    /// What there is of each family of shapes.
+    families: BTreeMap<Family, Members>,
+    /// Families that have changed since there was last no work left.
+    unsettled: BTreeSet<Family>,
     /// Bits of rows that may be built for the sake of a better layout.
     credit: u64,
 }
@@ -155,7 +168,10 @@ impl<R: Rows> Bank<R> {
             gaps: Vec::new(),
             groups: Vec::new(),
             loose: Vec::new(),
-            slots: Slots::default(),
+            slots: Arc::new(vec![ColumnId(0); 64]),
+            first_loose: 0,
+            families: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
             credit: 0,
         }
     }
@@ -190,7 +206,6 @@ impl<R: Rows> Bank<R> {
         columns.iter().try_for_each(|bits| check_length(scheme.shape(), bits))?;
         let place = |bits: &&BitVector| self.place(*scheme.shape(), (*bits).clone());
         let ids = columns.iter().map(place).collect();
-        self.relist();
         self.settle();
         Ok(ids)
     }
@@ -206,9 +221,7 @@ impl<R: Rows> Bank<R> {
     ) -> Result<ColumnId, BankError> {
         self.check(scheme)?;
         check_length(scheme.shape(), &bits)?;
-        let id = self.place(*scheme.shape(), bits);
-        self.relist();
-        Ok(id)
+        Ok(self.place(*scheme.shape(), bits))
     }
 
     /// Takes a column out at once; there may be work to do after that.
@@ -216,15 +229,15 @@ impl<R: Rows> Bank<R> {
     /// # Errors
     /// If the column is not there.
     pub(crate) fn take_out(&mut self, column: ColumnId) -> Result<BitVector, BankError> {
-        let there = self.columns.get_mut(column.index()).and_then(Option::take);
-        let there = there.ok_or(BankError::NoColumn(column))?;
-        match there.place {
-            Place::Loose => self.loose.retain(|other| *other != column),
-            Place::Slot { group, slot } => self.groups[group].release(slot),
+        let Column { shape, place, .. } = *self.column(column)?;
+        match place {
+            Place::Loose(_) => self.unlist(column),
+            Place::Slot { group, slot } => self.groups[group].release(slot, exponent(&shape)),
         }
+        self.leave_family(column, &shape);
         self.gaps.push(column);
-        self.relist();
-        Ok(there.bits)
+        let there = self.columns[column.index()].take();
+        Ok(there.ok_or(BankError::NoColumn(column))?.bits)
     }
 
     /// Removes a column: it answers no more, and its id may be given to another.
@@ -253,7 +266,9 @@ impl<R: Rows> Bank<R> {
                 by_group[group].push((slot, *bits));
             }
         }
-        for (group, columns) in self.groups.iter_mut().zip(by_group) {
+        for (group, mut columns) in self.groups.iter_mut().zip(by_group) {
+            // Of a column that is named twice the last bits stay.
+            columns.sort_by_key(|(slot, _)| *slot);
             group.write(&columns, 0..usize::MAX);
         }
         Ok(())
@@ -290,19 +305,14 @@ impl<R: Rows> Bank<R> {
     }
 
     /// Gives bits of a column this value.
-    fn touch(
-        &mut self,
-        column: ColumnId,
-        positions: &[u64],
-        value: bool,
-    ) -> Result<(), BankError> {
+    fn touch(&mut self, column: ColumnId, positions: &[u64], value: bool) -> Result<(), BankError> {
         let here = self.columns.get_mut(column.index()).and_then(Option::as_mut);
         let here = here.ok_or(BankError::NoColumn(column))?;
         match here.place {
             Place::Slot { group, slot } => {
                 self.groups[group].touch(slot, &mut here.bits, positions, value);
             }
-            Place::Loose => positions.iter().for_each(|at| here.bits.put(*at, value)),
+            Place::Loose(_) => positions.iter().for_each(|at| here.bits.put(*at, value)),
         }
         Ok(())
     }
@@ -348,7 +358,7 @@ impl<R: Rows> Bank<R> {
     /// Number of columns.
     #[must_use]
     pub fn columns(&self) -> usize {
-        self.columns.iter().flatten().count()
+        self.columns.len() - self.gaps.len()
     }
 
     /// Number of groups of columns that share rows.
@@ -370,18 +380,28 @@ impl<R: Rows> Bank<R> {
     /// # Panics
     /// If a promise of this type is broken: a bug in this crate.
     pub fn validate(&self) {
-        let loose = |column: &Column| column.place == Place::Loose;
+        let loose = |column: &Column| matches!(column.place, Place::Loose(_));
         let alone = self.columns.iter().flatten().filter(|column| loose(column)).count();
         assert_eq!(alone, self.loose.len(), "columns without rows are asked alone");
+        let mut first = 0;
         for (index, group) in self.groups.iter().enumerate() {
             for (slot, id) in group.slots().iter().enumerate() {
                 let Some(id) = id else { continue };
                 let column = self.columns[id.index()].as_ref().expect("slots hold columns");
                 assert_eq!(column.place, Place::Slot { group: index, slot }, "places are known");
+                assert_eq!(self.slots[first + slot], *id, "the bits of answers are known");
                 column.bits.validate();
                 assert!(group.holds(slot, &column.bits), "rows hold the column's bits");
             }
+            first += group.words() * 64;
         }
+        assert_eq!(self.first_loose, first, "loose columns come last");
+        for (index, id) in self.loose.iter().enumerate() {
+            let column = self.columns[id.index()].as_ref().expect("loose columns are there");
+            assert_eq!(column.place, Place::Loose(index), "places are known");
+            assert_eq!(self.slots[first + index], *id, "the bits of answers are known");
+        }
+        self.validate_families();
     }
 
     fn column(&self, column: ColumnId) -> Result<&Column, BankError> {
@@ -393,10 +413,10 @@ impl<R: Rows> Bank<R> {
         Ok(scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?)
     }
 
-    /// Puts a column among those that are asked alone; the list of slots must be made anew.
+    /// Puts a column among those that are asked alone.
     fn place(&mut self, shape: Shape, bits: BitVector) -> ColumnId {
         self.credit = self.credit.saturating_add(settle::CREDIT.saturating_mul(shape.bits()));
-        let column = Some(Column { shape, bits, place: Place::Loose });
+        let column = Some(Column { shape, bits, place: Place::Loose(self.loose.len()) });
         let id = match self.gaps.pop() {
             Some(id) => {
                 self.columns[id.index()] = column;
@@ -407,8 +427,42 @@ impl<R: Rows> Bank<R> {
                 ColumnId(u32::try_from(self.columns.len() - 1).expect("fewer than 2^32 columns"))
             }
         };
+        self.join_family(id, &shape);
         self.loose.push(id);
+        self.list_loose(self.loose.len() - 1);
         id
+    }
+
+    /// Takes a column off the list of those that are asked alone; the last takes its place there.
+    fn unlist(&mut self, column: ColumnId) {
+        let Some(Column { place: Place::Loose(index), .. }) = self.columns[column.index()] else {
+            return;
+        };
+        self.loose.swap_remove(index);
+        if let Some(moved) = self.loose.get(index) {
+            if let Some(moved) = &mut self.columns[moved.index()] {
+                moved.place = Place::Loose(index);
+            }
+            self.list_loose(index);
+        }
+    }
+
+    /// Notes which loose column a bit of an answer stands for. Buffers of callers keep the list that
+    /// they have: as long as there are some, a new one is made.
+    fn list_loose(&mut self, index: usize) {
+        let (first, id) = (self.first_loose, self.loose[index]);
+        let length = (first + self.loose.len()).next_multiple_of(64) + 64;
+        let slots = Arc::make_mut(&mut self.slots);
+        if slots.len() < length {
+            slots.resize(length, ColumnId(0));
+        }
+        slots[first + index] = id;
+    }
+
+    /// Notes which column in the rows of a group a bit of an answer stands for.
+    fn list_slot(&mut self, group: usize, slot: usize, id: ColumnId) {
+        let first = self.groups[..group].iter().map(Group::words).sum::<usize>() * 64;
+        Arc::make_mut(&mut self.slots)[first + slot] = id;
     }
 
     /// Lists anew which column each bit of an answer stands for.
@@ -418,9 +472,10 @@ impl<R: Rows> Bank<R> {
             slots.extend(group.slots().iter().map(|id| id.unwrap_or(ColumnId(0))));
             slots.resize(slots.len().next_multiple_of(64), ColumnId(0));
         }
+        self.first_loose = slots.len();
         slots.extend(&self.loose);
         slots.resize(slots.len().next_multiple_of(64) + 64, ColumnId(0));
-        self.slots = Arc::from(slots);
+        self.slots = Arc::new(slots);
     }
 }
 

@@ -9,39 +9,17 @@
 //! Always true: between two parts the bank answers as ever. Between the first part of a [`Work`]
 //! and its last, nothing else may change the bank.
 
-use std::collections::{BTreeMap, BTreeSet};
-
+use super::family::{Family, Members, exponent};
 use super::group::Group;
 use super::layout::{Cost, Layout, MAX_STRETCH, Rungful};
-use super::{Bank, BankError, Column, ColumnId, Place, Rows};
-use crate::design::ladder::Rung;
-use crate::params::{DigestBits, Shape};
+use super::{Bank, BankError, ColumnId, Place, Rows};
+use crate::params::Shape;
+use crate::sync;
 
 /// Blocks of 64 rows that are written in one part.
-const PART: usize = 512;
+const PART: usize = sync::size(512, 1);
 /// Bits of rows that are built for a better layout, for each bit of a column that came.
 pub(super) const CREDIT: u64 = 4;
-
-/// Shapes whose columns may share rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Family {
-    hashes: u32,
-    digest_bits: DigestBits,
-    /// Shapes that are not on a ladder share rows with their like only.
-    exactly: Option<u64>,
-}
-
-impl Family {
-    fn of(shape: &Shape) -> Self {
-        let exactly = Rung::of(shape).is_none().then_some(shape.bits());
-        Self { hashes: shape.hashes(), digest_bits: shape.digest_bits(), exactly }
-    }
-}
-
-/// Which rung a shape stands on; all shapes of a family that is not on a ladder are alike.
-fn exponent(shape: &Shape) -> u32 {
-    Rung::of(shape).map_or(0, Rung::exponent)
-}
 
 /// Something to be done in parts that changes no answer.
 pub(crate) enum Work<R> {
@@ -94,22 +72,19 @@ impl<R: Rows> Work<R> {
             }
             Self::Move { column, group, slot, next } => {
                 let there = &mut bank.groups[*group];
-                if *next == 0 {
-                    there.reserve(*slot, *column);
-                }
-                if let Some(column) = &bank.columns[column.index()] {
-                    there.write(&[(*slot, &column.bits)], *next..*next + PART);
+                if let Some(moved) = &bank.columns[column.index()] {
+                    if *next == 0 {
+                        there.reserve(*slot, *column, exponent(&moved.shape));
+                    }
+                    there.write(&[(*slot, &moved.bits)], *next..*next + PART);
                 }
                 *next += PART;
                 if *next < there.blocks() {
                     return true;
                 }
                 there.go_live(*slot);
-                if let Some(column) = &mut bank.columns[column.index()] {
-                    column.place = Place::Slot { group: *group, slot: *slot };
-                }
-                bank.loose.retain(|other| other != column);
-                bank.relist();
+                bank.move_in(*column, *group, *slot);
+                bank.list_slot(*group, *slot, *column);
                 false
             }
         }
@@ -123,98 +98,78 @@ impl<R: Rows> Bank<R> {
             while work.read_part(self) {}
             while work.write_part(self) {}
         }
+        self.unsettled.clear();
     }
 
     /// What should be done next, if anything.
     pub(crate) fn next_work(&self) -> Option<Work<R>> {
-        self.next_move().or_else(|| {
-            let families = self.families();
-            families.iter().find_map(|(family, rungs)| self.next_build(*family, rungs))
-        })
+        let changed = || self.unsettled.iter().filter_map(|it| Some((it, self.families.get(it)?)));
+        changed()
+            .find_map(|(family, members)| self.next_move(*family, members))
+            .or_else(|| changed().find_map(|(family, members)| self.next_build(*family, members)))
     }
 
     /// A column that is asked alone although a group has room for it.
-    fn next_move(&self) -> Option<Work<R>> {
-        if self.groups.is_empty() {
+    fn next_move(&self, family: Family, members: &Members) -> Option<Work<R>> {
+        let mut with_room = self.groups_of(family);
+        with_room.retain(|index| self.groups[*index].free_slot().is_some());
+        if with_room.is_empty() {
             return None;
         }
-        self.loose.iter().find_map(|id| {
+        members.loose.iter().find_map(|id| {
             let shape = &self.columns[id.index()].as_ref()?.shape;
-            let fits = |group: &Group<R>| {
-                let steps = exponent(group.shape()).checked_sub(exponent(shape));
-                Family::of(group.shape()) == Family::of(shape)
-                    && steps.is_some_and(|steps| steps <= MAX_STRETCH)
+            let fits = |index: &usize| {
+                let steps = exponent(self.groups[*index].shape()).checked_sub(exponent(shape));
+                steps.is_some_and(|steps| steps <= MAX_STRETCH)
             };
-            let fitting = self.groups.iter().enumerate().filter(|(_, group)| fits(group));
-            let with_room = fitting.filter_map(|(index, group)| Some((index, group.free_slot()?)));
-            let (group, slot) =
-                with_room.min_by_key(|(index, _)| self.groups[*index].shape().bits())?;
+            let fitting = with_room.iter().copied().filter(fits);
+            let group = fitting.min_by_key(|index| self.groups[*index].shape().bits())?;
+            let slot = self.groups[group].free_slot()?;
             Some(Work::Move { column: *id, group, slot, next: 0 })
         })
     }
 
-    /// How many columns there are of each shape of each family.
-    fn families(&self) -> BTreeMap<Family, BTreeMap<u32, (Shape, usize)>> {
-        let mut families: BTreeMap<_, BTreeMap<u32, (Shape, usize)>> = BTreeMap::new();
-        for Column { shape, .. } in self.columns.iter().flatten() {
-            let rungs = families.entry(Family::of(shape)).or_default();
-            rungs.entry(exponent(shape)).or_insert((*shape, 0)).1 += 1;
-        }
-        // A family whose last column is gone may still have rows.
-        for group in &self.groups {
-            families.entry(Family::of(group.shape())).or_default();
-        }
-        families
-    }
-
     /// Other groups for a family, if they are worth it and there is memory for them.
-    fn next_build(&self, family: Family, rungs: &BTreeMap<u32, (Shape, usize)>) -> Option<Work<R>> {
+    fn next_build(&self, family: Family, members: &Members) -> Option<Work<R>> {
+        let rungs = &members.rungs;
         let counted = rungs
             .iter()
             .map(|(exponent, (_, columns))| Rungful { exponent: *exponent, columns: *columns });
         let counted: Vec<Rungful> = counted.collect();
         let bits = counted.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
-        let (best, now) = (Layout::best(&counted, family.hashes), self.cost(family));
+        let (best, now) = (Layout::best(&counted, family.hashes), self.cost(family, members));
         let is_worthwhile = best.is_worthwhile(now, bits);
         if !is_worthwhile && !best.is_better(now) {
             return None;
         }
         let (mut runs, mut replaced) = (Vec::new(), self.groups_of(family));
         for run in best.runs.iter().filter(|run| run.width > 0) {
-            let columns = self.columns_of(family, run.lowest..=run.highest);
             let shape = rungs[&run.highest].0;
             let same = |group: &Group<R>| {
                 group.shape() == &shape
                     && group.width() == run.width
-                    && group.slots().iter().flatten().all(|id| columns.contains(id))
+                    && group.rungs().all(|rung| (run.lowest..=run.highest).contains(&rung))
             };
             // Columns that are not in it move there one by one.
             match replaced.iter().position(|index| same(&self.groups[*index])) {
                 Some(kept) => _ = replaced.remove(kept),
-                None => runs.push((shape, run.width, columns)),
+                None => runs.push((shape, run)),
             }
         }
-        let bits = runs.iter().map(|(shape, width, _)| shape.bits() * *width as u64).sum();
+        let bits = runs.iter().map(|(shape, run)| shape.bits() * run.width as u64).sum();
         let changes = !runs.is_empty() || !replaced.is_empty();
         if !changes || (!is_worthwhile && bits > self.credit) {
             return None;
         }
-        let groups = runs.into_iter().map(|(shape, width, columns)| live(shape, width, &columns));
+        let groups = runs.into_iter().map(|(shape, run)| {
+            self.live(shape, run.width, &self.columns_of(family, run.lowest..=run.highest))
+        });
         let groups = groups.collect::<Result<_, _>>().ok()?;
         Some(Work::Build(Build { groups, replaced, next: (0, 0), bits }))
     }
 
-    fn groups_of(&self, family: Family) -> Vec<usize> {
-        let of_family = |index: &usize| Family::of(self.groups[*index].shape()) == family;
-        (0..self.groups.len()).filter(of_family).collect()
-    }
-
     /// The columns of a family that stand on these rungs.
-    fn columns_of(
-        &self,
-        family: Family,
-        rungs: std::ops::RangeInclusive<u32>,
-    ) -> BTreeSet<ColumnId> {
+    fn columns_of(&self, family: Family, rungs: std::ops::RangeInclusive<u32>) -> Vec<ColumnId> {
         let columns = (0..).map(ColumnId).zip(&self.columns);
         let here = columns.filter_map(|(id, column)| {
             let shape = &column.as_ref()?.shape;
@@ -225,66 +180,84 @@ impl<R: Rows> Bank<R> {
     }
 
     /// What the columns of a family cost as they are.
-    fn cost(&self, family: Family) -> Cost {
+    fn cost(&self, family: Family, members: &Members) -> Cost {
         let mut cost = Cost::default();
         for group in self.groups_of(family).into_iter().map(|index| &self.groups[index]) {
             let bits = 1 << exponent(group.shape());
             cost.add_group(group.columns(), group.width(), bits, family.hashes);
         }
-        let of_family = |id: &&ColumnId| {
-            self.columns[id.index()]
-                .as_ref()
-                .is_some_and(|column| Family::of(&column.shape) == family)
-        };
-        cost.add_loose(self.loose.iter().filter(of_family).count());
+        cost.add_loose(members.loose.len());
         cost
     }
 
     /// Puts groups in the place of others, which are returned. Columns of these that are in no
     /// other are asked alone.
     fn swap(&mut self, groups: Vec<Group<R>>, replaced: &[usize]) -> Vec<Group<R>> {
-        for group in replaced.iter().map(|index| &self.groups[*index]) {
-            for id in group.slots().iter().flatten() {
-                if let Some(column) = &mut self.columns[id.index()] {
-                    column.place = Place::Loose;
+        let mut old = Vec::new();
+        // From the last on: the group that takes the place of one that goes is none of those.
+        for index in replaced.iter().rev() {
+            let gone = self.groups.swap_remove(*index);
+            gone.slots().iter().flatten().for_each(|id| self.move_out(*id));
+            self.renumber(*index);
+            old.push(gone);
+        }
+        for group in groups {
+            let index = self.groups.len();
+            for (slot, id) in (0..).zip(group.slots()) {
+                if let Some(id) = id {
+                    self.move_in(*id, index, slot);
                 }
             }
+            self.groups.push(group);
         }
-        let (old, kept): (Vec<_>, Vec<_>) = (0..)
-            .zip(std::mem::take(&mut self.groups))
-            .partition(|(index, _)| replaced.contains(index));
-        self.groups = kept.into_iter().map(|(_, group)| group).chain(groups).collect();
-        for (index, group) in self.groups.iter().enumerate() {
-            for (slot, id) in group.slots().iter().enumerate() {
-                if let Some(column) = id.and_then(|id| self.columns[id.index()].as_mut()) {
-                    column.place = Place::Slot { group: index, slot };
-                }
-            }
-        }
-        let loose = |column: &Option<Column>| {
-            column.as_ref().is_some_and(|column| column.place == Place::Loose)
-        };
-        self.loose = (0..)
-            .map(ColumnId)
-            .zip(&self.columns)
-            .filter(|(_, column)| loose(column))
-            .map(|(id, _)| id)
-            .collect();
+        old.iter().for_each(|group| self.forget_if_empty(Family::of(group.shape())));
         self.relist();
-        old.into_iter().map(|(_, group)| group).collect()
+        old
     }
-}
 
-/// A group in which these columns answer as soon as its rows are written.
-fn live<R: Rows>(
-    shape: Shape,
-    width: usize,
-    columns: &BTreeSet<ColumnId>,
-) -> Result<Group<R>, BankError> {
-    let mut group = Group::new(shape, columns.len(), width)?;
-    for (slot, id) in columns.iter().enumerate() {
-        group.reserve(slot, *id);
-        group.go_live(slot);
+    /// Notes for the columns of a group where it stands now, if there is one.
+    fn renumber(&mut self, index: usize) {
+        let Some(group) = self.groups.get(index) else { return };
+        for (slot, id) in (0..).zip(group.slots()) {
+            if let Some(column) = id.and_then(|id| self.columns[id.index()].as_mut()) {
+                column.place = Place::Slot { group: index, slot };
+            }
+        }
     }
-    Ok(group)
+
+    /// Notes that a column is asked alone from now on. The slots are to be listed anew.
+    fn move_out(&mut self, id: ColumnId) {
+        let Some(column) = &mut self.columns[id.index()] else { return };
+        column.place = Place::Loose(self.loose.len());
+        self.loose.push(id);
+        if let Some(members) = self.families.get_mut(&Family::of(&column.shape)) {
+            members.loose.insert(id);
+        }
+    }
+
+    /// Notes that a column is asked in the rows of a group from now on.
+    fn move_in(&mut self, id: ColumnId, group: usize, slot: usize) {
+        self.unlist(id);
+        let Some(column) = &mut self.columns[id.index()] else { return };
+        column.place = Place::Slot { group, slot };
+        if let Some(members) = self.families.get_mut(&Family::of(&column.shape)) {
+            members.loose.remove(&id);
+        }
+    }
+
+    /// A group in which these columns answer as soon as its rows are written.
+    fn live(
+        &self,
+        shape: Shape,
+        width: usize,
+        columns: &[ColumnId],
+    ) -> Result<Group<R>, BankError> {
+        let mut group = Group::new(shape, columns.len(), width)?;
+        for (slot, id) in columns.iter().enumerate() {
+            let column = self.columns[id.index()].as_ref().ok_or(BankError::NoColumn(*id))?;
+            group.reserve(slot, *id, exponent(&column.shape));
+            group.go_live(slot);
+        }
+        Ok(group)
+    }
 }

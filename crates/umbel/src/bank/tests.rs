@@ -417,3 +417,51 @@ fn an_empty_bank_names_nobody() {
     assert!(candidates.is_empty());
     assert!(batch.of(0).is_empty());
 }
+
+/// Every addition listed all columns anew, so that many took the square of their number.
+#[test]
+fn columns_are_listed_anew_only_when_rows_are_built() {
+    let filter = StandardFilter::with_shape(Shape::new(64, 3).unwrap()).unwrap();
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut lists = vec![Arc::as_ptr(&bank.slots)];
+    let mut ids = Vec::new();
+    for _ in 0..3000 {
+        ids.push(bank.add(filter.scheme(), filter.bits()).unwrap());
+        if lists.last() != Some(&Arc::as_ptr(&bank.slots)) {
+            lists.push(Arc::as_ptr(&bank.slots));
+        }
+    }
+    assert!(lists.len() < 40, "{} lists for 3000 columns", lists.len());
+    bank.validate();
+    // A buffer that has the list keeps it: the bank goes on with another.
+    let mut candidates = Candidates::new();
+    bank.who(bank.hash(b"a"), &mut candidates);
+    let kept = candidates.slots.clone();
+    bank.remove(ids[7]).unwrap();
+    assert_eq!(bank.add(filter.scheme(), filter.bits()).unwrap(), ids[7]);
+    assert_eq!(*candidates.slots, *kept);
+    bank.validate();
+}
+
+/// Columns that are asked alone, some of which stay in the cache while a batch is asked.
+#[test]
+fn batches_over_many_shapes_are_answered_as_single_keys_are() {
+    let (mut bank, mut twin): (Bank, Twin) = (Bank::new(KeyHasher::default()), Twin::new());
+    for (column, bits) in (0..).zip([100, 1000, 5001, 1 << 20, (1 << 20) + 1, 1 << 21, 70]) {
+        for hashes in [3, 5, 12] {
+            let shape = Shape::new(bits, hashes).unwrap();
+            let mut filter = StandardFilter::with_shape(shape).unwrap();
+            (0..40u64).filter(|key| key % 7 != column).for_each(|key| {
+                filter.insert(key.to_le_bytes());
+            });
+            twin.insert(bank.add(filter.scheme(), filter.bits()).unwrap(), filter);
+        }
+    }
+    assert_eq!(bank.groups(), 0);
+    check_answers(&bank, &twin);
+    let first = *twin.keys().next().unwrap();
+    twin.remove(&first);
+    bank.remove(first).unwrap();
+    check_answers(&bank, &twin);
+    bank.validate();
+}

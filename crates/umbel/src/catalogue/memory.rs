@@ -11,6 +11,7 @@
 //! Always true: a shard holds exactly the keys whose routes start with its prefix. Of a pass that
 //! is under way, the first `ahead` places of each shard are still to be shown, and no others: new
 //! keys go behind them, a removal fills the gap with the last of them, and a split keeps the order.
+//! Shards before `pass_at` have none: the halves of a split shard stand where it stood and at the end.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -32,7 +33,6 @@ const MAX_SHARD: usize = sync::size(1 << 11, 4);
 const MAX_DEPTH: u32 = 24;
 
 /// A catalogue in memory. Shows its keys in an order that follows from its history alone.
-#[derive(Clone)]
 pub struct MemoryCatalogue {
     seeded: Seeded,
     max_shard: usize,
@@ -41,6 +41,8 @@ pub struct MemoryCatalogue {
     directory: Vec<u32>,
     depth: u32,
     len: usize,
+    /// Shards before this one have shown all their keys to the pass under way.
+    pass_at: AtomicUsize,
 }
 
 /// The keys of one range of routes.
@@ -52,6 +54,15 @@ struct Shard {
     /// Keys that the pass under way has still to show: those in the first places. Atomic only so
     /// that the pass can go on while others read.
     ahead: AtomicUsize,
+}
+
+impl Clone for MemoryCatalogue {
+    fn clone(&self) -> Self {
+        let Self { seeded, max_shard, depth, len, .. } = *self;
+        let (shards, directory) = (self.shards.clone(), self.directory.clone());
+        let pass_at = AtomicUsize::new(self.pass_at.load(Ordering::Relaxed));
+        Self { seeded, max_shard, shards, directory, depth, len, pass_at }
+    }
 }
 
 impl Clone for Shard {
@@ -165,7 +176,8 @@ impl MemoryCatalogue {
     fn with_shards(seed: u64, max_shard: usize) -> Self {
         let seeded = Seeded(seed);
         let shards = vec![Shard::new(seeded, 0, 0)];
-        Self { seeded, max_shard, shards, directory: vec![0], depth: 0, len: 0 }
+        let (directory, pass_at) = (vec![0], AtomicUsize::new(0));
+        Self { seeded, max_shard, shards, directory, depth: 0, len: 0, pass_at }
     }
 
     fn hash(&self, key: &[u8]) -> u64 {
@@ -211,17 +223,20 @@ impl MemoryCatalogue {
     /// As [`Catalogue::pass_part`], while others read. One thread at a time goes on with a pass.
     pub fn show_part(&self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
         let mut left = count;
-        for shard in self.shards.iter().filter(|shard| shard.ahead() > 0) {
+        let first = self.pass_at.load(Ordering::Relaxed);
+        for (place, shard) in self.shards.iter().enumerate().skip(first) {
             let end = shard.ahead();
             let start = end.saturating_sub(left);
             shard.keys.as_slice()[start..end].keys().for_each(|key| show(key));
             left -= end - start;
             shard.ahead.store(start, Ordering::Relaxed);
+            self.pass_at.store(place, Ordering::Relaxed);
             if left == 0 {
                 break;
             }
         }
-        self.shards.iter().any(|shard| shard.ahead() > 0)
+        let rest = &self.shards[self.pass_at.load(Ordering::Relaxed)..];
+        rest.iter().any(|shard| shard.ahead() > 0)
     }
 
     /// As [`Catalogue::reassign`], for the keys of one part; whether there is such a part.
@@ -378,6 +393,7 @@ impl Catalogue for MemoryCatalogue {
         for shard in &mut self.shards {
             *shard.ahead.get_mut() = shard.keys.len();
         }
+        *self.pass_at.get_mut() = 0;
         true
     }
 

@@ -23,7 +23,9 @@ use super::ranks::{Among, Flip};
 use super::subset::{self, Sink, Source};
 use super::{DecodeError, Kind};
 use crate::bits::BitVector;
-use crate::filter::{Component, ComponentId, CountingFilter, DynamicFilter, StandardFilter};
+use crate::filter::{
+    Component, ComponentId, CountingFilter, DynamicFilter, StandardFilter, slices_bytes,
+};
 use crate::key_hash::Digest;
 use crate::params::Bits;
 use crate::scheme::Scheme;
@@ -415,18 +417,19 @@ fn read_dynamic<C: Component + Body>(
     Ok(DynamicFilter::from_parts(scheme, parts, components, aliases))
 }
 
-/// The component at `index` in the list (which grows by doubling), and in the slices: a byte
-/// a position for each eight of them, as soon as there are two.
+/// The component at `index` in the list (which grows by doubling), and in the slices, which are
+/// kept as soon as there are two.
 fn charge_component<C>(
     index: usize,
     scheme: &Scheme,
     budget: &mut Budget,
 ) -> Result<(), DecodeError> {
     budget.charge(2 * size_of::<(ComponentId, C)>() as u64)?;
-    if index == 1 || (index > 1 && index.is_multiple_of(8)) {
-        budget.charge(scheme.shape().bits())?;
-    }
-    Ok(())
+    let slices = |components: usize| match components {
+        0..2 => 0,
+        _ => slices_bytes(components as u64, scheme.shape().bits()),
+    };
+    budget.charge(slices(index + 1) - slices(index))
 }
 
 fn read_aliases(

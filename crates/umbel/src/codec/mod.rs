@@ -79,6 +79,15 @@ pub fn decode_change(
     Ok(Flips::between(base, &new))
 }
 
+/// What a message about the numbers of a filter begins with: that this machine has no memory is no
+/// fault of the bytes.
+const fn blame(error: &ParamError) -> &'static str {
+    match error {
+        ParamError::Memory(_) => "",
+        _ => "the data is malformed: ",
+    }
+}
+
 /// Why bytes were not decoded. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
@@ -113,8 +122,8 @@ pub enum DecodeError {
         /// What the header says.
         found: Kind,
     },
-    /// A shape outside its range.
-    #[error("the data is malformed: {0}")]
+    /// A shape outside its range, or no memory for the filter.
+    #[error("{blame}{0}", blame = blame(.0))]
     Param(#[from] ParamError),
     /// Larger than the decoder accepts.
     #[error("the filter takes {needed} bytes of memory, and the limit is {limit}")]
@@ -149,4 +158,16 @@ pub enum DecodeError {
         /// Where it leads.
         found: u64,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_blamed_for_their_own_faults_only() {
+        let message = |error: ParamError| DecodeError::from(error).to_string();
+        assert_eq!(message(ParamError::Memory(64)), "no memory for a filter of 64 bits");
+        assert!(message(ParamError::Bits(0)).starts_with("the data is malformed: "));
+    }
 }

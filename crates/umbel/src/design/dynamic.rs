@@ -3,7 +3,7 @@
 //! A filter that may grow to `s_max` components and is then rebuilt ([`dynamic_component`])
 //! is what hosts use. Paper 4 has four scenarios: a set that does not change (section 4.1: a
 //! standard filter, [`super::standard`]); one whose largest size and distribution of sizes are
-//! known ([`bounded`], section 4.2); one of which only a first guess is known ([`unbounded`],
+//! known ([`bounded`], section 4.2; the papers' numbers are [`papers_bounded`]); one of which only a first guess is known ([`unbounded`],
 //! section 4.3); sets of many hosts, which must share one shape ([`distributed`], section 4.4).
 //!
 //! Paper 4 rebuilds an overfull standard filter at `n0 ln ε / ln γ`, as if its `k` were
@@ -43,9 +43,69 @@ pub fn dynamic_component(
     standard(capacity, Rate::new(each_of(rate.get(), f64::from(max_components)))?)
 }
 
-/// A dynamic filter for a set of known largest size, with the papers' formulas.
+/// A dynamic filter for a set of known largest size. Always true: with all components full it
+/// keeps the rate it was planned for, by the formula and on average ([`super::standard`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounded {
+    /// `s`, when the set is as large as it gets.
+    pub components: u64,
+    /// Shape of each component.
+    pub component: Shape,
+    /// `c = ceil(N/s)`.
+    pub capacity: u64,
+    /// `Σ r_i · m`: what the filter takes on average.
+    pub expected_bits: f64,
+    /// What one standard filter for the largest size takes always.
+    pub standard_bits: u64,
+}
+
+impl Bounded {
+    /// `expected_bits` over `standard_bits`.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        self.expected_bits / self.standard_bits as f64
+    }
+}
+
+/// The number of components that takes the fewest bits on average and keeps the rate:
+/// minimises `Σ r_i · m` with `r_1 = 1`, `r_i = P(card > c(i-1))` and `m` the length of
+/// [`dynamic_component`] for the `c = ceil(N/s)` keys that a component is given.
+///
+/// ```
+/// use umbel::design::{Distribution, dynamic};
+/// use umbel::filter::{DynamicFilter, StandardFilter};
+///
+/// let rate = umbel::Rate::new(0.0098)?;
+/// let plan = dynamic::bounded(rate, &Distribution::zipf_min(1330, 0.4)?)?;
+/// let filter: DynamicFilter<StandardFilter> =
+///     DynamicFilter::new(plan.component.into(), plan.capacity, plan.components as u32)?;
+/// assert_eq!(filter.capacity(), 167);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// If the largest size is zero, or the standard filter for it would be longer than
+/// [`crate::params::Bits::MAX`].
+pub fn bounded(rate: Rate, distribution: &Distribution) -> Result<Bounded, ParamError> {
+    let n = distribution.max_items();
+    let standard_bits = standard(n, rate)?.bits();
+    let mut best: Option<Bounded> = None;
+    for components in fully_needed(n) {
+        let capacity = n.div_ceil(components);
+        let component = dynamic_component(capacity, rate, components as u32)?;
+        let expected_bits = expected_components(distribution, components) * component.bits() as f64;
+        if best.is_none_or(|best| expected_bits < best.expected_bits) {
+            best = Some(Bounded { components, component, capacity, expected_bits, standard_bits });
+        }
+    }
+    best.ok_or(ParamError::Items(0))
+}
+
+/// A dynamic filter for a set of known largest size, by the papers' formulas. Such components
+/// overshoot the rate: `m` and `k` are rounded each on their own, and `m` is for `N/s` keys where
+/// `ceil(N/s)` go in. By half and more if these are few.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PapersBounded {
     /// `s`, when the set is as large as it gets.
     pub components: u64,
     /// Shape of each component: `m(s)` and `k`.
@@ -58,29 +118,7 @@ pub struct Bounded {
     pub standard_bits: u64,
 }
 
-impl Bounded {
-    /// The component that keeps `rate` with all components full, where the papers' numbers
-    /// overshoot it a little: what to make a filter of.
-    ///
-    /// ```
-    /// use umbel::design::{Distribution, dynamic};
-    /// use umbel::filter::{DynamicFilter, StandardFilter};
-    ///
-    /// let rate = umbel::Rate::new(0.0098)?;
-    /// let plan = dynamic::bounded(rate, &Distribution::zipf_min(1330, 0.4)?)?;
-    /// let shape = plan.component_for(rate)?;
-    /// let filter: DynamicFilter<StandardFilter> =
-    ///     DynamicFilter::new(shape.into(), plan.capacity, plan.components as u32)?;
-    /// assert_eq!(filter.capacity(), 167);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the component would be longer than [`crate::params::Bits::MAX`].
-    pub fn component_for(&self, rate: Rate) -> Result<Shape, ParamError> {
-        dynamic_component(self.capacity, rate, self.components as u32)
-    }
-
+impl PapersBounded {
     /// `expected_bits` over `standard_bits`.
     #[must_use]
     pub fn ratio(&self) -> f64 {
@@ -88,52 +126,65 @@ impl Bounded {
     }
 }
 
-/// The number of components that takes the fewest bits on average: minimises `Σ r_i · m(s)`
-/// with `r_1 = 1`, `r_i = P(card > c(i-1))`, `m(s) = ceil((N/s) ln β / ln 0.6185)` and
-/// `β = 1 - (1-ε)^(1/s)` (paper 4, section 4.2).
+/// The papers' plan, for comparison: minimises `Σ r_i · m(s)` with `r_1 = 1`,
+/// `r_i = P(card > c(i-1))`, `m(s) = ceil((N/s) ln β / ln 0.6185)` and `β = 1 - (1-ε)^(1/s)`
+/// (paper 4, section 4.2). What to make a filter of is [`bounded`].
 ///
 /// # Errors
-/// If the largest size is zero, or the standard filter for it would be longer than
-/// [`crate::params::Bits::MAX`].
-pub fn bounded(rate: Rate, distribution: &Distribution) -> Result<Bounded, ParamError> {
-    bounded_choices(rate, distribution)?
+/// As [`bounded`].
+pub fn papers_bounded(
+    rate: Rate,
+    distribution: &Distribution,
+) -> Result<PapersBounded, ParamError> {
+    papers_bounded_choices(rate, distribution)?
         .min_by(|a, b| a.expected_bits.total_cmp(&b.expected_bits))
         .ok_or(ParamError::Items(0))
 }
 
-/// What [`bounded`] chooses from: every number of components that is fully needed, in rising
-/// order, up to [`MAX_COMPONENTS_CONSIDERED`].
+/// What [`papers_bounded`] chooses from: every number of components that is fully needed, in
+/// rising order, up to [`MAX_COMPONENTS_CONSIDERED`].
 ///
 /// # Errors
 /// As [`bounded`].
-pub fn bounded_choices(
+pub fn papers_bounded_choices(
     rate: Rate,
     distribution: &Distribution,
-) -> Result<impl Iterator<Item = Bounded>, ParamError> {
+) -> Result<impl Iterator<Item = PapersBounded>, ParamError> {
     let standard_bits = papers_standard(distribution.max_items(), rate)?.bits;
-    let n = distribution.max_items();
-    // With c rounded up, fewer than s components may hold everything. Such an s only looks
-    // cheap: its components are designed for N/s keys and would be given many more.
-    let all_needed = move |&s: &u64| n.div_ceil(n.div_ceil(s)) == s;
-    Ok((1..=n.min(MAX_COMPONENTS_CONSIDERED))
-        .filter(all_needed)
-        .map(move |s| bounded_with(s, rate, distribution, standard_bits)))
+    Ok(fully_needed(distribution.max_items())
+        .map(move |s| papers_bounded_with(s, rate, distribution, standard_bits)))
 }
 
-fn bounded_with(s: u64, rate: Rate, distribution: &Distribution, standard_bits: u64) -> Bounded {
+fn papers_bounded_with(
+    s: u64,
+    rate: Rate,
+    distribution: &Distribution,
+    standard_bits: u64,
+) -> PapersBounded {
     let (n, components) = (distribution.max_items(), s as f64);
     let beta = each_of(rate.get(), components);
     let m = (n as f64 / components * beta.ln() / LN_06185).ceil();
     let c = n.div_ceil(s);
-    let used: f64 = 1.0 + (1..s).map(|i| distribution.beyond(c * i)).sum::<f64>();
     let hashes = (m / c as f64 * LN_2).ceil() as u32;
-    Bounded {
+    PapersBounded {
         components: s,
         component: PaperDesign { bits: m as u64, hashes },
         capacity: c,
-        expected_bits: used * m,
+        expected_bits: expected_components(distribution, s) * m,
         standard_bits,
     }
+}
+
+/// The numbers of components that a set of `n` keys fills: with `c` rounded up, fewer than `s`
+/// may hold everything, and such an `s` is the same plan as a smaller one.
+fn fully_needed(n: u64) -> impl Iterator<Item = u64> {
+    (1..=n.min(MAX_COMPONENTS_CONSIDERED)).filter(move |&s| n.div_ceil(n.div_ceil(s)) == s)
+}
+
+/// `Σ r_i`: how many of `s` components are in use on average.
+fn expected_components(distribution: &Distribution, s: u64) -> f64 {
+    let capacity = distribution.max_items().div_ceil(s);
+    1.0 + (1..s).map(|i| distribution.beyond(capacity * i)).sum::<f64>()
 }
 
 /// Dynamic filters of one shape for the sets of many hosts.
@@ -230,6 +281,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::design::average_rate;
     use crate::model::dynamic::{Component, false_positive as dynamic_rate};
     use crate::model::standard::false_positive;
 
@@ -238,8 +290,8 @@ mod tests {
     }
 
     /// N=1330, ε=0.0098, Zipf parameter 0.4, normal(665, 20).
-    fn papers(distribution: &Distribution) -> Bounded {
-        bounded(rate(0.0098), distribution).unwrap()
+    fn papers(distribution: &Distribution) -> PapersBounded {
+        papers_bounded(rate(0.0098), distribution).unwrap()
     }
 
     #[test]
@@ -254,6 +306,10 @@ mod tests {
             assert_eq!(plan.standard_bits, 12_805);
             assert!((plan.ratio() - ratio).abs() < 0.001, "{name}: {}", plan.ratio());
             assert_eq!(plan.components, components, "{name}");
+            // Components that keep the rate take a little more, and so does one filter.
+            let kept = bounded(rate(0.0098), &distribution).unwrap();
+            assert!((kept.ratio() - ratio).abs() < 0.005, "{name}: {}", kept.ratio());
+            assert!(kept.expected_bits < 1.01 * plan.expected_bits, "{name}: {kept:?}");
         }
     }
 
@@ -289,21 +345,25 @@ mod tests {
         let plan = distributed(rate(0.01), &seen, 40).unwrap();
         let total: u64 = sizes
             .iter()
-            .map(|size| size.div_ceil(plan.each.capacity) * plan.each.component.bits)
+            .map(|size| size.div_ceil(plan.each.capacity) * plan.each.component.bits())
             .sum();
         assert!((plan.total_bits() - total as f64).abs() < 1e-6 * total as f64);
         assert!(plan.total_bits() < plan.standard_total_bits());
         assert!(distributed(rate(0.01), &seen, 0).is_err());
     }
 
+    /// Few keys: the papers' numbers claim twice as many strangers as asked, and more.
     #[test]
-    fn components_that_keep_the_rate_are_at_hand() {
-        for (a, target) in [(0.4, 0.0098), (1.5, 0.3), (0.0, 1e-9)] {
-            let target = rate(target);
-            let plan = bounded(target, &Distribution::zipf_min(1330, a).unwrap()).unwrap();
-            let shape = plan.component_for(target).unwrap();
-            let full = Component::new(shape, plan.capacity);
-            assert!(dynamic_rate(full, 1330) <= target.get());
+    fn planned_components_keep_the_rate_where_the_papers_break_it() {
+        for items in [7, 50, 100] {
+            let sizes = Distribution::uniform(items);
+            let papers = papers_bounded(rate(0.01), &sizes).unwrap();
+            let shape = Shape::new(papers.component.bits, papers.component.hashes).unwrap();
+            let full = dynamic_rate(Component::new(shape, papers.capacity), items);
+            assert!(full > 0.012, "n={items}: {full}");
+            let plan = bounded(rate(0.01), &sizes).unwrap();
+            let full = dynamic_rate(Component::new(plan.component, plan.capacity), items);
+            assert!(full <= 0.01, "n={items}: {full}");
         }
     }
 
@@ -356,6 +416,25 @@ mod tests {
 
     proptest! {
         #![proptest_config(crate::model::seeded())]
+
+        #[test]
+        fn plans_for_any_distribution_keep_the_rate(
+            items in 1_u64..3000, exponent in -9.0_f64..-0.1, zipf in 0.0_f64..3.0,
+        ) {
+            let target = 10_f64.powf(exponent);
+            for sizes in [
+                Distribution::uniform(items),
+                Distribution::zipf_min(items, zipf).unwrap(),
+                Distribution::zipf_max(items, zipf).unwrap(),
+            ] {
+                let plan = bounded(rate(target), &sizes).unwrap();
+                prop_assert!(plan.components * plan.capacity >= items);
+                let each = average_rate(plan.component, plan.capacity);
+                let all = any_of(each, plan.components as f64);
+                prop_assert!(all <= 1.002 * target * (1.0 + 1e-9), "{plan:?}: {all}");
+                prop_assert!(plan.ratio() <= 1.0, "one component is a choice, too");
+            }
+        }
 
         #[test]
         fn all_components_full_keep_the_rate(

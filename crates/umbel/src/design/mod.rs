@@ -5,13 +5,14 @@
 //! and short filters, which the formula makes look too good, get the few bits more that keep it on average
 //! ([`average_rate`]).
 //! The papers' own numbers stand beside them where people will want to compare
-//! ([`papers_standard`], [`routing::papers`], [`dynamic::bounded`]).
+//! ([`papers_standard`], [`routing::papers`], [`dynamic::papers_bounded`]).
 //!
 //! Built on the closed forms of [`crate::model`] and on `params`; builds no filter.
 //!
 //! Not here: the forms themselves (`model`); the filters (`filter`).
 
 pub mod average;
+pub mod chain;
 pub mod distribution;
 pub mod dynamic;
 pub mod ladder;

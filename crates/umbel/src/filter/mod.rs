@@ -27,6 +27,7 @@ pub use component::Component;
 pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
+pub(crate) use slices::slices_bytes;
 pub use standard::StandardFilter;
 pub(crate) use standard::{claims, claims_of};
 

@@ -55,6 +55,9 @@ pub struct Config {
     /// Filters of own sets of more keys than this are built in steps, if work is deferred: see
     /// [`LocalSet::build_part`](super::LocalSet::build_part).
     pub max_keys_at_once: u64,
+    /// Updates of longer filters are encoded by whoever calls
+    /// [`Engine::poll_encoding`](super::Engine::poll_encoding), if work is deferred.
+    pub max_bits_at_once: u64,
     /// Seed of what looks random: which members are sampled, jitter of retries.
     pub seed: u64,
 }
@@ -82,6 +85,7 @@ impl Config {
             max_peers: 1 << 14,
             work: Work::AtOnce,
             max_keys_at_once: 4096,
+            max_bits_at_once: 1 << 20,
             seed: 0,
         }
     }

@@ -33,7 +33,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 
     pub(super) fn gap_of(&self, now: Duration, host: &Name, peer: &Peer) -> Option<Gap> {
-        if peer.gone_since.is_some() || now >= self.expiry(peer) {
+        if peer.gone_since.is_some() || self.is_silent(now, peer) {
             return Some(Gap::Unreachable);
         }
         self.refused_of(host, peer)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! add, remove, replan   any thread  ─► LocalSet: home, epoch, what is served, expected hosts
-//! publish, announce     the engine  ─► LocalSet, one at a time
+//! publish, announce     the engine  ─► LocalSet, one at a time; long updates are encoded elsewhere
 //! ```
 //!
 //! Who holds what: the [`LocalSet`] has everything that a change of its keys touches. The engine
@@ -27,6 +27,7 @@ use std::time::Duration;
 
 use super::chores::{Chores, nanos};
 use super::config::Work;
+use super::encoding::Unsent;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
 use crate::params::ParamError;
@@ -56,6 +57,8 @@ pub(super) struct LocalState<C> {
     pub(super) epoch: Epoch,
     /// What others can fetch of it.
     pub(super) served: Served,
+    /// The update that leads to the present epoch, until it is sent.
+    pub(super) unsent: Option<Unsent>,
     /// Hosts that the set is planned for, unless its plan names a number.
     pub(super) hosts: ExpectedHosts,
     /// It stands among the chores to be polled at this time, in nanoseconds, or before.
@@ -99,6 +102,7 @@ impl<C: Catalogue> LocalSet<C> {
             home,
             epoch,
             served: Served::default(),
+            unsent: None,
             hosts,
             poll_at: 0,
             reported,
@@ -221,6 +225,7 @@ impl<C: Catalogue> LocalSet<C> {
     pub(super) fn close(&self) -> Epoch {
         let mut state = self.lock();
         state.is_closed = true;
+        state.unsent = None;
         state.home.cancel_build();
         self.is_building.store(false, Ordering::SeqCst);
         if let Some(charge) = state.home.charge_mut() {
@@ -272,6 +277,8 @@ impl<C: Catalogue> LocalSet<C> {
         }
         let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
         let timeout = match state.home.next_timeout() {
+            // Noted again when that is sent.
+            _ if state.unsent.is_some() => u64::MAX,
             _ if has_news && self.work == Work::Deferred => 0,
             Some(timeout) => nanos(timeout),
             None => u64::MAX,

@@ -15,6 +15,7 @@ mod budget;
 mod checks;
 mod chores;
 mod config;
+mod encoding;
 mod gaps;
 mod listing;
 mod local;
@@ -37,6 +38,7 @@ use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
 use chores::Chores;
 pub use config::{Config, Work};
+pub use encoding::{EncodedUpdate, Encoding};
 pub use local::LocalSet;
 use peers::Peer;
 pub use peers::PeerInfo;
@@ -121,6 +123,9 @@ pub struct Engine<C, R: Rows = HeapRows> {
     /// Pages and changes, which are long, leave after everything that is due.
     replies: VecDeque<Transmit>,
     events: VecDeque<Event>,
+    /// Updates that nobody has begun to encode, and the sets of all that are not sent.
+    encodings: VecDeque<Encoding>,
+    unsent: BTreeSet<Name>,
     counters: Counters,
     refusals: Refusals,
     /// Bytes that all replicas are charged.
@@ -160,6 +165,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             transmits: VecDeque::new(),
             replies: VecDeque::new(),
             events: VecDeque::new(),
+            encodings: VecDeque::new(),
+            unsent: BTreeSet::new(),
             counters: Counters::ZERO,
             refusals: Refusals::new(),
             charged: 0,
@@ -274,6 +281,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             local.request_publish(now);
         }
         self.publish_if_due(now, set);
+        // Others drop what a home that is back does not list.
+        self.encode_at_once(now, set);
     }
 
     /// Publishes an own set that was changed, unless that is left to `handle_timeout`.
@@ -326,6 +335,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     fn delete(&mut self, set: &Name) -> bool {
         let Some(here) = self.sets.get_mut(set) else { return false };
         let Some(local) = here.own.take() else { return false };
+        self.unsent.remove(set);
         let epoch = local.close();
         let (has_published, scheme) = {
             let state = local.lock();
@@ -537,6 +547,10 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn build_part(&mut self, now: Duration, keys: usize) -> bool {
+        if let Some(encoding) = self.poll_encoding() {
+            self.handle_encoded(now, encoding.encode());
+            return true;
+        }
         while let Some(set) = self.chores.take_build() {
             // A set that was deleted or built since then is only taken off the list.
             let Some(local) = self.local_set(&set).filter(|local| local.is_building()) else {
@@ -553,7 +567,9 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn leave(&mut self, now: Duration, absence: Duration) {
         if !absence.is_zero() {
+            self.encode_all(now);
             self.publish_all_missed(now);
+            self.encode_all(now);
         }
         let (home, incarnation) = (self.config.name.clone(), self.config.incarnation);
         let leave = Leave { home, incarnation, absence };

@@ -103,7 +103,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             let info = PeerInfo {
                 incarnation: peer.incarnation,
                 is_suspected: peer.gone_since.is_some(),
-                is_away: peer.gone_since.is_some() && peer.away_until.is_some(),
+                is_away: peer.gone_since.is_some()
+                    && peer.away_until.is_some_and(|until| now < until),
                 silence: now.saturating_sub(peer.heard),
                 gap: self.gap_of(now, name, peer),
             };
@@ -119,6 +120,11 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             peer.away_until = None;
             peer.sets.restart();
         }
+    }
+
+    /// Whether a host has not been heard for too long, whatever it said about its absence.
+    pub(super) fn is_silent(&self, now: Duration, peer: &Peer) -> bool {
+        now >= peer.heard + self.config.silence
     }
 
     /// When a host counts as gone for good, unless it is heard of.

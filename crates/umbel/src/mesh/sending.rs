@@ -37,12 +37,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(local) = self.local_set(set).cloned() else { return };
         let (update, (now_is, was)) = local.poll(|state| {
-            let publication = match state.take_publish_request() {
-                true => Some(state.home.publish(now)),
-                false => state.home.poll(now),
+            let prepared = match () {
+                () if state.unsent.is_some() => None,
+                () if state.take_publish_request() => Some(state.home.prepare_everything(now)),
+                () => state.home.prepare_due(now),
             };
-            let update =
-                publication.map(|publication| self.update_of(now, set, state, &publication));
+            let update = prepared.and_then(|prepared| self.begin_update(now, set, state, prepared));
             (update, state.report())
         });
         if let Some(update) = update {
@@ -58,17 +58,17 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.list_confined(set, now_is.is_confined);
     }
 
-    /// The next update of an own set, which counts from now on; its number is given to it when it
-    /// is sent.
-    fn update_of(
+    /// The update of an own set that leads to its present epoch and whose bytes are made; its number
+    /// is given to it when it is sent.
+    pub(super) fn update_of(
         &self,
         now: Duration,
         set: &Name,
         state: &mut LocalState<C>,
+        base: Epoch,
         publication: &Publication,
     ) -> Update {
-        let base = (!publication.from_nothing).then_some(state.epoch);
-        state.epoch = state.epoch.next();
+        state.home.published(now, publication);
         let newest = Published { epoch: state.epoch, image: state.home.kept() };
         state.served.published(now, newest, publication);
         Update {
@@ -77,7 +77,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             incarnation: self.config.incarnation,
             sequence: 0,
             epoch: state.epoch,
-            base,
+            base: (!publication.from_nothing).then_some(base),
             scheme: *state.home.kept().scheme(),
             checksum: state.home.kept().checksum(),
             items: state.home.catalogue().len(),
@@ -85,7 +85,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    fn send_update(&mut self, now: Duration, mut update: Update) {
+    pub(super) fn send_update(&mut self, now: Duration, mut update: Update) {
         let (set, epoch) = (update.set.clone(), update.epoch);
         let Update { scheme, checksum, items, .. } = update;
         let listed = ListedSet { set: set.clone(), scheme, epoch, checksum, items };

@@ -166,6 +166,16 @@ impl<C: Catalogue> Overlay<C> {
         Ok(id)
     }
 
+    /// Hides keys of an own set that are not held any more, such as expired ones, until they are
+    /// removed. Whether there is such a set.
+    pub fn hide(
+        &mut self,
+        set: &Name,
+        is_hidden: impl Fn(&[u8]) -> bool + Send + Sync + 'static,
+    ) -> bool {
+        self.change_own(set, |router| router.hide(is_hidden))
+    }
+
     // ---- helpers
 
     /// The router of a set, which is made if there is none yet.
@@ -354,10 +364,19 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         self.sets.get(set).is_some_and(Routed::exists)
     }
 
-    /// The neighbours: of other hosts an overlay knows what its queries find.
+    /// The neighbours, and names that two hosts have: of other hosts an overlay knows what its queries
+    /// find.
     fn heard_of(&self, _now: Duration) -> Vec<(Name, Option<Gap>)> {
-        let gap = |is_up: bool| (!is_up).then_some(Gap::Unreachable);
-        self.links.all().map(|(host, is_up, _)| (host.clone(), gap(is_up))).collect()
+        let namesakes = self.sets.values().flat_map(|routed| routed.router.namesakes());
+        let namesakes: BTreeSet<&Name> = namesakes.collect();
+        let gap = |host: &Name, is_up: bool| match is_up {
+            false => Some(Gap::Unreachable),
+            true => namesakes.contains(host).then_some(Gap::SharedName),
+        };
+        let neighbours = self.links.all().map(|(host, is_up, _)| (host.clone(), gap(host, is_up)));
+        let is_neighbour = |host: &Name| self.links.all().any(|(link, ..)| link == host);
+        let others = namesakes.iter().filter(|host| !is_neighbour(host));
+        neighbours.chain(others.map(|host| ((*host).clone(), Some(Gap::SharedName)))).collect()
     }
 
     fn live_of(&self, host: &Name) -> Option<Incarnation> {

@@ -181,6 +181,12 @@ fn forged(home: &str) -> Vec<u8> {
 
 /// `f - c - b`, `a - b` and `m - b`, where `a` holds the cat and `f` the fox.
 fn with_hostile_neighbour() -> Host {
+    let [_, b, ..] = around_hostile_neighbour();
+    b
+}
+
+/// The hosts of [`with_hostile_neighbour`]: `a`, `b`, `c` and `f`.
+fn around_hostile_neighbour() -> [Host; 4] {
     let mut b = overlay("b", &["a", "c", "m"], 100);
     let (mut a, mut c) = (overlay("a", &["b"], 100), overlay("c", &["b", "f"], 100));
     let mut f = overlay("f", &["c"], 100);
@@ -193,7 +199,7 @@ fn with_hostile_neighbour() -> Host {
     exchange(seconds(1), &mut [("a", &mut a), ("b", &mut b), ("c", &mut c), ("f", &mut f)]);
     assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
     assert_eq!(b.who(&name("images"), b"fox").unwrap(), [&name("f")]);
-    b
+    [a, b, c, f]
 }
 
 #[test]
@@ -221,6 +227,28 @@ fn a_hostile_neighbour_can_hide_homes_that_are_further_away() {
     b.handle_message(seconds(2), &name("m"), &forged("f"));
     assert!(b.who(&name("images"), b"fox").unwrap().is_empty());
     assert_eq!(b.who(&name("images"), b"cat").unwrap(), [&name("a")]);
+}
+
+/// docs/security.md says so, too: what was made up lasts as long as a host that believed it runs, and no longer.
+/// Neighbours of the hidden home never believe it.
+#[test]
+fn what_a_hostile_neighbour_hid_is_found_again_after_a_restart_without_it() {
+    let images = name("images");
+    let [mut a, mut b, mut c, mut f] = around_hostile_neighbour();
+    b.handle_message(seconds(2), &name("m"), &forged("f"));
+    exchange(seconds(2), &mut [("a", &mut a), ("b", &mut b), ("c", &mut c), ("f", &mut f)]);
+    assert_eq!(c.who(&images, b"fox").unwrap(), [&name("f")], "a neighbour of the hidden home");
+    b.handle_gone(seconds(3), &name("m"), Incarnation(1));
+    exchange(seconds(3), &mut [("a", &mut a), ("b", &mut b), ("c", &mut c), ("f", &mut f)]);
+    assert!(b.who(&images, b"fox").unwrap().is_empty(), "the liar is gone, its lie is not");
+
+    let mut b = overlay("b", &["a", "c"], 100);
+    for neighbour in [&mut a, &mut c] {
+        neighbour.handle_gone(seconds(4), &name("b"), Incarnation(1));
+        neighbour.handle_alive(seconds(4), &name("b"), Incarnation(1));
+    }
+    exchange(seconds(4), &mut [("a", &mut a), ("b", &mut b), ("c", &mut c), ("f", &mut f)]);
+    assert_eq!(b.who(&images, b"fox").unwrap(), [&name("f")]);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use super::Prefix;
 use super::kind::{Kind, Query, Store};
 use super::simd::{self, Asker};
-use super::table::{Match, Table};
+use super::table::{Match, Table, read};
 
 /// Addresses that go through the steps together.
 const TOGETHER: usize = 32;
@@ -89,6 +89,10 @@ impl<P: Prefix, V: Default> Table<P, V> {
         addresses: &[P::Address],
         found: &mut impl FnMut(Option<Match<'t, V>>),
     ) {
+        if self.old.is_some() {
+            addresses.iter().for_each(|address| found(self.lookup_by(asker, &P::query(address))));
+            return;
+        }
         let mut lanes: Vec<LaneOf<'_, P, V>> = Vec::with_capacity(TOGETHER);
         for together in addresses.chunks(TOGETHER) {
             self.ask(asker, together, &mut lanes);
@@ -163,7 +167,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             let shorter = claims ^ 1 << claims.ilog2();
             let rest = self.filters.common().iter().skip_while(|group| group.base >= *base);
             let asked = rest.map(|group| (group.base, query.ask(asker, group)));
-            let read = |(base, claims)| self.read(query, base, claims);
+            let read = |(base, claims)| read::<P, V>(&self.store, query, base, claims);
             if let Some(found) = std::iter::once((*base, shorter)).chain(asked).find_map(read) {
                 return Some(found);
             }

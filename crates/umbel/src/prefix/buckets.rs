@@ -210,6 +210,27 @@ impl<L: Line, V: Default> Buckets<L, V> {
         Some(std::mem::take(&mut self.values[slot]))
     }
 
+    /// Whether it should be made anew for more keys: beyond this share of the slots keys lie ever
+    /// farther from their buckets.
+    pub(super) const fn is_crowded(&self) -> bool {
+        self.items * 16 > self.values.len() * 15
+    }
+
+    /// Takes the keys out of so many slots from `next` on, which is moved on past them.
+    pub(super) fn take_some(&mut self, next: &mut usize, slots: usize) -> Vec<(u64, V)> {
+        let end = next.saturating_add(slots).min(self.values.len());
+        let mut taken = Vec::with_capacity(slots);
+        for slot in *next..end {
+            if let Some(number) = self.number(slot) {
+                self.lines[slot / L::SLOTS].put(slot % L::SLOTS, 0);
+                self.items -= 1;
+                taken.push((number, std::mem::take(&mut self.values[slot])));
+            }
+        }
+        *next = end;
+        taken
+    }
+
     fn grow(&mut self) {
         let buckets = self.lines.len();
         let mut larger = Self::with_buckets(buckets + buckets / 8 + 1);
@@ -253,6 +274,11 @@ impl<L: Line, V> Buckets<L, V> {
     pub(super) fn iter(&self) -> impl Iterator<Item = (u64, &V)> {
         let slots = self.values.iter().enumerate();
         slots.filter_map(|(slot, value)| Some((self.number(slot)?, value)))
+    }
+
+    /// Keys held.
+    pub(super) const fn len(&self) -> usize {
+        self.items
     }
 
     pub(super) const fn memory_bytes(&self) -> usize {

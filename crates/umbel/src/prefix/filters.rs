@@ -124,8 +124,9 @@ impl Blocks {
             *span = Span { first, blocks, items: 0, most: most as u32 };
             first += blocks;
         }
-        let empty = vec![[0; 8]; first as usize];
-        Self { spans, set: empty.clone(), shared: empty, stuck: 0 }
+        // Two vectors of zeros, which the system need not write before they are used.
+        let empty = || vec![[0; 8]; first as usize];
+        Self { spans, set: empty(), shared: empty(), stuck: 0 }
     }
 
     /// Which block a span's `pick` leads to.

@@ -86,6 +86,11 @@ pub trait Store<P: Kind, V> {
     fn insert_at(&mut self, prefix: &P, place: Self::Place, value: V);
     /// Takes a prefix that belongs to a place out.
     fn remove_at(&mut self, prefix: &P, place: Self::Place) -> Option<V>;
+    /// Whether it should be made anew with more room.
+    fn is_crowded(&self) -> bool;
+    /// Takes about so many prefixes out, from `next` on, which begins with 0; none if there are
+    /// none left.
+    fn take_some(&mut self, next: &mut usize, count: usize) -> Vec<(P, V)>;
     /// All prefixes, in any order.
     fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
     where
@@ -131,6 +136,12 @@ const fn number(bits: u128, length: u8) -> u64 {
     let high = (bits >> 64) as u64;
     // In two steps, as a shift by all 64 bits is none.
     1 << length | (high >> 1) >> (63 - length)
+}
+
+/// The prefix of a number.
+fn prefix<P: Bits>(number: u64) -> P {
+    let length = number.ilog2() as u8;
+    P::from_bits(length, u128::from(number) << (127 - length) << 1)
 }
 
 impl<P, L, V> Store<P, V> for BitStore<P, L, V>
@@ -200,14 +211,26 @@ where
         }
     }
 
+    fn is_crowded(&self) -> bool {
+        self.near.is_crowded()
+    }
+
+    fn take_some(&mut self, next: &mut usize, count: usize) -> Vec<(P, V)> {
+        while self.near.len() > 0 {
+            let taken = self.near.take_some(next, count);
+            // Slots may be empty.
+            if !taken.is_empty() {
+                return taken.into_iter().map(|(number, value)| (prefix(number), value)).collect();
+            }
+        }
+        std::iter::from_fn(|| self.far.pop_first()).take(count).collect()
+    }
+
     fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
     where
         V: 'a,
     {
-        let near = self.near.iter().map(|(number, value)| {
-            let length = number.ilog2() as u8;
-            (P::from_bits(length, u128::from(number) << (127 - length) << 1), value)
-        });
+        let near = self.near.iter().map(|(number, value)| (prefix(number), value));
         near.chain(self.far.iter().map(|(prefix, value)| (*prefix, value)))
     }
 

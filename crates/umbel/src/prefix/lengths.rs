@@ -86,7 +86,18 @@ impl Filters {
         Some((group, self.groups[group].blocks.seat(span, query.spot(length))))
     }
 
-    /// Adds a prefix; true if its filter should be made anew, for more.
+    /// Makes the group of a length that had no prefixes yet.
+    #[cold]
+    pub(super) fn add_group<P: Prefix>(&mut self, length: u8) {
+        let base = Group::base_of(length);
+        let place = self.groups.partition_point(|group| group.base > base);
+        let blocks = Blocks::for_items(&[0; 8][..P::SPANS], P::FILTER_BITS);
+        self.groups.insert(place, Group { base, blocks });
+        // One among the rare is beyond the marks, as they are.
+        self.rare += usize::from(place < self.rare);
+    }
+
+    /// Adds a prefix whose group is there; true if its filter should be made anew, for more.
     #[inline(always)]
     pub(super) fn add(&mut self, seat: Standing, query: &impl Query, length: u8) -> bool {
         let Some((group, seat)) = seat else { return true };

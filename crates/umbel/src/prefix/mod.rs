@@ -33,6 +33,7 @@ mod ip;
 mod kind;
 mod lengths;
 mod marks;
+mod moving;
 mod name;
 mod probes;
 mod simd;

@@ -268,6 +268,20 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         Some(value)
     }
 
+    /// A sorted map grows by the node.
+    fn is_crowded(&self) -> bool {
+        false
+    }
+
+    fn take_some(&mut self, _: &mut usize, count: usize) -> Vec<(Name, V)> {
+        let first = || self.names.pop_first();
+        let taken = std::iter::from_fn(first).take(count);
+        let taken = taken.map(|(text, (length, value))| (Name { text, length }, value));
+        let taken: Vec<_> = taken.collect();
+        self.text_bytes -= taken.iter().map(|(name, _)| name.text.len()).sum::<usize>();
+        taken
+    }
+
     fn iter<'a>(&'a self) -> impl Iterator<Item = (Name, &'a V)>
     where
         V: 'a,

@@ -2,7 +2,7 @@
 
 use super::Prefix;
 use super::filters::mix;
-use super::kind::{Query, Store};
+use super::kind::Query;
 use super::simd::Scalar;
 use super::table::Table;
 use crate::model::prefix::expected_probes;
@@ -44,13 +44,17 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// Bits of all filters, without the counters beside them.
     #[must_use]
     pub fn filter_bits(&self) -> usize {
-        self.filters.groups.iter().map(|group| group.blocks.bits()).sum()
+        let old = self.old.iter().map(|old| &old.filters);
+        let groups = [&self.filters].into_iter().chain(old).flat_map(|filters| &filters.groups);
+        groups.map(|group| group.blocks.bits()).sum()
     }
 
     fn probes_of(&self, query: &P::Query<'_>) -> (f64, u32) {
         let (mut rates, mut read) = (Vec::new(), 0);
         if self.has_longer(query) {
-            for group in self.filters.asked(query) {
+            let old = self.old.iter().map(|old| &old.filters);
+            let filters = [&self.filters].into_iter().chain(old);
+            for group in filters.flat_map(|filters| filters.asked(query)) {
                 let claims = query.ask(Scalar, group);
                 for lane in (0..8).rev() {
                     let length = group.base + lane + 1;
@@ -58,7 +62,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
                         continue;
                     }
                     read += claims >> lane & 1;
-                    if self.store.find(query, length).is_some() {
+                    if self.find(query, length).is_some() {
                         return (expected_probes(&rates), read);
                     }
                     let span = usize::from(lane) * P::SPANS / 8;

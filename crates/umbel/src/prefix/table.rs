@@ -1,5 +1,8 @@
 //! The table: prefixes with values, and the longest match of an address.
 //!
+//! A table that has outgrown its store or its filters gets larger ones. The prefixes move there
+//! in parts (`moving`), so that no change takes as long as moving all of them.
+//!
 //! Always true: every prefix of the store that is longer than the front's is in the filter of
 //! its length, and in the marks if it lies behind them; so a lookup that follows filters and
 //! marks finds exactly what a search of the store would.
@@ -11,6 +14,7 @@ use super::filters::Group;
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
 use super::lengths::{Filters, Standing, first_filtered};
+use super::moving::Old;
 use super::simd::{self, Asker};
 use crate::processor::Avx2;
 
@@ -24,7 +28,11 @@ pub struct Table<P: Prefix, V: Default> {
     pub(super) store: <P as Kind>::Store<V>,
     pub(super) front: Option<Front>,
     pub(super) filters: Filters,
-    per_length: Vec<usize>,
+    /// What prefixes move here from, while they do.
+    pub(super) old: Option<Box<Old<P, V>>>,
+    /// Whether the filters are to be made anew once nothing moves.
+    pub(super) is_stale: bool,
+    pub(super) per_length: Vec<usize>,
     avx2: Option<Avx2>,
 }
 
@@ -46,7 +54,7 @@ impl<V> Clone for Match<'_, V> {
 }
 
 /// Where a prefix belongs in the store, and where it stands in the filters.
-type Change<P, V> = (<<P as Kind>::Store<V> as Store<P, V>>::Place, Standing);
+pub(super) type Change<P, V> = (<<P as Kind>::Store<V> as Store<P, V>>::Place, Standing);
 
 /// One lookup.
 struct Single<'t, 'a, P: Prefix, V: Default> {
@@ -81,6 +89,8 @@ impl<P: Prefix, V: Default> Table<P, V> {
             store: <P as Kind>::Store::with_room(&room),
             front: (P::SPANS < 8).then(Front::new),
             filters: Filters::for_lengths::<P>(&room),
+            old: None,
+            is_stale: false,
             per_length: vec![0; lengths],
             avx2: Avx2::detect(),
         }
@@ -118,7 +128,13 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// The value of exactly this prefix.
     #[must_use]
     pub fn get(&self, prefix: &P) -> Option<&V> {
-        self.store.find(&prefix.as_query(), prefix.length())
+        self.find(&prefix.as_query(), prefix.length())
+    }
+
+    /// The value of a prefix, wherever it is.
+    pub(super) fn find(&self, query: &P::Query<'_>, length: u8) -> Option<&V> {
+        let old = || self.old.as_ref()?.store.find(query, length);
+        self.store.find(query, length).or_else(old)
     }
 
     /// Adds a prefix, or replaces its value; returns the value that it had.
@@ -129,6 +145,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
 
     #[inline(always)]
     fn insert_now(&mut self, prefix: &P, value: V) -> Option<V> {
+        self.move_some();
         let (query, length) = (prefix.as_query(), prefix.length());
         let (place, seat) = self.fetch(&query, length);
         // A search for what is not there reads every line it might be in: the filter knows
@@ -137,37 +154,60 @@ impl<P: Prefix, V: Default> Table<P, V> {
         if may_be && let Some(there) = self.store.find_mut_at(&query, length, place) {
             return Some(std::mem::replace(there, value));
         }
-        self.store.insert_at(prefix, place, value);
-        self.per_length[usize::from(length)] += 1;
-        if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
-            if length <= SHORT {
-                front.add(slot, length);
-                return None;
+        let before = self.old.as_mut().and_then(|old| old.remove(prefix, &query));
+        if before.is_none() {
+            self.per_length[usize::from(length)] += 1;
+            if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
+                if length <= SHORT {
+                    front.add(slot, length);
+                } else {
+                    front.add_longer(slot);
+                }
             }
-            front.add_longer(slot);
         }
-        if length > 0 && self.filters.add(seat, &query, length) {
-            self.renew_filters();
+        if self.put(prefix, value, (place, seat)) {
+            self.renew();
         }
-        None
+        before
+    }
+
+    /// Puts a prefix that is not there into store and filters; true if these should be made anew.
+    #[inline(always)]
+    pub(super) fn put(&mut self, prefix: &P, value: V, (place, seat): Change<P, V>) -> bool {
+        let (query, length) = (prefix.as_query(), prefix.length());
+        self.store.insert_at(prefix, place, value);
+        if length < first_filtered::<P>() {
+            return self.store.is_crowded();
+        }
+        let seat = seat.or_else(|| {
+            self.filters.add_group::<P>(length);
+            self.filters.seat::<P>(&query, length)
+        });
+        self.filters.add(seat, &query, length) | self.store.is_crowded()
     }
 
     /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: &P) -> Option<V> {
+        self.move_some();
         let (query, length) = (prefix.as_query(), prefix.length());
         let (place, seat) = self.fetch(&query, length);
-        let value = self.store.remove_at(prefix, place)?;
+        let here = self.store.remove_at(prefix, place);
+        let is_here = here.is_some();
+        let value = here.or_else(|| self.old.as_mut()?.remove(prefix, &query))?;
         self.per_length[usize::from(length)] -= 1;
+        let is_short = self.front.is_some() && length <= SHORT;
+        let mut shorter = (0..if is_short { length } else { 0 }).rev();
+        let next = shorter.find(|shorter| self.find(&query, *shorter).is_some());
         if let (Some(front), Some(slot)) = (&mut self.front, query.front()) {
             if length <= SHORT {
-                let left = |length: &u8| self.store.find(&query, *length).is_some();
-                front.remove(slot, length, (0..length).rev().find(left));
-                return Some(value);
+                front.remove(slot, length, next);
+            } else {
+                front.remove_longer(slot);
             }
-            front.remove_longer(slot);
         }
-        if length > 0 && self.filters.remove(seat, &query, length) {
-            self.renew_filters();
+        let is_filtered = is_here && length >= first_filtered::<P>();
+        if is_filtered && self.filters.remove(seat, &query, length) {
+            self.renew();
         }
         Some(value)
     }
@@ -185,7 +225,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// Where a change of a prefix reads and writes, right until the next change. Asks for the
     /// memory of all of it: a change would wait for one line after the other.
     #[inline(always)]
-    fn fetch(&self, query: &P::Query<'_>, length: u8) -> Change<P, V> {
+    pub(super) fn fetch(&self, query: &P::Query<'_>, length: u8) -> Change<P, V> {
         let place = self.store.place(query, length);
         self.store.prefetch(place);
         if length < first_filtered::<P>() {
@@ -201,20 +241,8 @@ impl<P: Prefix, V: Default> Table<P, V> {
 
     /// All prefixes with their values, in any order.
     pub fn iter(&self) -> impl Iterator<Item = (P, &V)> {
-        self.store.iter()
-    }
-
-    /// Makes all filters anew, for the prefixes that are there now.
-    fn renew_filters(&mut self) {
-        let mut filters = Filters::for_lengths::<P>(&self.per_length);
-        for (prefix, _) in self.store.iter() {
-            if prefix.length() >= first_filtered::<P>() {
-                // What was just made for them has room for them.
-                let (query, length) = (prefix.as_query(), prefix.length());
-                filters.add(filters.seat::<P>(&query, length), &query, length);
-            }
-        }
-        self.filters = filters;
+        let old = self.old.iter().flat_map(|old| old.store.iter());
+        self.store.iter().chain(old)
     }
 
     /// The longest prefix that begins an address.
@@ -231,10 +259,14 @@ impl<P: Prefix, V: Default> Table<P, V> {
         query: &P::Query<'_>,
     ) -> Option<Match<'_, V>> {
         if self.has_longer(query) {
-            for group in self.filters.asked(query) {
-                if let Some(found) = self.read(query, group.base, query.ask(asker, group)) {
-                    return Some(found);
-                }
+            let mut found = longest::<P, V>(&self.store, &self.filters, asker, query);
+            if let Some(old) = &self.old {
+                let length = |found: &Match<'_, V>| found.length;
+                let older = longest::<P, V>(&old.store, &old.filters, asker, query);
+                found = [found, older].into_iter().flatten().max_by_key(length);
+            }
+            if found.is_some() {
+                return found;
             }
         }
         self.shortest(query)
@@ -249,33 +281,11 @@ impl<P: Prefix, V: Default> Table<P, V> {
         }
     }
 
-    /// Reads the prefixes of the claimed lengths, longest first.
-    #[inline(always)]
-    pub(super) fn read(
-        &self,
-        query: &P::Query<'_>,
-        base: u8,
-        mut claims: u32,
-    ) -> Option<Match<'_, V>> {
-        while claims != 0 {
-            let lane = claims.ilog2();
-            let length = base + lane as u8 + 1;
-            let place = self.store.place(query, length);
-            // The value, too: finding it would wait for the line to come.
-            self.store.prefetch(place);
-            if let Some(value) = self.store.find_at(query, length, place) {
-                return Some(Match { length, value });
-            }
-            claims ^= 1 << lane;
-        }
-        None
-    }
-
     /// The match among the lengths that have no filter.
     #[inline]
     pub(super) fn shortest(&self, query: &P::Query<'_>) -> Option<Match<'_, V>> {
         let length = self.shortest_length(query)?;
-        let value = self.store.find(query, length)?;
+        let value = self.find(query, length)?;
         Some(Match { length, value })
     }
 
@@ -296,11 +306,14 @@ impl<P: Prefix, V: Default> Table<P, V> {
         for (prefix, _) in self.iter() {
             let (query, length) = (prefix.as_query(), prefix.length());
             per_length[usize::from(length)] += 1;
-            assert!(self.store.find(&query, length).is_some(), "{prefix} is found");
+            let here = self.store.find(&query, length).is_some();
+            let there = self.old.as_ref().filter(|old| old.store.find(&query, length).is_some());
+            assert!(here != there.is_some(), "{prefix} is in one place");
             if length >= first_filtered::<P>() {
                 assert!(self.has_longer(&query), "the front knows that {prefix} is there");
+                let filters = there.map_or(&self.filters, |old| &old.filters);
                 let base = Group::base_of(length);
-                let group = self.filters.asked(&query).iter().find(|group| group.base == base);
+                let group = filters.asked(&query).iter().find(|group| group.base == base);
                 let claims = group.map_or(0, |group| query.ask(simd::Scalar, group));
                 assert!(claims >> (length - base - 1) & 1 == 1, "{prefix} is claimed");
             }
@@ -312,8 +325,43 @@ impl<P: Prefix, V: Default> Table<P, V> {
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let front = self.front.as_ref().map_or(0, Front::memory_bytes);
-        self.store.memory_bytes() + self.filters.memory_bytes() + front
+        let old = self.old.as_ref().map_or(0, |old| old.memory_bytes());
+        self.store.memory_bytes() + self.filters.memory_bytes() + front + old
     }
+}
+
+/// The longest match that the filters know of.
+#[inline(always)]
+fn longest<'t, P: Prefix, V: Default>(
+    store: &'t <P as Kind>::Store<V>,
+    filters: &Filters,
+    asker: impl Asker,
+    query: &P::Query<'_>,
+) -> Option<Match<'t, V>> {
+    let read = |group: &Group| read::<P, V>(store, query, group.base, query.ask(asker, group));
+    filters.asked(query).iter().find_map(read)
+}
+
+/// Reads the prefixes of the claimed lengths, longest first.
+#[inline(always)]
+pub(super) fn read<'t, P: Prefix, V: Default>(
+    store: &'t <P as Kind>::Store<V>,
+    query: &P::Query<'_>,
+    base: u8,
+    mut claims: u32,
+) -> Option<Match<'t, V>> {
+    while claims != 0 {
+        let lane = claims.ilog2();
+        let length = base + lane as u8 + 1;
+        let place = store.place(query, length);
+        // The value, too: finding it would wait for the line to come.
+        store.prefetch(place);
+        if let Some(value) = store.find_at(query, length, place) {
+            return Some(Match { length, value });
+        }
+        claims ^= 1 << lane;
+    }
+    None
 }
 
 impl<P: Prefix, V: Default> Default for Table<P, V> {
@@ -331,6 +379,8 @@ where
             store: self.store.clone(),
             front: self.front.clone(),
             filters: self.filters.clone(),
+            old: self.old.clone(),
+            is_stale: self.is_stale,
             per_length: self.per_length.clone(),
             avx2: self.avx2,
         }

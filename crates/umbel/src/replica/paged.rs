@@ -24,6 +24,7 @@
 //! Always true: what is decoded fits the image it was decoded against.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::image::{Change, Changes, Image};
 use crate::bits::BitVector;
@@ -53,7 +54,7 @@ pub(crate) fn page_len(shape: &Shape, page: u64) -> u64 {
 #[derive(Debug)]
 pub(crate) struct Target {
     pub(crate) id: ComponentId,
-    pub(crate) bits: BitVector,
+    pub(crate) bits: Arc<BitVector>,
     /// Digests that explain the bits set since the base, or none if they are not known.
     pub(crate) added: Vec<Digest>,
 }
@@ -155,8 +156,8 @@ pub(crate) fn decode_change(
 
 /// Appends what turns `image` into one whose only component has these bits, `steps` rungs above.
 pub(crate) fn encode_climb(out: &mut Vec<u8>, image: &Image, target: &Target, steps: u32) {
-    let folded =
-        Target { id: target.id, bits: target.bits.folded(steps), added: target.added.clone() };
+    let bits = Arc::new(target.bits.folded(steps));
+    let folded = Target { id: target.id, bits, added: target.added.clone() };
     encode_changes(out, image, &[folded], &[]);
     for above in (0..steps).rev() {
         let finer = target.bits.folded(above);
@@ -475,7 +476,7 @@ mod tests {
             added.iter().flat_map(|digest| digest.positions(&shape)).for_each(|position| {
                 bits.set(position);
             });
-            let target = Target { id: ONLY, bits: bits.clone(), added: added.clone() };
+            let target = Target { id: ONLY, bits: Arc::new(bits.clone()), added: added.clone() };
             let slowly = by_digests(&shape, &base, &target).unwrap();
             let mut quickly = Vec::new();
             assert!(encode_added(&mut quickly, &shape, &[(ONLY, added)]));
@@ -497,7 +498,7 @@ mod tests {
             let most = 4 + changed.len() * 16;
             let mut bits = base.clone();
             changed.iter().for_each(|page| _ = bits.set(page * PAGE_BITS + 5));
-            let target = Target { id: ONLY, bits: bits.clone(), added: Vec::new() };
+            let target = Target { id: ONLY, bits: bits.clone().into(), added: Vec::new() };
             let bytes = by_bits(&shape, &base, &target);
             assert!(bytes.len() <= most, "{} bytes for {changed:?}", bytes.len());
             let mut reader = Reader::new(&bytes[1..]);
@@ -530,7 +531,8 @@ mod tests {
             for position in 0..flips {
                 bits.set(position);
             }
-            let target = Target { id: ComponentId(1), bits: bits.clone(), added: Vec::new() };
+            let target =
+                Target { id: ComponentId(1), bits: Arc::new(bits.clone()), added: Vec::new() };
             let bytes = by_bits(&shape, &base, &target);
             let change = decode_flips(&mut Reader::new(&bytes[1..]), &shape, &base, bytes[0]);
             let expected = match dense {

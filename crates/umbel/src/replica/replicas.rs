@@ -10,6 +10,8 @@
 //! never denied in between. Bits are set before bits are cleared; a new column answers, in the
 //! same instant, where the old one ceases to. A home has one column.
 
+mod chain;
+
 use super::Name;
 use crate::bank::{Bank, BankError, BatchCandidates, ColumnId, HeapRows, Rows};
 use crate::bits::BitVector;

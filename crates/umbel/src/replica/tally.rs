@@ -35,6 +35,35 @@ pub(super) struct Tally {
     pub(super) flips: FlipBound,
 }
 
+/// Keys added and removed between two updates.
+#[derive(Debug)]
+pub(super) struct Pending {
+    added: Vec<(KeyHash, ComponentId)>,
+    removed: Vec<KeyHash>,
+}
+
+impl Pending {
+    /// The keys that an update must name, in the order of their hashes, with the components that
+    /// hold them.
+    pub(super) fn held(&self) -> Vec<(KeyHash, ComponentId)> {
+        let mut added = self.added.clone();
+        added.sort_unstable();
+        let mut removed = self.removed.clone();
+        removed.sort_unstable();
+        let mut gone = removed.into_iter().peekable();
+        added.retain(|(hash, _)| {
+            while gone.next_if(|other| other < hash).is_some() {}
+            gone.next_if_eq(hash).is_none()
+        });
+        added
+    }
+
+    /// Components have other ids.
+    pub(super) fn rename(&mut self, id: impl Fn(ComponentId) -> ComponentId) {
+        self.added.iter_mut().for_each(|(_, component)| *component = id(*component));
+    }
+}
+
 /// A bound on the dirty bits: an exact count, and flips since.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlipBound {
@@ -132,22 +161,21 @@ impl Tally {
         told && !self.overflowed && self.ghosts == 0 && self.misses == 0
     }
 
-    /// The digests that an update must name, with the components that hold them; `None` if
-    /// they were too many to remember.
-    pub(super) fn pending(&self) -> Option<Vec<(KeyHash, ComponentId)>> {
-        if self.overflowed {
-            return None;
-        }
-        let mut added = self.added.clone();
-        added.sort_unstable();
-        let mut removed = self.removed.clone();
-        removed.sort_unstable();
-        let mut gone = removed.into_iter().peekable();
-        added.retain(|(hash, _)| {
-            while gone.next_if(|other| other < hash).is_some() {}
-            gone.next_if_eq(hash).is_none()
-        });
-        Some(added)
+    /// Keys added and removed since the last update; `None` if they were too many to remember.
+    pub(super) fn pending(&self) -> Option<Pending> {
+        let Self { added, removed, .. } = self;
+        (!self.overflowed).then(|| Pending { added: added.clone(), removed: removed.clone() })
+    }
+
+    /// As [`Self::pending`], for who calls [`Self::published`] next.
+    pub(super) fn take_pending(&mut self) -> Option<Pending> {
+        let (added, removed) = (std::mem::take(&mut self.added), std::mem::take(&mut self.removed));
+        (!self.overflowed).then_some(Pending { added, removed })
+    }
+
+    /// How many keys [`Self::pending`] names.
+    pub(super) fn pending_len(&self) -> Option<u64> {
+        (!self.overflowed).then_some((self.added.len() + self.removed.len()) as u64)
     }
 
     /// An update went out that covers every member; `cleared` says whether it also took

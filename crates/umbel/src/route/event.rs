@@ -123,12 +123,13 @@ pub enum Event {
     },
     /// Another host lives under this host's name.
     NameTaken,
-    /// A neighbour speaks of a later life of another neighbour than the one that is linked here:
-    /// two hosts of one name, unless it has just restarted.
+    /// A neighbour speaks of a later life of another neighbour than the one that is linked here, or
+    /// neighbours have spoken of different lives of a home for long: two hosts of one name, unless it
+    /// has just restarted.
     Namesake {
-        /// The neighbour that is spoken of.
+        /// The neighbour or home that is spoken of.
         host: Name,
-        /// The other life.
+        /// The later life.
         life: Incarnation,
     },
 }

@@ -31,7 +31,7 @@ use view::View;
 use crate::output::print;
 use crate::values;
 
-/// Run real hosts on this machine, and show whether they keep what they promise
+/// Run real hosts on this machine and show whether they keep their promises
 #[derive(Args)]
 #[command(after_help = "\
 Starts host processes, lets objects come and go at each of them, asks every host for a

@@ -26,6 +26,8 @@ use crate::values;
 /// The size follows from a target (--items and --false-positive: the smallest filter that
 /// keeps the rate while it holds that many keys) or is given (--bits and --hashes).
 ///
+/// Without any keys the filter is that of the empty set.
+///
 /// A dynamic filter starts as one filter for --items keys, a component, and gets another one
 /// whenever all are full.
 #[derive(Args)]
@@ -95,10 +97,16 @@ impl Build {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
         let target = Target::new(&self.output, Content::Filter)?;
+        self.keys.check_apart_from(&target)?;
         let mut filter = self.empty_filter(limit)?;
         let progress = Progress::new("building");
-        let tally = self.keys.read(&progress, |keys| add_batch(&mut filter, keys, limit))?;
+        let tally =
+            self.keys.read_or_none(&progress, |keys| add_batch(&mut filter, keys, limit))?;
         write_filter(&target, &self.output, &filter, &Added::of(tally), options)?;
+        if tally.keys == 0 {
+            let file = name(&self.output);
+            print::warn(format_args!("{file}: there were no keys: the filter is empty"));
+        }
         self.warn_past_target(&filter);
         Ok(())
     }

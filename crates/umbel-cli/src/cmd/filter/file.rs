@@ -143,8 +143,7 @@ impl Target {
     /// Checks that a file that holds this may be written there.
     pub(in crate::cmd) fn new(path: &Path, content: Content) -> anyhow::Result<Self> {
         ensure!(path.as_os_str() != "-", "'-' names no file to write: /dev/stdout does");
-        // A link stays a link, and the file that it leads to is replaced.
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let real = behind_links(path)?;
         let replaced = match fs::metadata(&real) {
             Ok(metadata) if metadata.is_dir() => bail!("{}: this is a directory", name(path)),
             Ok(metadata) => Some(metadata),
@@ -157,6 +156,13 @@ impl Target {
         let parent = whole_file::parent(&real);
         ensure!(parent.is_dir(), "{}: there is no directory {}", name(path), name(parent));
         Ok(Self { path: real, replaced })
+    }
+
+    /// Whether this path names the same file, which is there already.
+    pub(super) fn is_same(&self, path: &Path) -> bool {
+        self.replaced.is_some()
+            && fs::canonicalize(path).is_ok_and(|path| path == self.path)
+            && self.is_file()
     }
 
     /// Whether a rename replaces what is there; pipes and devices are written to instead.
@@ -177,6 +183,24 @@ impl Target {
     fn stream(&self, bytes: &[u8]) -> std::io::Result<()> {
         OpenOptions::new().write(true).open(&self.path)?.write_all(bytes)
     }
+}
+
+/// Where a file is written: a link stays a link, and the file that it leads to is made or replaced.
+fn behind_links(path: &Path) -> anyhow::Result<PathBuf> {
+    /// As many as Linux follows.
+    const MOST_LINKS: usize = 40;
+    if let Ok(real) = fs::canonicalize(path) {
+        return Ok(real);
+    }
+    // Nothing is there, or a link that leads nowhere yet.
+    let mut real = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&real) {
+            Ok(next) => real = whole_file::parent(&real).join(next),
+            Err(_) => return Ok(real),
+        }
+    }
+    bail!("{}: too many symbolic links", name(path))
 }
 
 /// That a file may be replaced: it is empty, or one of ours that holds the same.

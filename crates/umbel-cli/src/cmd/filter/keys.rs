@@ -1,11 +1,15 @@
 //! The key files of a command, read in batches.
+//!
+//! Always true: no umbel file is read as if it held keys, and no file that is to be written is
+//! read as one.
 
 use std::path::PathBuf;
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use clap::Args;
 
-use crate::lines::{Source, read_lines, split, total_bytes};
+use super::file::{Content, Target};
+use crate::lines::{Source, name, read_lines, split, total_bytes};
 use crate::progress::Progress;
 
 pub(super) use crate::lines::Tally;
@@ -26,23 +30,55 @@ impl KeyArgs {
     pub(super) fn read(
         &self,
         progress: &Progress,
+        work: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Tally> {
+        for source in self.sources() {
+            ensure!(source.bytes()? != Some(0), "{}: there are no keys in it", source.name());
+        }
+        self.read_each(progress, work, |source, keys| {
+            ensure!(keys > 0, "{}: there are no keys in it", source.name());
+            Ok(())
+        })
+    }
+
+    /// As [`Self::read`], for whom no keys are a set, too.
+    pub(super) fn read_or_none(
+        &self,
+        progress: &Progress,
+        work: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Tally> {
+        self.read_each(progress, work, |_, _| Ok(()))
+    }
+
+    /// That a file which is to be written is none of those that are read.
+    pub(super) fn check_apart_from(&self, target: &Target) -> anyhow::Result<()> {
+        for path in self.files.iter().filter(|path| target.is_same(path)) {
+            bail!("{}: the file is read and written by the same command", name(path));
+        }
+        Ok(())
+    }
+
+    fn read_each(
+        &self,
+        progress: &Progress,
         mut work: impl FnMut(&[&[u8]]) -> anyhow::Result<()>,
+        mut check: impl FnMut(Source<'_>, u64) -> anyhow::Result<()>,
     ) -> anyhow::Result<Tally> {
         let sources = self.sources();
         let stdin = sources.iter().filter(|source| matches!(source, Source::Stdin)).count();
         ensure!(stdin <= 1, "standard input ('-') is named {stdin} times: it can be read once");
         progress.expect_bytes(total_bytes(&sources)?);
-        for source in &sources {
-            ensure!(source.bytes()? != Some(0), "{}: there are no keys in it", source.name());
-        }
         let mut tally = Tally::default();
         for source in sources {
-            let before = tally.keys;
+            let (before, mut is_start) = (tally.keys, true);
             read_lines(source.open()?, &source.name(), |lines| {
+                if std::mem::take(&mut is_start) {
+                    refuse_umbel_file(source, lines)?;
+                }
                 progress.advance(lines.len());
                 work(&split(lines, &mut tally))
             })?;
-            ensure!(tally.keys > before, "{}: there are no keys in it", source.name());
+            check(source, tally.keys - before)?;
         }
         progress.finish();
         Ok(tally)
@@ -53,5 +89,13 @@ impl KeyArgs {
             return vec![Source::Stdin];
         }
         self.files.iter().map(|path| Source::of(path)).collect()
+    }
+}
+
+/// That what starts so is a key file.
+fn refuse_umbel_file(source: Source<'_>, start: &[u8]) -> anyhow::Result<()> {
+    match Content::of(start) {
+        Some(content) => bail!("{}: this is {content}, not a key file", source.name()),
+        None => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ pub(super) mod file;
 mod info;
 mod keys;
 pub(super) mod memory;
-pub(super) mod number;
+mod number;
 pub(super) mod print;
 mod query;
 mod report;
@@ -25,7 +25,7 @@ use clap::{Args, Subcommand};
 
 use memory::MemoryLimit;
 
-/// Build, change, ask and join filters that live in files
+/// Build, change, query and combine filters in files
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Filter {
@@ -57,7 +57,7 @@ struct Options {
     json: bool,
     /// Largest filter to hold in memory, such as 512M or 8G [default: the memory
     /// available, and of a filter that is read at most 256 MiB or 16 times its file]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = number::size)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = crate::values::size)]
     max_memory: Option<u64>,
 }
 

@@ -1,7 +1,6 @@
 //! What the commands print: answers to standard output, warnings to standard error.
 
 use std::fmt;
-use std::io::{self, Write};
 
 use serde::Serialize;
 
@@ -16,7 +15,5 @@ pub(in crate::cmd) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
 
 /// Says something that is no answer and no error, on standard error.
 pub(in crate::cmd) fn warn(text: impl fmt::Display) {
-    // Nobody is left to be told if this fails.
-    let text = text.to_string();
-    let _ = writeln!(io::stderr(), "umbel: warning: {}", umbel::text::for_terminal(&text));
+    crate::complain(&format!("warning: {text}"));
 }

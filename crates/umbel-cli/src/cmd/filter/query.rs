@@ -21,7 +21,8 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[command(after_help = "\
 With --json: {\"keys\": [...], \"asked\": 3, \"count\": 1}, without the keys if --count is given;
-a key that is not UTF-8 is an object {\"hex\": \"ff00\"}.
+a key that is not UTF-8 is an object {\"hex\": \"ff00\"}. After an error in the middle of the keys the
+object is ended, with what was asked before it, and the exit status is 2.
 
 Examples:
   umbel filter query seen.umbel candidates.txt
@@ -48,12 +49,18 @@ impl Query {
         let filter = read_filter(&self.file, self.secret.decoder()?, limit)?;
         let mut printer = Printer::new(options.json, self.count);
         let mut answers = Vec::new();
-        let tally = self.keys.read(&self.progress(), |keys| {
+        let mut asked = 0;
+        let outcome = self.keys.read(&self.progress(), |keys| {
             filter.contains_batch(keys, &mut answers);
             let wanted = keys.iter().zip(&answers).filter(|(_, claimed)| **claimed != self.absent);
+            asked += keys.len() as u64;
             print::checked(printer.print(wanted.map(|(key, _)| *key)))
-        })?;
-        print::checked(printer.finish(tally.keys))?;
+        });
+        if outcome.is_ok() || printer.has_begun() {
+            // JSON that was begun is ended, whatever comes next.
+            print::checked(printer.finish(asked))?;
+        }
+        outcome?;
         Ok(if printer.count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 
@@ -112,6 +119,11 @@ impl Printer {
     fn print_json(&mut self, key: &[u8]) -> io::Result<()> {
         self.out.write_all(if self.count == 0 { b"{\"keys\":[" } else { b"," })?;
         self.out.write_all(json_line(&JsonKey::of(key))?.as_bytes())
+    }
+
+    /// Whether an answer was begun that has an end.
+    fn has_begun(&self) -> bool {
+        self.form == Form::Json && self.count > 0
     }
 
     fn finish(&mut self, asked: u64) -> io::Result<()> {

@@ -2,12 +2,14 @@
 //!
 //! Answers are printed as they come, in the order of the keys; none is held back.
 
+use std::cell::Cell;
 use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write as _};
 use std::process::ExitCode;
 
 use clap::Args;
 use redis::Value;
 use serde::Serialize;
+use umbel::text::bytes_for_terminal;
 
 use super::keys::Keys;
 use super::{Options, set_name};
@@ -15,16 +17,19 @@ use crate::client::{Asked, Batch, flags, stream, texts, wrong_answer};
 use crate::output::{JsonKey, checked, ended_by_reader, json_line, part};
 use crate::progress::Progress;
 
-/// Print the keys that the host itself holds: exact
+/// Print the keys that the host itself holds (exact)
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel has [OPTIONS] <SET> <KEY>...\n       umbel has [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Exit status as grep's: 0 if some key was printed, 1 if none, 2 for errors.
 With --json: {\"keys\": [...], \"asked\": 3, \"count\": 1}; a key that is not UTF-8 is an object
 {\"hex\": \"ff00\"}.
 
 Examples:
   umbel has images layer/4f53 && echo 'already here'
-  umbel has images --file wanted.txt > here.txt")]
+  umbel has images --file wanted.txt > here.txt"
+)]
 pub(crate) struct Has {
     #[command(flatten)]
     question: Question,
@@ -32,7 +37,9 @@ pub(crate) struct Has {
 
 /// Print which hosts hold each key, from the memory of the host that is asked
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel who [OPTIONS] <SET> <KEY>...\n       umbel who [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Prints each key, a tab and the names of the hosts, the asked one first if it holds the key.
 A name is wrong at most as often as the set's false positive rate says; umbel locate asks
 the hosts themselves. A set that the host has not heard of is answered as an empty one, with a
@@ -41,22 +48,32 @@ With --json: {\"keys\": [{\"key\": \"a\", \"hosts\": [\"cache-1\"]}], \"asked\":
 
 Examples:
   umbel who images layer/4f53
-  umbel who images --file wanted.txt --at cache-2:7440 --json")]
+  umbel who images --file wanted.txt --at cache-2:7440 --json"
+)]
 pub(crate) struct Who {
     #[command(flatten)]
     question: Question,
 }
 
-/// Print the keys that no host holds: claims are confirmed by asking the claimants
+/// Print the keys that no host holds; hosts that may hold a key are asked
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel missing [OPTIONS] <SET> <KEY>...\n       umbel missing [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 A key that a host may hold which does not answer in time is not called missing: the command
-ends with an error then, and may be repeated.
+ends with an error then, and may be repeated. With --partial it prints the keys that are missing
+for sure, names the others on standard error, and exits with 1 if there are any. With --json these
+are listed beside: {\"keys\": [\"a\"], \"asked\": 3, \"count\": 1, \"unconfirmed\": [\"b\"]}.
 
 Examples:
   umbel missing builds --file outputs.txt | upload
-  umbel missing builds 4f53 77aa --json")]
+  umbel missing builds --file outputs.txt --partial | upload
+  umbel missing builds 4f53 77aa --json"
+)]
 pub(crate) struct Missing {
+    /// Print what is sure even if some hosts do not answer
+    #[arg(long)]
+    partial: bool,
     #[command(flatten)]
     question: Question,
 }
@@ -103,10 +120,28 @@ impl Who {
 
 impl Missing {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        if self.partial {
+            return self.run_partial();
+        }
         let print = |printer: &mut Printer, _: &Batch, answer: &Value| {
             Some(texts(answer)?.into_iter().try_for_each(|key| printer.key(key)))
         };
         self.question.run("UMBEL.MISSING", print).map(|_| ExitCode::SUCCESS)
+    }
+
+    fn run_partial(&self) -> anyhow::Result<ExitCode> {
+        let unconfirmed = Cell::new(0);
+        let print = |printer: &mut Printer, _: &Batch, answer: &Value| {
+            let Value::Array(lists) = answer else { return None };
+            let [missing, unsure] = lists.as_slice() else { return None };
+            let (missing, unsure) = (texts(missing)?, texts(unsure)?);
+            unconfirmed.set(unconfirmed.get() + unsure.len());
+            printer.unconfirmed.get_or_insert_default();
+            let listed = unsure.into_iter().try_for_each(|key| printer.unconfirmed(key));
+            Some(listed.and_then(|()| missing.into_iter().try_for_each(|key| printer.key(key))))
+        };
+        self.question.run("UMBEL.MISSINGPARTIAL", print)?;
+        Ok(if unconfirmed.get() == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }
 
@@ -125,7 +160,7 @@ impl Question {
             .connect()
             .and_then(|mut client| client.ask(&[b"EXISTS", self.set.as_bytes()]));
         if matches!(known, Ok(Value::Int(0))) {
-            eprintln!("note: the host knows of nobody who has a set '{}'", self.set);
+            crate::note(&format!("the host knows of nobody who has a set '{}'", self.set));
         }
     }
 
@@ -174,6 +209,8 @@ pub(super) struct Printer {
     pub(super) asked: u64,
     /// Keys of which there was something to tell.
     pub(super) found: u64,
+    /// Keys of which nobody can tell, where these are listed, as JSON.
+    unconfirmed: Option<Vec<String>>,
 }
 
 /// A key and its hosts.
@@ -199,7 +236,18 @@ struct Matched<'a> {
 impl Printer {
     pub(super) fn new(json: bool, called: &'static str) -> Self {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Self { out, json, called, printed: 0, asked: 0, found: 0 }
+        Self { out, json, called, printed: 0, asked: 0, found: 0, unconfirmed: None }
+    }
+
+    /// A key of which nobody can tell: beside the answers.
+    fn unconfirmed(&mut self, key: &[u8]) -> io::Result<()> {
+        if self.json {
+            let key = json_line(&JsonKey::of(key))?;
+            self.unconfirmed.get_or_insert_default().push(key);
+        } else {
+            eprintln!("unconfirmed: {}", bytes_for_terminal(key));
+        }
+        Ok(())
     }
 
     fn key(&mut self, key: &[u8]) -> io::Result<()> {
@@ -277,7 +325,11 @@ impl Printer {
             if self.printed == 0 {
                 write!(self.out, "{{\"{called}\":[")?;
             }
-            writeln!(self.out, "],\"asked\":{asked},\"count\":{found}}}")?;
+            write!(self.out, "],\"asked\":{asked},\"count\":{found}")?;
+            if let Some(unconfirmed) = &self.unconfirmed {
+                write!(self.out, ",\"unconfirmed\":[{}]", unconfirmed.join(","))?;
+            }
+            self.out.write_all(b"}\n")?;
         }
         self.out.flush()
     }

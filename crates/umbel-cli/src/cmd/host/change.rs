@@ -11,24 +11,27 @@ use crate::client::{Asked, flags, stream, wrong_answer};
 use crate::output::{count, print};
 use crate::progress::Progress;
 
-/// Add keys to a set of the host; a set that is not there is made
+/// Add keys to a set of the host; the set is created if it does not exist
 #[derive(Args)]
-#[command(after_help = "\
-Keys of a file are checked before the first is sent. An error says how many keys are in.
+#[command(
+    override_usage = "umbel add [OPTIONS] <SET> <KEY>...\n       umbel add [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
+The keys of a file are validated before the first is sent. An error says how many keys were added.
 
 Examples:
   umbel add images layer/4f53 layer/77aa
   umbel add images --file keys.txt --at cache-2:7440
   find . -type f | umbel add files -
-  umbel add sessions --lifetime 3600 token-17")]
+  umbel add sessions --lifetime 1h token-17"
+)]
 pub(crate) struct Add {
     /// Set
     #[arg(value_parser = set_name)]
     set: String,
     #[command(flatten)]
     keys: Keys,
-    /// Seconds after which the keys leave on their own; 'none': they stay [default: the set's own]
-    #[arg(long, value_name = "SECONDS", value_parser = lifetime)]
+    /// Time after which the keys expire, such as 3600 or 1h; 'none': never [default: the set's own]
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     lifetime: Option<String>,
     #[command(flatten)]
     options: Options,
@@ -60,12 +63,15 @@ struct Added<'a> {
     added: u64,
 }
 
-/// Remove keys from a set of the host; absent ones are passed over
+/// Remove keys from a set of the host; keys that are not in the set are ignored
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel remove [OPTIONS] <SET> <KEY>...\n       umbel remove [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Examples:
   umbel remove images layer/4f53
-  umbel remove images --file gone.txt --json")]
+  umbel remove images --file gone.txt --json"
+)]
 pub(crate) struct Remove {
     /// Set
     #[arg(value_parser = set_name)]

@@ -13,10 +13,10 @@ use crate::progress::Progress;
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct Keys {
-    /// Keys; a single '-' stands for standard input, one key a line
+    /// Keys; a single '-' reads standard input, one key per line
     #[arg(value_name = "KEY")]
     keys: Vec<OsString>,
-    /// File of keys, one a line
+    /// File of keys, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }
@@ -31,10 +31,10 @@ impl Keys {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 pub(super) struct Names {
-    /// Names such as /a/b; a single '-' stands for standard input, one name a line
+    /// Names such as /a/b; a single '-' reads standard input, one name per line
     #[arg(value_name = "NAME")]
     names: Vec<OsString>,
-    /// File of names, one a line
+    /// File of names, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
 }

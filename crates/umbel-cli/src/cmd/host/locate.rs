@@ -12,9 +12,11 @@ use crate::client::{texts, wrong_answer};
 use crate::output::{checked, ended_by_reader};
 use crate::progress::Progress;
 
-/// Print which hosts hold each key, after asking those hosts themselves
+/// Print which hosts hold each key, after asking those hosts
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel locate [OPTIONS] <SET> <KEY>...\n       umbel locate [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Prints each key, a tab and the names of the hosts that confirmed it. Every confirmation
 and every denial goes into the false positive rate that umbel info shows as measured.
 In an overlay a query is routed from host to host: at most --hops far along the filters
@@ -26,15 +28,16 @@ Exit status as grep's: 0 if some key was located, 1 if none, 2 for errors.
 Examples:
   umbel locate images layer/4f53
   umbel locate images layer/4f53 --timeout 50 --json
-  umbel locate images layer/4f53 --hops 3 --path")]
+  umbel locate images layer/4f53 --hops 3 --path"
+)]
 pub(crate) struct Locate {
     /// Set
     #[arg(value_parser = set_name)]
     set: String,
     #[command(flatten)]
     keys: Keys,
-    /// Milliseconds to wait for the hosts [default: the asked host's own]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    /// How long to wait for the hosts: milliseconds, or a duration such as 2s [default: the asked host's own]
+    #[arg(long, value_name = "MS", value_parser = |text: &str| crate::values::milliseconds(text, 60_000))]
     timeout: Option<u64>,
     /// Hops that the query follows filters, in an overlay [default: as far as filters travel]
     #[arg(long, value_name = "HOPS", value_parser = clap::value_parser!(u8).range(1..))]

@@ -18,9 +18,10 @@ pub(crate) use locate::Locate;
 pub(crate) use names::{Announce, Match, Withdraw};
 pub(crate) use show::{Hosts, Info, Sets};
 pub(crate) use sync::Sync;
-pub(crate) use tell::{PolicyCommand, Publish, Reserve};
+pub(crate) use tell::{Leave, PolicyCommand, Publish, Reserve};
 
 use crate::client::At;
+use crate::values;
 
 /// What every command of this kind understands.
 #[derive(Args)]
@@ -38,18 +39,12 @@ fn set_name(text: &str) -> Result<String, String> {
     umbel::replica::Name::new(text).map(|name| name.to_string()).ok_or_else(|| range.to_owned())
 }
 
-/// A lifetime on the command line, as hosts take it: seconds, or `none`.
+/// A lifetime as hosts take it: seconds, or `none`.
 fn lifetime(text: &str) -> Result<String, String> {
     match text {
         "none" => Ok(text.to_owned()),
-        _ => seconds(text)
+        _ => values::seconds(text)
             .map(|seconds| seconds.to_string())
             .map_err(|range| format!("{range}, or 'none'")),
     }
-}
-
-/// A time on the command line, as hosts take it.
-fn seconds(text: &str) -> Result<f64, String> {
-    let range = "a number of seconds above 0 and at most 10^9 is needed";
-    crate::values::real(text).filter(|s| *s > 0.0 && *s <= 1e9).ok_or_else(|| range.to_owned())
 }

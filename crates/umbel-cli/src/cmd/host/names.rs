@@ -13,27 +13,33 @@ use super::{Options, set_name};
 use crate::client::{Asked, stream, text, texts, wrong_answer};
 use crate::output::{checked, count, ended_by_reader, print};
 
-/// Announce prefixes of names: whoever matches a name below one finds the host
+/// Announce prefixes of names, so that names below them match this host
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel announce [OPTIONS] <SET> <NAME>...\n       umbel announce [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 A name is /a/b/c: components match whole, a slash at the end means nothing, / alone is the
 prefix of every name. A set that is not there is made. Names of a file are checked before
 the first is sent.
 
 Examples:
   umbel announce content /video/2024 /audio
-  umbel announce content --file prefixes.txt --at cache-2:7440 --json")]
+  umbel announce content --file prefixes.txt --at cache-2:7440 --json"
+)]
 pub(crate) struct Announce {
     #[command(flatten)]
     prefixes: Prefixes,
 }
 
-/// Take back announced prefixes; others are passed over
+/// Withdraw announced prefixes; prefixes that are not announced are ignored
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel withdraw [OPTIONS] <SET> <NAME>...\n       umbel withdraw [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Examples:
   umbel withdraw content /video/2024
-  umbel withdraw content --file gone.txt --json")]
+  umbel withdraw content --file gone.txt --json"
+)]
 pub(crate) struct Withdraw {
     #[command(flatten)]
     prefixes: Prefixes,
@@ -96,9 +102,11 @@ impl Prefixes {
     }
 }
 
-/// Print the longest announced prefix of each name, and the hosts that announce it
+/// Print the longest announced prefix of each name and the hosts that announce it
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "umbel match [OPTIONS] <SET> <NAME>...\n       umbel match [OPTIONS] <SET> --file <FILE>",
+    after_help = "\
 Prints each name, a tab, the prefix, a tab and the hosts; a dash where nothing is announced.
 Answers come from the memory of the host that is asked: a name of n components is answered
 wrongly at most n + 1 times as often as the set's false positive rate says. --confirm asks
@@ -109,16 +117,17 @@ With --json: {\"names\": [{\"name\": \"/a/b\", \"prefix\": \"/a\", \"hosts\": [\
 
 Examples:
   umbel match content /video/2024/intro
-  umbel match content --file wanted.txt --confirm=500 --json")]
+  umbel match content --file wanted.txt --confirm=500 --json"
+)]
 pub(crate) struct Match {
     /// Set
     #[arg(value_parser = set_name)]
     set: String,
     #[command(flatten)]
     names: Names,
-    /// Ask the hosts themselves, and wait so many milliseconds for them [default: 2000]
+    /// Ask the hosts, and wait for so many milliseconds or a duration such as 2s [default: 2000]
     #[arg(long, value_name = "MS", num_args = 0..=1, require_equals = true,
-          default_missing_value = "2000", value_parser = clap::value_parser!(u64).range(1..=50_000))]
+          default_missing_value = "2000", value_parser = |text: &str| crate::values::milliseconds(text, 50_000))]
     confirm: Option<u64>,
     #[command(flatten)]
     options: Options,

@@ -10,7 +10,7 @@ use super::{Options, set_name};
 use crate::client::{Fields, json, text, texts, wrong_answer};
 use crate::output::{number, print};
 
-/// List the hosts of the cluster, the asked one first
+/// List the hosts of the cluster, the asked host first
 #[derive(Args)]
 #[command(after_help = "Examples:\n  umbel hosts\n  umbel hosts --at cache-2:7440 --json")]
 pub(crate) struct Hosts {
@@ -35,7 +35,7 @@ impl Hosts {
     }
 }
 
-/// List the sets that the host has or has heard of
+/// List the sets that the host holds or knows of
 #[derive(Args)]
 #[command(after_help = "Examples:\n  umbel sets\n  umbel sets --json")]
 pub(crate) struct Sets {
@@ -57,7 +57,7 @@ impl Sets {
     }
 }
 
-/// Show the state of the host, or of one of its sets
+/// Show the state of the host or of one of its sets
 #[derive(Args)]
 #[command(after_help = "Examples:\n  umbel info\n  umbel info images\n  umbel info images --json")]
 pub(crate) struct Info {

@@ -22,7 +22,7 @@ use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::keys::{self, refuse_nothing};
-use super::{Options, seconds, set_name};
+use super::{Options, set_name};
 use crate::client::{
     Asked, Client, check_key, flags, no_such_set, stream, text, texts, wrong_answer,
 };
@@ -30,24 +30,27 @@ use crate::lines::{self, Source};
 use crate::output::{count, print};
 use crate::progress::Progress;
 
-/// Make a set equal to a listing: what the cache really holds
+/// Make a set equal to a listing of what the cache holds
 #[derive(Args)]
-#[command(after_help = "\
-Keys of a folder are the paths of its files, relative to it, with / between.
-With --every, a pass that fails is told on standard error, and the next one tries again.
+#[command(
+    override_usage = "umbel sync [OPTIONS] <SET> <--dir <DIR>|--file <FILE>|->",
+    after_help = "\
+The keys of a directory are the relative paths of its files, separated by /.
+With --every, a pass that fails is reported on standard error, and the next pass tries again.
 
 Examples:
   umbel sync images --dir /var/cache/layers --every 60
   umbel sync http --file listing.txt
-  redis-cli --scan | umbel sync sessions -")]
+  redis-cli --scan | umbel sync sessions -"
+)]
 pub(crate) struct Sync {
     /// Set
     #[arg(value_parser = set_name)]
     set: String,
     #[command(flatten)]
     listing: ListingArgs,
-    /// Do it again and again, so many seconds apart
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Repeat at this interval, such as 60 or 5m
+    #[arg(long, value_name = "DURATION", value_parser = crate::values::seconds)]
     every: Option<f64>,
     /// Let an empty listing empty the set
     #[arg(long)]
@@ -59,13 +62,13 @@ pub(crate) struct Sync {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct ListingArgs {
-    /// Folder whose files are the keys
+    /// Directory whose files are the keys
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// File of keys, one a line
+    /// File of keys, one per line
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
-    /// '-': standard input, one key a line
+    /// '-': standard input, one key per line
     #[arg(value_name = "-", value_parser = ["-"])]
     stdin: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! `umbel publish`, `umbel policy` and `umbel reserve`: what a host is told about its set.
+//! `umbel publish`, `umbel policy` and `umbel reserve`: what a host is told about its set. `umbel leave`:
+//! what it is told about its next stop.
 
 use std::process::ExitCode;
 
@@ -13,7 +14,7 @@ use crate::client::{text, wrong_answer};
 use crate::output::print;
 use crate::values;
 
-/// Publish everything about a set now, cleared bits included
+/// Publish all changes of a set now, removals included
 #[derive(Args)]
 #[command(after_help = "Examples:\n  umbel publish images")]
 pub(crate) struct Publish {
@@ -30,7 +31,39 @@ impl Publish {
     }
 }
 
-/// Show or change when a set's replicas are updated
+/// Ask others to go on naming a host that is about to restart
+#[derive(Args)]
+#[command(after_help = "\
+Before a stop: the host publishes what others do not know yet and asks them to go on naming it
+for this long after it has gone, at most for their own timing.absence. It goes on serving until
+it is stopped. For one stop, whatever leave_on_stop says; 0 takes it back, and others name the
+host no longer once it stops. An error for hosts that keep their keys in memory.
+
+Examples:
+  umbel leave --back-within 60s && systemctl restart umbel
+  umbel leave --back-within 0 --at cache-2:7440")]
+pub(crate) struct Leave {
+    /// Time after which others need not wait any longer, such as 60s or 2m
+    #[arg(long, value_name = "TIME", value_parser = absence)]
+    back_within: String,
+    #[command(flatten)]
+    options: Options,
+}
+
+/// A duration on the command line, as hosts take it.
+fn absence(text: &str) -> Result<String, String> {
+    let range = "a duration such as 60s or 2m is needed, at most 10^9 seconds";
+    let time = umbel::duration::parse_duration(text).ok_or_else(|| range.to_owned())?;
+    Ok(umbel::duration::format_duration(time))
+}
+
+impl Leave {
+    pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
+        tell(&self.options, false, &["UMBEL.LEAVE", &self.back_within])
+    }
+}
+
+/// Show or change when the replicas of a set are updated
 #[derive(Args)]
 #[command(
     name = "policy",
@@ -82,7 +115,7 @@ impl PolicyCommand {
     }
 }
 
-/// Make a set with a rate and a capacity of its own, or rebuild it so
+/// Create a set with its own rate and capacity, or rebuild it with these
 #[derive(Args)]
 #[command(after_help = "\
 The rate is the chance that one lookup of an absent key names any wrong host, with as many

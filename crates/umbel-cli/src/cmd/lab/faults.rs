@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use umbel_lab::faults::{self, Failure, WorldPlan};
+use umbel_lab::faults::{self, Failure, WorldKind, WorldPlan};
 
 use crate::output::{Report, count};
 
@@ -13,11 +13,12 @@ use crate::output::{Report, count};
 /// Messages are lost, repeated, delayed, reordered, corrupted; networks are cut, hosts crash
 /// and come back with their disk, an old backup of it, or nothing. No host may ever hold bits
 /// that a home did not publish, and all must agree once the faults stop. With --overlay queries
-/// must end in time, and find what is within range once the faults stop. Exit 1 if any promise
-/// was broken.
+/// must end in time, and find what is within range once the faults stop. One world in 64 is one of
+/// loads: a home takes in many keys, and badly connected hosts must follow soon, at the cost of few
+/// images. --loads runs these alone, --plain none of them. Exit 1 if any promise was broken.
 #[derive(Args)]
 #[command(
-    after_help = "Examples:\n  umbel lab faults --seeds 1000\n  umbel lab faults --seeds 1 --seed 4711 --json\n  umbel lab faults --overlay --hosts 8"
+    after_help = "Examples:\n  umbel lab faults --seeds 1000\n  umbel lab faults --seeds 1 --seed 4711 --json\n  umbel lab faults --overlay --hosts 8\n  umbel lab faults --loads --seeds 100"
 )]
 pub(crate) struct Faults {
     /// Number of worlds (1 to 10^9)
@@ -30,8 +31,14 @@ pub(crate) struct Faults {
     #[arg(long, default_value_t = 150, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     steps: u64,
     /// Run overlays, in which hosts know their neighbours only, and send queries through them
-    #[arg(long)]
+    #[arg(long, group = "kind")]
     overlay: bool,
+    /// Run worlds of loads alone; --hosts and --steps do not apply to them
+    #[arg(long, group = "kind", conflicts_with_all = ["hosts", "steps"])]
+    loads: bool,
+    /// Run no worlds of loads
+    #[arg(long, group = "kind")]
+    plain: bool,
     /// Seed of the first world; the others follow
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -42,13 +49,18 @@ pub(crate) struct Faults {
 
 impl Faults {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let Self { seeds: worlds, steps, seed, overlay, .. } = *self;
-        let plan = WorldPlan { seed, worlds, hosts: self.hosts as usize, steps, overlay };
+        let Self { seeds: worlds, steps, seed, .. } = *self;
+        let (kind, _) = self.kind();
+        let plan = WorldPlan { seed, worlds, hosts: self.hosts as usize, steps, kind };
         let bar = ProgressBar::new(worlds);
         bar.set_style(ProgressStyle::with_template("{bar:40} {pos} of {len} worlds, {eta} left")?);
         let (tally, failures) = faults::run(&plan, || bar.inc(1));
         bar.finish_and_clear();
-        Report::new(format!("{} worlds of {} hosts", count(worlds), self.hosts), &tally)?
+        let title = match kind {
+            WorldKind::Loads => format!("{} worlds of loads", count(worlds)),
+            _ => format!("{} worlds of {} hosts", count(worlds), self.hosts),
+        };
+        Report::new(title, &tally)?
             .row("steps", count(tally.steps), "of faults")
             .row("messages", count(tally.messages), "sent")
             .row("dropped", count(tally.dropped), "by weather or a cut")
@@ -64,14 +76,26 @@ impl Faults {
         Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
+    /// The kind of worlds, and the option that chooses it.
+    fn kind(&self) -> (WorldKind, &'static str) {
+        match self {
+            Self { overlay: true, .. } => (WorldKind::Overlay, " --overlay"),
+            Self { loads: true, .. } => (WorldKind::Loads, " --loads"),
+            Self { plain: true, .. } => (WorldKind::Plain, " --plain"),
+            _ => (WorldKind::Mesh, ""),
+        }
+    }
+
     /// What was broken, and how to see it again.
-    fn tell(&self, failure: &Failure) {
-        let Self { hosts, steps, .. } = self;
-        let overlay = if self.overlay { " --overlay" } else { "" };
-        let seed = failure.seed;
-        failure.violations.iter().for_each(|violation| eprintln!("umbel: {violation}"));
-        eprintln!(
-            "umbel: replay with: umbel lab faults --seeds 1 --seed {seed} --hosts {hosts} --steps {steps}{overlay}"
-        );
+    fn tell(&self, Failure { seed, violations }: &Failure) {
+        violations.iter().for_each(|violation| crate::complain(violation));
+        let size = match self.loads {
+            true => String::new(),
+            false => format!(" --hosts {} --steps {}", self.hosts, self.steps),
+        };
+        let (_, option) = self.kind();
+        crate::complain(&format!(
+            "replay with: umbel lab faults --seeds 1 --seed {seed}{size}{option}"
+        ));
     }
 }

@@ -1,5 +1,6 @@
 //! `umbel lab`: experiments from a seed, one subcommand a file.
 
+mod chain;
 mod faults;
 mod list;
 mod overlay;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-/// Remake the papers' tables and figures, and try policies and faults in simulation
+/// Reproduce the papers' tables and figures; simulate policies and faults
 #[derive(Args)]
 #[command(after_help = "\
 Examples:
@@ -34,6 +35,7 @@ enum Command {
     Faults(faults::Faults),
     Policies(policies::Policies),
     Overlay(overlay::Overlay),
+    Chain(chain::Chain),
     Scale(scale::Scale),
 }
 
@@ -46,6 +48,7 @@ impl Lab {
             Command::Faults(faults) => faults.run(),
             Command::Policies(policies) => policies.run(),
             Command::Overlay(overlay) => overlay.run(),
+            Command::Chain(chain) => chain.run(),
             Command::Scale(scale) => scale.run(),
         }
     }

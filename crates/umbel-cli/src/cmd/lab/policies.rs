@@ -14,6 +14,7 @@ use umbel_lab::policies::{
     EqualMiss, History, Outcome, Setting, Synthetic, at_equal_miss, compare,
 };
 
+use crate::cmd::filter::print::warn;
 use crate::output::{bytes, count, number, percent, print};
 use crate::values;
 
@@ -145,6 +146,10 @@ impl Policies {
         );
         let policies: Vec<Policy> = given.iter().map(|given| given.policy).collect();
         let replays = if self.equal_miss { EqualMiss::REPLAYS } else { 1 };
+        let work = self.work(history.hosts() as f64, history.seconds() as f64, each as f64);
+        if let Some(warning) = work.warning(policies.len() as u64 * replays) {
+            warn(warning);
+        }
         let bar = bar(history.seconds() * policies.len() as u64 * replays);
         let second = || bar.inc(1);
         let text = if self.equal_miss {
@@ -159,6 +164,21 @@ impl Policies {
         bar.finish_and_clear();
         print(&text)?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What one replay takes.
+    fn work(&self, hosts: f64, seconds: f64, items: f64) -> Work {
+        let is_synthetic = self.history.is_none() && self.requests.is_none();
+        // A line of a file is a change or a lookup: taken for the dearer of the two.
+        let (changes, lookups) = match is_synthetic {
+            true => (hosts * (self.adds + self.removes), hosts * self.lookups),
+            false => (0.0, self.rate.unwrap_or(hosts)),
+        };
+        Work {
+            changes: hosts * items + seconds * changes,
+            questions: seconds * lookups * (hosts - 1.0),
+            looks: seconds * hosts,
+        }
     }
 
     fn shown<T: Serialize>(&self, rows: &T, table: fn(&T) -> String) -> anyhow::Result<String> {
@@ -188,6 +208,46 @@ impl Policies {
             steps: self.steps,
             seed: self.seed,
         }))
+    }
+}
+
+/// How often each of the things happens that take time.
+struct Work {
+    /// A key comes or goes.
+    changes: f64,
+    /// A copy of a host is asked for a key: by each lookup, every other host's.
+    questions: f64,
+    /// A second has passed for a host.
+    looks: f64,
+}
+
+impl Work {
+    /// On one core of a server of 2023, about.
+    const CHANGE: f64 = 1e-6;
+    const QUESTION: f64 = 1e-8;
+    const LOOK: f64 = 1e-7;
+    /// What takes less is not worth a word.
+    const PATIENCE: f64 = 20.0;
+
+    fn seconds(&self) -> f64 {
+        self.changes * Self::CHANGE + self.questions * Self::QUESTION + self.looks * Self::LOOK
+    }
+
+    /// What to say before so many replays begin, if they take long.
+    fn warning(&self, replays: u64) -> Option<String> {
+        let seconds = self.seconds() * replays as f64;
+        let time = match seconds {
+            s if s < Self::PATIENCE => return None,
+            s if s < 120.0 => format!("{} seconds", number(s.round())),
+            s if s < 7200.0 => format!("{} minutes", number((s / 60.0).round())),
+            s if s < 172_800.0 => format!("{} hours", number((s / 3600.0).round())),
+            s => format!("{} days", number((s / 86_400.0).round())),
+        };
+        let questions = number(self.questions * replays as f64);
+        Some(format!(
+            "this takes about {time}: lookups ask other hosts' copies {questions} times in all; \
+             fewer hosts, lookups or steps take less"
+        ))
     }
 }
 
@@ -290,4 +350,34 @@ fn aligned<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
     };
     let body = rows.iter().map(|row| line(std::array::from_fn(|column| row[column].as_str())));
     line(header) + &body.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(hosts: f64) -> Work {
+        let churn = 1000.0 * hosts;
+        Work { changes: 100.0 * hosts + churn, questions: churn * (hosts - 1.0), looks: churn }
+    }
+
+    #[test]
+    fn a_million_hosts_are_warned_of_and_eight_are_not() {
+        assert_eq!(work(8.0).warning(5), None);
+        let warning = work(1e6).warning(5).expect("a warning");
+        assert!(
+            warning.contains("about 579 days") || warning.contains("about 580 days"),
+            "{warning}"
+        );
+        assert!(warning.contains("5.000e15") || warning.contains("4,999"), "{warning}");
+        let minutes = work(10_000.0).warning(1).expect("a warning");
+        assert!(minutes.contains("minutes"), "{minutes}");
+    }
+
+    /// Twice the hosts ask twice as many others each.
+    #[test]
+    fn the_estimate_grows_with_the_square_of_the_hosts() {
+        let ratio = work(2e5).seconds() / work(1e5).seconds();
+        assert!((3.9..4.1).contains(&ratio), "{ratio}");
+    }
 }

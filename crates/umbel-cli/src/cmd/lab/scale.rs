@@ -85,9 +85,8 @@ impl Scale {
 
         let quiet = self.per_host(quiet, QUIET_SECONDS);
         let changed = self.per_host(changed, CHANGE_SECONDS);
-        let share = |time: Duration, seconds: u64| {
-            time.as_secs_f64() / (self.hosts * seconds) as f64
-        };
+        let share =
+            |time: Duration, seconds: u64| time.as_secs_f64() / (self.hosts * seconds) as f64;
         let Joined { seconds, received } = joined;
         self.print(&Answer {
             hosts: self.hosts,
@@ -130,7 +129,11 @@ impl Scale {
         let share = |share: f64| format!("{} %", number(share * 100.0));
         let resident = answer.resident_bytes.map_or("unknown".to_owned(), |all| bytes(all as f64));
         Report::new(title, answer)?
-            .row("replicas", bytes(answer.replica_bytes as f64), &model(bytes(answer.replica_bytes_model)))
+            .row(
+                "replicas",
+                bytes(answer.replica_bytes as f64),
+                &model(bytes(answer.replica_bytes_model)),
+            )
             .row("charged", bytes(answer.charged_bytes as f64), "for them, before they are decoded")
             .row("resident", resident, "a host in all, its keys included")
             .row(
@@ -159,7 +162,11 @@ impl Scale {
                 bytes(answer.join_bytes as f64),
                 &format!("received; by the model at most {}", bytes(answer.join_bytes_model)),
             )
-            .row("", format!("{} s", number(answer.join_processor_seconds)), "of a core, all hosts together")
+            .row(
+                "",
+                format!("{} s", number(answer.join_processor_seconds)),
+                "of a core, all hosts together",
+            )
             .print(self.json)
     }
 }

@@ -1,5 +1,6 @@
 //! `umbel model`: the closed forms of `umbel::model`, one subcommand each.
 
+mod chain;
 mod differential;
 mod dynamic;
 mod intersection;
@@ -31,6 +32,7 @@ enum Form {
     Routing(routing::Routing),
     Differential(differential::Differential),
     Intersection(intersection::Intersection),
+    Chain(chain::Chain),
 }
 
 impl Model {
@@ -42,6 +44,7 @@ impl Model {
             Form::Routing(form) => form.report(),
             Form::Differential(form) => form.report(),
             Form::Intersection(form) => form.report(),
+            Form::Chain(form) => form.report(),
         };
         report?.print(self.json)
     }

@@ -6,8 +6,9 @@ use serde::Serialize;
 use umbel::Rate;
 use umbel::design::{PlanError, dynamic};
 
+use super::dynamic::Components;
 use super::sizes::{DISTRIBUTIONS, Sizes};
-use crate::output::{Report, bits, count, number};
+use crate::output::{Report, count, number};
 use crate::values;
 
 /// Sets of many hosts that must share one shape: the number of components that takes the
@@ -33,10 +34,8 @@ pub(super) struct Distributed {
 
 #[derive(Serialize)]
 struct Answer {
-    components: u64,
-    bits: u64,
-    hashes: u32,
-    capacity: u64,
+    #[serde(flatten)]
+    components: Components,
     total_bits: f64,
     standard_total_bits: f64,
     ratio: f64,
@@ -48,10 +47,7 @@ impl Distributed {
         let plan =
             dynamic::distributed(self.false_positive, &distribution, self.hosts).map_err(named)?;
         let answer = Answer {
-            components: plan.each.components,
-            bits: plan.each.component.bits,
-            hashes: plan.each.component.hashes,
-            capacity: plan.each.capacity,
+            components: Components::of(&plan.each, self.false_positive, &distribution)?,
             total_bits: plan.total_bits(),
             standard_total_bits: plan.standard_total_bits(),
             ratio: plan.each.ratio(),
@@ -62,18 +58,17 @@ impl Distributed {
             "of standard filters, so {} % are saved",
             number(100.0 * (1.0 - answer.ratio).max(0.0))
         );
-        Ok(Report::new(title, &answer)?
-            .row("components", count(answer.components), "of the largest host")
-            .row("bits", bits(answer.bits), "of each component")
-            .row("hashes", answer.hashes.to_string(), "positions per key")
-            .row("capacity", count(answer.capacity), "keys of each component")
+        let report = Report::new(title, &answer)?;
+        let report = answer.components.rows(report, "of the largest host");
+        let report = report
             .row("total bits", number(answer.total_bits), "of all hosts together")
             .row(
                 "standard bits",
                 number(answer.standard_total_bits),
                 "if all were as long as the largest needs",
             )
-            .row("ratio", number(answer.ratio), &saved))
+            .row("ratio", number(answer.ratio), &saved);
+        Ok(answer.components.papers_rows(report))
     }
 }
 

@@ -3,11 +3,12 @@
 use anyhow::Context as _;
 use clap::Args;
 use serde::Serialize;
-use umbel::Rate;
-use umbel::design::dynamic;
+use umbel::design::{Distribution, dynamic};
+use umbel::model::dynamic::Component;
+use umbel::{Rate, model};
 
 use super::sizes::{DISTRIBUTIONS, Sizes};
-use crate::output::{Report, bits, count, number};
+use crate::output::{Report, bits, count, number, percent};
 use crate::values;
 
 /// A dynamic filter for a set of known largest size: the number of components that takes the
@@ -30,10 +31,8 @@ pub(super) struct Dynamic {
 
 #[derive(Serialize)]
 struct Answer {
-    components: u64,
-    bits: u64,
-    hashes: u32,
-    capacity: u64,
+    #[serde(flatten)]
+    components: Components,
     expected_bits: f64,
     standard_bits: u64,
     ratio: f64,
@@ -45,10 +44,7 @@ impl Dynamic {
         let plan = dynamic::bounded(self.false_positive, &distribution)
             .context("--max-items with --false-positive")?;
         let answer = Answer {
-            components: plan.components,
-            bits: plan.component.bits,
-            hashes: plan.component.hashes,
-            capacity: plan.capacity,
+            components: Components::of(&plan, self.false_positive, &distribution)?,
             expected_bits: plan.expected_bits,
             standard_bits: plan.standard_bits,
             ratio: plan.ratio(),
@@ -58,13 +54,63 @@ impl Dynamic {
             "of one filter, so {} % are saved",
             number(100.0 * (1.0 - answer.ratio).max(0.0))
         );
-        Ok(Report::new(title, &answer)?
-            .row("components", count(answer.components), "when the set is as large as it gets")
-            .row("bits", bits(answer.bits), "of each component")
-            .row("hashes", answer.hashes.to_string(), "positions per key")
-            .row("capacity", count(answer.capacity), "keys of each component")
+        let report = Report::new(title, &answer)?;
+        let report = answer.components.rows(report, "when the set is as large as it gets");
+        let report = report
             .row("expected bits", number(answer.expected_bits), "on average over all sizes")
             .row("standard bits", count(answer.standard_bits), "of one filter for the largest size")
-            .row("ratio", number(answer.ratio), &saved))
+            .row("ratio", number(answer.ratio), &saved);
+        Ok(answer.components.papers_rows(report))
+    }
+}
+
+/// What filters are made of, and what the papers would make them of.
+#[derive(Serialize)]
+pub(super) struct Components {
+    components: u64,
+    bits: u64,
+    hashes: u32,
+    capacity: u64,
+    false_positive: f64,
+    papers_components: u64,
+    papers_bits: u64,
+    papers_hashes: u32,
+}
+
+impl Components {
+    pub(super) fn of(
+        plan: &dynamic::Bounded,
+        rate: Rate,
+        distribution: &Distribution,
+    ) -> anyhow::Result<Self> {
+        let papers = dynamic::papers_bounded(rate, distribution)
+            .context("--max-items with --false-positive")?;
+        let full = Component::new(plan.component, plan.capacity);
+        Ok(Self {
+            components: plan.components,
+            bits: plan.component.bits(),
+            hashes: plan.component.hashes(),
+            capacity: plan.capacity,
+            false_positive: model::dynamic::false_positive(full, distribution.max_items()),
+            papers_components: papers.components,
+            papers_bits: papers.component.bits,
+            papers_hashes: papers.component.hashes,
+        })
+    }
+
+    pub(super) fn rows(&self, report: Report, when: &str) -> Report {
+        report
+            .row("components", count(self.components), when)
+            .row("bits", bits(self.bits), "of each component")
+            .row("hashes", self.hashes.to_string(), "positions per key")
+            .row("capacity", count(self.capacity), "keys of each component")
+            .row("false positive", percent(self.false_positive), "when it holds all keys")
+    }
+
+    pub(super) fn papers_rows(&self, report: Report) -> Report {
+        report
+            .row("papers' components", count(self.papers_components), "")
+            .row("papers' bits", count(self.papers_bits), "which may overshoot the rate")
+            .row("papers' hashes", self.papers_hashes.to_string(), "")
     }
 }

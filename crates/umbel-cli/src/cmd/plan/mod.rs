@@ -3,6 +3,7 @@
 //! The four scenarios of paper 4 are `static` (another name of `standard`), `bounded` (of
 //! `dynamic`), `unbounded` and `distributed`.
 
+mod chain;
 mod distributed;
 mod dynamic;
 mod prefix;
@@ -39,6 +40,7 @@ enum Design {
     Routing(routing::Routing),
     Replica(replica::Replica),
     Prefix(prefix::Prefix),
+    Chain(chain::Chain),
 }
 
 impl Plan {
@@ -51,6 +53,7 @@ impl Plan {
             Design::Routing(design) => design.report(),
             Design::Replica(design) => design.report(),
             Design::Prefix(design) => design.report(),
+            Design::Chain(design) => design.report(),
         };
         report?.print(self.json)
     }

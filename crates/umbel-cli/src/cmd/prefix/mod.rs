@@ -16,7 +16,7 @@ use umbel::prefix::AnyTable;
 
 use super::filter::file::{Content, explain, read_bytes};
 use super::filter::memory::MemoryLimit;
-use super::filter::{number, print};
+use super::filter::print;
 use crate::lines::name;
 
 /// Build tables of prefixes and find the longest match of addresses and names
@@ -49,7 +49,7 @@ struct Options {
     json: bool,
     /// Largest table to hold in memory, such as 512M or 8G [default: the memory
     /// available, and of a table that is read at most 256 MiB or 16 times its file]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = number::size)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = crate::values::size)]
     max_memory: Option<u64>,
 }
 

@@ -1,21 +1,23 @@
-//! `umbel store load`: many records at once.
+//! `umbel store load` and `delete`: many records at once.
 //!
 //! A file is read twice: first to see that every line is sound, so that a bad one changes
-//! nothing. Standard input can be read only once; there a bad line ends the load, and the
-//! message says how many lines before it are in.
+//! nothing. Standard input can be read only once; there a bad line ends the command, and the
+//! message says how many lines before it are done.
 
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read as _};
-use std::path::PathBuf;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
-use umbel_store::{Batch, Durability, MAX_KEY, MAX_VALUE, Options, Store};
+use umbel_store::{Applied, Batch, Durability, Options, Store};
 
 use super::Told;
 use super::long::bytes_bar;
+use super::records::{Format, Lines};
 
 #[derive(Args)]
 pub(super) struct Load {
@@ -23,103 +25,160 @@ pub(super) struct Load {
     dir: PathBuf,
     /// File to read; standard input if it is missing or `-`
     file: Option<PathBuf>,
+    /// What the lines are [default: json if the first one is an object, else text]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
 }
 
 impl Load {
     pub(super) fn run(self) -> anyhow::Result<Told> {
-        let file = self.file.as_ref().filter(|file| file.as_os_str() != "-");
-        let loaded = match file {
-            Some(file) => {
-                let open = || {
-                    let name = file.display();
-                    File::open(file).with_context(|| format!("cannot read {name}"))
-                };
-                let length = open()?.metadata().map_or(0, |metadata| metadata.len());
-                let bar = bytes_bar("checking", length);
-                Lines::new(BufReader::with_capacity(1 << 20, bar.wrap_read(open()?)))
-                    .each(|_, _| Ok(()))?;
-                bar.finish_and_clear();
-                let bar = bytes_bar("loading", length);
-                let loaded =
-                    self.load(BufReader::with_capacity(1 << 20, bar.wrap_read(open()?)))?;
-                bar.finish_and_clear();
-                loaded
-            }
-            None => {
-                let bar = bytes_bar("loading", 0);
-                let loaded = self.load(BufReader::new(bar.wrap_read(io::stdin().lock())))?;
-                bar.finish_and_clear();
-                loaded
-            }
-        };
+        let file = self.file.as_deref().unwrap_or(Path::new("-"));
+        let loaded = twice(
+            file,
+            "loading",
+            |input| Lines::new(input, self.format).each_record(|_, _| Ok(())),
+            |input| self.load(input),
+        )?;
         Ok(Told { text: format!("loaded {loaded} records"), json: json!({ "loaded": loaded }) })
     }
 
-    fn load(&self, input: impl BufRead) -> anyhow::Result<u64> {
-        // One sync at the end is enough: nobody is told before.
-        let options = Options::new().durability(Durability::Interval(Duration::from_secs(5)));
-        let store = super::open_with(&self.dir, options)?;
-        let (mut batch, mut loaded) = (Batch::new(), 0);
-        let outcome = Lines::new(input).each(|key, value| {
-            batch.put(key, value);
-            if batch.len() >= BATCH {
-                loaded += write(&store, &mut batch)?;
-            }
-            Ok(())
+    fn load(&self, input: Box<dyn BufRead>) -> anyhow::Result<u64> {
+        let mut writer = Writer::open(&self.dir, Options::new())?;
+        let outcome = Lines::new(input, self.format).each_record(|key, value| {
+            writer.batch.put(key, value);
+            writer.write_if_full()
         });
-        loaded += write(&store, &mut batch)?;
-        store.sync()?;
+        let loaded = writer.finish()?.changes;
         outcome.with_context(|| format!("{loaded} records are loaded, then"))?;
         Ok(loaded)
     }
 }
 
-fn write(store: &Store, batch: &mut Batch) -> anyhow::Result<u64> {
-    let len = batch.len() as u64;
-    store.write(std::mem::take(batch))?;
-    Ok(len)
+#[derive(Args)]
+#[group(id = "which", required = true, multiple = false, args = ["keys", "file"])]
+pub(super) struct Delete {
+    /// Folder of the store
+    dir: PathBuf,
+    /// Keys
+    keys: Vec<OsString>,
+    /// Delete the keys of a file, one a line, or of standard input if it is `-`
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// What the lines of the file are: keys, or objects with a key
+    #[arg(long, value_enum, default_value = "text", requires = "file")]
+    format: Format,
 }
 
-/// Lines of key, tab, value.
-struct Lines<R> {
-    input: R,
-    number: u64,
-}
-
-impl<R: BufRead> Lines<R> {
-    fn new(input: R) -> Self {
-        Self { input, number: 0 }
+impl Delete {
+    pub(super) fn run(self) -> anyhow::Result<Told> {
+        let done = match &self.file {
+            Some(file) => twice(
+                file,
+                "deleting",
+                |input| Lines::new(input, Some(self.format)).each_key(|_| Ok(())),
+                |input| self.delete(input),
+            )?,
+            None => {
+                let store = super::open(&self.dir)?;
+                let mut batch = Batch::new();
+                for key in &self.keys {
+                    batch.delete(key.as_encoded_bytes());
+                }
+                Done { changes: self.keys.len() as u64, deleted: store.write(batch)?.deleted }
+            }
+        };
+        let Done { changes: asked, deleted } = done;
+        Ok(Told {
+            text: format!("deleted {deleted} of {asked}"),
+            json: json!({ "deleted": deleted, "asked": asked }),
+        })
     }
 
-    fn each(
-        mut self,
-        mut take: impl FnMut(&[u8], &[u8]) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            self.number += 1;
-            let number = self.number;
-            let read = (&mut self.input).take(LONGEST).read_until(b'\n', &mut line);
-            if read.with_context(|| format!("line {number}"))? == 0 {
-                return Ok(());
-            }
-            let text = line.strip_suffix(b"\n").unwrap_or(&line);
-            let Some(tab) = text.iter().position(|&byte| byte == b'\t') else {
-                bail!("line {number} has no tab between key and value");
-            };
-            let (key, value) = (&text[..tab], &text[tab + 1..]);
-            ensure!(key.len() <= MAX_KEY, "line {number}: the key has over {MAX_KEY} bytes");
-            ensure!(
-                value.len() <= MAX_VALUE,
-                "line {number}: the value has over {MAX_VALUE} bytes"
-            );
-            take(key, value)?;
-        }
+    fn delete(&self, input: Box<dyn BufRead>) -> anyhow::Result<Done> {
+        let mut writer = Writer::open(&self.dir, Options::new().create(false))?;
+        let outcome = Lines::new(input, Some(self.format)).each_key(|key| {
+            writer.batch.delete(key);
+            writer.write_if_full()
+        });
+        let done = writer.finish()?;
+        outcome.with_context(|| format!("{} keys are deleted, then", done.deleted))?;
+        Ok(done)
+    }
+}
+
+/// Lets `work` read the lines of a file, once `check` has read them all, or of standard input.
+fn twice<T>(
+    file: &Path,
+    doing: &'static str,
+    check: impl FnOnce(Box<dyn BufRead>) -> anyhow::Result<()>,
+    work: impl FnOnce(Box<dyn BufRead>) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    if file.as_os_str() == "-" {
+        let bar = bytes_bar(doing, 0);
+        let done = work(Box::new(BufReader::new(bar.wrap_read(io::stdin().lock()))))?;
+        bar.finish_and_clear();
+        return Ok(done);
+    }
+    let open = || {
+        let name = file.display();
+        File::open(file).with_context(|| format!("cannot read {name}"))
+    };
+    let length = open()?.metadata().map_or(0, |metadata| metadata.len());
+    let lines = |doing| -> anyhow::Result<_> {
+        let bar = bytes_bar(doing, length);
+        Ok((Box::new(BufReader::with_capacity(1 << 20, bar.wrap_read(open()?))), bar))
+    };
+    let (input, bar) = lines("checking")?;
+    check(input)?;
+    bar.finish_and_clear();
+    let (input, bar) = lines(doing)?;
+    let done = work(input)?;
+    bar.finish_and_clear();
+    Ok(done)
+}
+
+/// What was done.
+#[derive(Default)]
+struct Done {
+    /// Lines, each of which is a change.
+    changes: u64,
+    /// Keys that were there and no longer are.
+    deleted: u64,
+}
+
+/// Writes changes in batches.
+struct Writer {
+    store: Store,
+    batch: Batch,
+    done: Done,
+}
+
+impl Writer {
+    fn open(dir: &Path, options: Options) -> anyhow::Result<Self> {
+        // One sync at the end is enough: nobody is told before.
+        let options = options.durability(Durability::Interval(Duration::from_secs(5)));
+        let store = super::open_with(dir, options)?;
+        Ok(Self { store, batch: Batch::new(), done: Done::default() })
+    }
+
+    fn write_if_full(&mut self) -> anyhow::Result<()> {
+        if self.batch.len() >= BATCH { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> anyhow::Result<()> {
+        let changes = self.batch.len() as u64;
+        let Applied { deleted, .. } = self.store.write(std::mem::take(&mut self.batch))?;
+        self.done.changes += changes;
+        self.done.deleted += deleted;
+        Ok(())
+    }
+
+    fn finish(mut self) -> anyhow::Result<Done> {
+        self.write()?;
+        self.store.sync()?;
+        Ok(self.done)
     }
 }
 
 /// Records written at once.
 const BATCH: usize = 1000;
-/// No sound line is longer: a longer one is not read to its end.
-const LONGEST: u64 = (MAX_KEY + MAX_VALUE + 2) as u64;

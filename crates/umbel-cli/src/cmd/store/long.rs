@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use umbel_store::{Options, Progress};
+use umbel_store::Progress;
 
 use super::Told;
 
@@ -57,12 +57,22 @@ pub(super) fn integrate(dir: &Path) -> anyhow::Result<Told> {
     })
 }
 
-pub(super) fn backup(dir: &Path, to: &Path, incremental: bool) -> anyhow::Result<Told> {
+/// What a backup does with the store's files.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum How {
+    Copy,
+    Link,
+    /// Copies what the earlier backup lacks.
+    Add,
+}
+
+pub(super) fn backup(dir: &Path, to: &Path, how: How) -> anyhow::Result<Told> {
     let store = super::open(dir)?;
     let bar = bytes_bar("backing up", 1);
-    let done = match incremental {
-        true => store.backup_incremental(to, follow(&bar)),
-        false => store.backup(to, follow(&bar)),
+    let done = match how {
+        How::Copy => store.backup(to, follow(&bar)),
+        How::Link => store.backup_linked(to, follow(&bar)),
+        How::Add => store.backup_incremental(to, follow(&bar)),
     };
     bar.finish_and_clear();
     let done = done.with_context(|| format!("cannot back up to {}", to.display()))?;
@@ -83,8 +93,7 @@ pub(super) fn restore(from: &Path, dir: &Path) -> anyhow::Result<Told> {
 }
 
 pub(super) fn verify(dir: &Path) -> anyhow::Result<Told> {
-    let options = Options::new().create(false).background(false);
-    let store = super::open_with(dir, options)?;
+    let store = super::read(dir)?;
     let bar = bytes_bar("verifying", 1);
     let found = store.verify(follow(&bar));
     bar.finish_and_clear();

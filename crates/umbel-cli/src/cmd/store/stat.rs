@@ -31,7 +31,7 @@ struct Shown {
 
 impl StatArgs {
     pub(super) fn run(self, json: bool) -> anyhow::Result<ExitCode> {
-        let store = super::open(&self.dir)?;
+        let store = super::read(&self.dir)?;
         let stat = store.stat();
         // A process that has just opened the store has asked its filter nothing yet.
         let (lookups, filter_errors) = store.sample_filter(SAMPLE)?;

@@ -10,7 +10,7 @@
 //! Left open: nothing is measured in the paper.
 
 use umbel::codec::encode;
-use umbel::design::dynamic::{Distributed, distributed};
+use umbel::design::dynamic::{PapersBounded, papers_bounded};
 
 use super::super::{formula, setting, simulated};
 use super::memory::Sizes;
@@ -34,13 +34,23 @@ const HOSTS: u64 = 200;
 
 struct Row {
     sizes: Sizes,
-    plan: Distributed,
+    plan: PapersBounded,
     /// Bits of all hosts; bytes on the wire, dynamic and standard.
     found: [Spread; 3],
 }
 
-fn plan(sizes: Sizes) -> Distributed {
-    distributed(rate(BOUND), &sizes.papers(MOST), HOSTS).expect("small filters")
+impl Row {
+    fn total_bits(&self) -> f64 {
+        self.plan.expected_bits * HOSTS as f64
+    }
+
+    fn standard_total_bits(&self) -> f64 {
+        self.plan.standard_bits as f64 * HOSTS as f64
+    }
+}
+
+fn plan(sizes: Sizes) -> PapersBounded {
+    papers_bounded(rate(BOUND), &sizes.papers(MOST)).expect("small filters")
 }
 
 fn find(bench: &Bench<'_>) -> Findings {
@@ -54,7 +64,7 @@ fn find(bench: &Bench<'_>) -> Findings {
 fn trial(mut random: Random) -> Vec<[f64; 3]> {
     let mut keys = Keys::new(&mut random);
     let each = |sizes: Sizes| {
-        let (distribution, plan) = (sizes.papers(MOST), plan(sizes).each);
+        let (distribution, plan) = (sizes.papers(MOST), plan(sizes));
         let small = shape(plan.component.bits, plan.component.hashes);
         let large = shape(plan.standard_bits, super::HASHES);
         let mut all = [0.0; 3];
@@ -86,14 +96,14 @@ fn table(rows: &[Row]) -> Table {
         simulated("wire_standard_bytes", 0),
     ]);
     for row in rows {
-        let standard = row.plan.standard_total_bits();
+        let standard = row.standard_total_bits();
         table.push([
             Cell::from(row.sizes.name()),
-            row.plan.each.components.into(),
-            row.plan.total_bits().into(),
+            row.plan.components.into(),
+            row.total_bits().into(),
             row.found[0].mean.into(),
             standard.into(),
-            (row.plan.total_bits() / standard).into(),
+            (row.total_bits() / standard).into(),
             (row.found[0].mean / standard).into(),
             row.found[1].mean.into(),
             row.found[2].mean.into(),
@@ -103,12 +113,12 @@ fn table(rows: &[Row]) -> Table {
 }
 
 fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
-    let fewer = |row: &Row| row.found[0].mean < row.plan.standard_total_bits();
+    let fewer = |row: &Row| row.found[0].mean < row.standard_total_bits();
     let wire = Spread::of(rows.iter().map(|row| row.found[1].mean / row.found[2].mean));
     vec![
         Claim::about("all filters together take fewer bits than standard ones (distributions)")
             .stated(5.0)
-            .formula(count(rows.iter().map(|row| row.plan.total_bits() < row.plan.standard_total_bits())))
+            .formula(count(rows.iter().map(|row| row.total_bits() < row.standard_total_bits())))
             .simulated(count(rows.iter().map(fewer)), seeds)
             .within(0.0),
         Claim::about("standard filters cause large transmission overhead (bytes, dynamic over standard, mean)")
@@ -128,16 +138,8 @@ fn plot(rows: &[Row]) -> Plot {
     let points =
         |of: fn(&Row) -> f64| (1..).zip(rows).map(|(x, row)| (f64::from(x), of(row))).collect();
     let panel = Panel::new("200 hosts", "distribution (row of the table)", "of standard filters'")
-        .line(
-            "bits, formula",
-            0,
-            points(|row| row.plan.total_bits() / row.plan.standard_total_bits()),
-        )
-        .dots(
-            "bits, simulated",
-            0,
-            points(|row| row.found[0].mean / row.plan.standard_total_bits()),
-        )
+        .line("bits, formula", 0, points(|row| row.total_bits() / row.standard_total_bits()))
+        .dots("bits, simulated", 0, points(|row| row.found[0].mean / row.standard_total_bits()))
         .dots("bytes on the wire", 1, points(|row| row.found[1].mean / row.found[2].mean));
     Plot::of([panel])
 }

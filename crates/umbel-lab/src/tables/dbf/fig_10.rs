@@ -11,7 +11,7 @@
 //!
 //! Left open: the figure's points.
 
-use umbel::design::dynamic::bounded_choices;
+use umbel::design::dynamic::papers_bounded_choices;
 
 use super::super::{formula, points_of};
 use super::memory::{self, Row, Setup, Sizes, curves};
@@ -33,7 +33,7 @@ const COMPONENTS: usize = 24;
 fn find(bench: &Bench<'_>) -> Findings {
     let setups = Sizes::ALL.into_iter().flat_map(|sizes| {
         let distribution = sizes.papers(MOST);
-        let plans = bounded_choices(rate(BOUND), &distribution).expect("small filters");
+        let plans = papers_bounded_choices(rate(BOUND), &distribution).expect("small filters");
         let plans: Vec<_> = plans.take(COMPONENTS).collect();
         plans.into_iter().map(move |plan| Setup {
             sizes,
@@ -109,7 +109,7 @@ pub(super) fn kept(rows: &[Row], seeds: u64) -> Claim {
         .note(format!(
             "simulated: but for four standard errors. By formula it is passed by a factor of up to \
              {worst:.3}: m and k are each rounded on their own, and m is made for N/s keys where c = \
-             ceil(N/s) go in. Bounded::component_for gives components that keep the bound"
+             ceil(N/s) go in. design::dynamic::bounded plans components that keep the bound"
         ))
         .within(0.0)
 }

@@ -9,7 +9,7 @@
 //!
 //! Left open: the figure's points; whether its minimum is over s > 1.
 
-use umbel::design::dynamic::bounded_choices;
+use umbel::design::dynamic::papers_bounded_choices;
 
 use super::super::{formula, points_of};
 use super::memory::{self, DEVIATION, Row, Setup, Sizes, curves};
@@ -45,7 +45,8 @@ fn find(bench: &Bench<'_>) -> Findings {
 
 /// The ratio of the best plan with more than one component.
 fn several(row: &Row) -> f64 {
-    let plans = bounded_choices(rate(BOUND), &row.setup.distribution).expect("small filters");
+    let plans =
+        papers_bounded_choices(rate(BOUND), &row.setup.distribution).expect("small filters");
     plans.filter(|plan| plan.components > 1).map(|plan| plan.ratio()).fold(f64::INFINITY, f64::min)
 }
 

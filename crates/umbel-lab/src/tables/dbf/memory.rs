@@ -1,6 +1,6 @@
 //! Expected memory of a dynamic filter for sets whose sizes are distributed: figures 10 to 16.
 //!
-//! A filter is planned for the distribution (`design::dynamic::bounded`); sets of sizes drawn
+//! A filter is planned for the distribution (`design::dynamic::papers_bounded`); sets of sizes drawn
 //! from it are put into real filters of that plan and the bits that these take are counted.
 //! One more set, as large as it can be, shows that the rate is kept.
 //!
@@ -8,7 +8,7 @@
 //! ours is always the same share of N.
 
 use umbel::design::Distribution;
-use umbel::design::dynamic::{Bounded, bounded};
+use umbel::design::dynamic::{PapersBounded, papers_bounded};
 use umbel::model::dynamic::{Component, false_positive};
 
 use super::super::{Column, formula, setting, simulated};
@@ -77,13 +77,13 @@ pub(super) struct Setup {
     pub(super) x: f64,
     pub(super) bound: f64,
     pub(super) distribution: Distribution,
-    pub(super) plan: Bounded,
+    pub(super) plan: PapersBounded,
 }
 
 impl Setup {
     /// With the number of components that takes the fewest bits.
     pub(super) fn best(sizes: Sizes, x: f64, bound: f64, distribution: Distribution) -> Self {
-        let plan = bounded(rate(bound), &distribution).expect("small filters");
+        let plan = papers_bounded(rate(bound), &distribution).expect("small filters");
         Self { sizes, x, bound, distribution, plan }
     }
 }
@@ -103,7 +103,7 @@ impl Row {
 
     /// The rate of a set as large as it can be, by formula.
     pub(super) fn full_rate(&self) -> f64 {
-        let Bounded { component, capacity, .. } = self.setup.plan;
+        let PapersBounded { component, capacity, .. } = self.setup.plan;
         let component = Component::new(shape(component.bits, component.hashes), capacity);
         false_positive(component, self.setup.distribution.max_items())
     }
@@ -133,7 +133,7 @@ fn trial(mut random: Random, setups: &[Setup], (asked, drawn): (usize, u64)) -> 
     let mut keys = Keys::new(&mut random);
     let asked = keys.draw_many(asked);
     let each = |setup: &Setup| {
-        let Bounded { component, capacity, .. } = setup.plan;
+        let PapersBounded { component, capacity, .. } = setup.plan;
         let shape = shape(component.bits, component.hashes);
         let mut bits = 0;
         for i in 0..drawn {

@@ -1,8 +1,10 @@
-//! The thread that builds the filters of own sets, a part at a time.
+//! The thread that builds the filters of own sets, a part at a time, and encodes long updates.
 //!
 //! Sets take turns of some parts, so that a small one never waits for a large one. After each turn
 //! the thread pauses for as long as it took: whoever wants to change the set gets its lock then,
 //! which an unfair lock would not see to, and half of a processor is left to those who ask.
+//!
+//! Updates go first: other hosts wait for them. No lock is held while one is encoded.
 //!
 //! Lock order: the queue's lock is the last one taken.
 
@@ -11,8 +13,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
+use umbel::mesh::Encoding;
 
-use super::{OwnSet, Sets};
+use super::{OwnSet, Sets, State};
 
 /// Keys of a part, for which the set's lock is held: about a hundred microseconds.
 const PART: usize = 256;
@@ -21,7 +24,7 @@ const PARTS: usize = 8;
 /// The shortest pause.
 const PAUSE: Duration = Duration::from_micros(50);
 
-/// Sets whose filters are being built.
+/// Sets whose filters are being built, and updates that are to be encoded.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     queue: Mutex<Queue>,
@@ -30,8 +33,16 @@ pub(super) struct Builder {
 
 #[derive(Debug, Default)]
 struct Queue {
+    updates: VecDeque<Encoding>,
     sets: VecDeque<Arc<OwnSet>>,
     is_closed: bool,
+}
+
+/// What the thread does next.
+#[derive(Debug)]
+enum Job {
+    Encode(Encoding),
+    Build(Arc<OwnSet>),
 }
 
 impl Builder {
@@ -43,21 +54,30 @@ impl Builder {
         }
     }
 
+    /// Lets an update be encoded and sent.
+    fn encode(&self, update: Encoding) {
+        self.queue.lock().updates.push_back(update);
+        self.changed.notify_one();
+    }
+
     /// The thread ends with the part that it is at.
     pub(super) fn close(&self) {
         self.queue.lock().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// The next set, once there is one; `None` when closed.
-    fn next(&self) -> Option<Arc<OwnSet>> {
+    /// The next job, once there is one; `None` when closed.
+    fn next(&self) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {
             if queue.is_closed {
                 return None;
             }
+            if let Some(update) = queue.updates.pop_front() {
+                return Some(Job::Encode(update));
+            }
             if let Some(own) = queue.sets.pop_front() {
-                return Some(own);
+                return Some(Job::Build(own));
             }
             self.changed.wait(&mut queue);
         }
@@ -65,26 +85,57 @@ impl Builder {
 }
 
 impl Sets {
-    /// Builds filters until the host stops. `on_finished` is called whenever one is built.
+    /// Builds filters and encodes updates until the host stops. `on_finished` is called whenever one
+    /// is built or an update is to be sent.
     pub(crate) fn build_until_closed(&self, on_finished: impl Fn()) {
-        while let Some(own) = self.builder.next() {
-            let lane = self.lanes.enter_blocking();
-            let start = Instant::now();
-            let has_more = (0..PARTS).all(|_| own.build_part(self.clock.now(), PART));
-            let time = start.elapsed();
-            drop(lane);
-            if has_more {
-                self.builder.queue.lock().sets.push_back(own);
-            } else {
-                // Another may have begun in the meantime.
-                own.leave_builder();
-                self.builder.offer(&own);
+        while let Some(job) = self.builder.next() {
+            let is_finished = match job {
+                Job::Encode(update) => self.encode(update),
+                Job::Build(own) => self.build(own),
+            };
+            if is_finished {
                 on_finished();
             }
-            std::thread::sleep(time.max(PAUSE));
         }
         let waiting = std::mem::take(&mut self.builder.queue.lock().sets);
         waiting.iter().for_each(|own| own.cancel_build());
+    }
+
+    /// Encodes an update, which is to be sent then.
+    fn encode(&self, update: Encoding) -> bool {
+        let lane = self.lanes.enter_blocking();
+        let update = update.encode();
+        drop(lane);
+        if let Some(engine) = self.lock().protocol.mesh_mut() {
+            engine.handle_encoded(self.clock.now(), update);
+        }
+        true
+    }
+
+    /// Builds some parts, and pauses; whether the filter is done.
+    fn build(&self, own: Arc<OwnSet>) -> bool {
+        let lane = self.lanes.enter_blocking();
+        let start = Instant::now();
+        let has_more = (0..PARTS).all(|_| own.build_part(self.clock.now(), PART));
+        let time = start.elapsed();
+        drop(lane);
+        if has_more {
+            self.builder.queue.lock().sets.push_back(own);
+            std::thread::sleep(time.max(PAUSE));
+        } else {
+            // Another may have begun in the meantime.
+            own.leave_builder();
+            self.builder.offer(&own);
+        }
+        !has_more
+    }
+
+    /// Lets the updates be encoded that the protocol leaves to others. Whoever calls it holds the
+    /// state's lock.
+    pub(crate) fn offer_updates(&self, state: &mut State) {
+        let Some(engine) = state.protocol.mesh_mut() else { return };
+        std::iter::from_fn(|| engine.poll_encoding())
+            .for_each(|update| self.builder.encode(update));
     }
 
     /// Lets the filters be built that time alone, or the number of hosts, made necessary.

@@ -84,6 +84,10 @@ impl Sets {
         let local = state.protocol.mesh().and_then(|engine| engine.local_set(name)).cloned();
         let own = Arc::new(OwnSet::new(name.clone(), number, catalogue, local, terms));
         state.own.insert(name.clone(), Arc::clone(&own));
+        if let Some(overlay) = state.protocol.overlay_mut() {
+            let own = Arc::downgrade(&own);
+            overlay.hide(name, move |key| own.upgrade().is_some_and(|own| own.has_expired(key)));
+        }
         self.refresh_sets(state, [name]);
         own
     }

@@ -245,6 +245,11 @@ impl Sets {
         names
     }
 
+    /// How many sets somebody is known to have.
+    pub(in crate::host) fn count(&self) -> usize {
+        self.directory.parts.iter().map(|part| part.load().len()).sum()
+    }
+
     /// Whether the cache is asked before a key of this set is confirmed.
     pub(crate) fn asks_its_cache(&self, set: &str) -> bool {
         self.known(set)

@@ -4,7 +4,7 @@
 //! ```text
 //! add, remove   any thread ─► directory ─► OwnSet ─► LocalSet ─► Journal ─► disk
 //! who           any thread ─► directory ─► Replicas (shared bank)
-//! filters       builder    ─► LocalSet, a part at a time
+//! filters       builder    ─► LocalSet, a part at a time; long updates are encoded without a lock
 //! messages      driver     ─► State (protocol: peers, receivers, queues; which sets there are)
 //! ```
 //!
@@ -195,6 +195,15 @@ impl Sets {
         let transmits = std::iter::from_fn(|| state.protocol.poll_transmit());
         let to_all = transmits.filter(|Transmit { to, .. }| *to == Destination::All);
         to_all.map(|transmit| transmit.bytes).collect()
+    }
+
+    /// Asks all others to go on naming this host if it is away within this time. Not while there are
+    /// sets in memory: these are taken back when the host stops, which need not be in good order.
+    pub(super) fn announce_absence(&self, absence: Duration) {
+        let mut state = self.lock();
+        if state.own.values().all(|own| own.is_durable()) {
+            state.protocol.leave(self.clock.now(), absence);
+        }
     }
 
     // ---- durability

@@ -143,7 +143,7 @@ impl OwnSet {
     }
 
     /// As [`Self::turn`], for a thread.
-    pub(super) fn blocking_turn(&self) -> OwnedMutexGuard<()> {
+    pub(in crate::host) fn blocking_turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).blocking_lock_owned()
     }
 
@@ -170,6 +170,11 @@ impl OwnSet {
             .map(|first| (first, wall_clock_ms()))
             .filter(|(first, now)| first <= now);
         HeldKeys { own: self, overdue_at: overdue_at.map(|(_, now)| now) }
+    }
+
+    /// Whether a key's lifetime is over, whether or not it has been removed.
+    pub(super) fn has_expired(&self, key: &[u8]) -> bool {
+        self.held().is_expired(key)
     }
 
     /// Keys that will expire.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{excerpt, glob};
+use super::{excerpt, glob, off_the_workers};
 use crate::Value;
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
@@ -69,13 +69,13 @@ fn stats(context: &Context<'_>, text: &mut String) {
 }
 
 fn umbel(context: &Context<'_>, text: &mut String) {
-    for (name, value) in context.host.status().fields() {
+    for (name, value) in off_the_workers(|| context.host.status()).fields() {
         line(text, name, plain(&value));
     }
 }
 
 fn keyspace(context: &Context<'_>, text: &mut String) {
-    let sets = context.host.sets().len();
+    let sets = context.host.set_count();
     if sets > 0 {
         line(text, "db0", format_args!("keys={sets},expires=0,avg_ttl=0"));
     }

@@ -107,7 +107,7 @@ fn document(command: &Command, replies: &mut Replies) {
         ("summary", command.summary),
         ("since", "0.1.0"),
         ("group", command.group.word()),
-        ("complexity", command.complexity),
+        ("complexity", &format!("{}; at most {}", command.complexity, command.bound)),
     ] {
         replies.text(field);
         replies.text(value);

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{glob, number, options, set};
+use super::{glob, number, off_the_workers, options, set};
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 
@@ -10,7 +10,7 @@ use crate::resp::request::Arguments;
 const TYPE: &str = "umbel";
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    context.replies.count(context.host.sets().len());
+    context.replies.count(context.host.set_count());
     Ok(())
 }
 
@@ -26,7 +26,7 @@ pub(super) fn exists(
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
     let exists = |name: &&[u8]| str::from_utf8(name).is_ok_and(|name| context.host.knows(name));
-    let count = arguments.from(1).filter(exists).count();
+    let count = off_the_workers(|| arguments.from(1).filter(exists).count());
     context.replies.count(count);
     Ok(())
 }
@@ -39,7 +39,7 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Re
         // No set has such a name.
         let Ok(name) = str::from_utf8(name) else { continue };
         // A pass over its keys.
-        match tokio::task::block_in_place(|| context.host.delete(name)) {
+        match off_the_workers(|| context.host.delete(name)) {
             Ok((there, ticket)) => {
                 deleted += usize::from(there);
                 newest = newest.max(Some(ticket));
@@ -72,8 +72,23 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         }
         Ok(true)
     })?;
-    let mut names: Vec<(u64, String)> =
-        context.host.sets().into_iter().map(|set| (place(&set), set)).collect();
+    let (next, names) = off_the_workers(|| {
+        let (next, mut names) = scan_page(context.host.sets(), cursor, count);
+        let fits =
+            |name: &String| pattern.as_ref().is_none_or(|pattern| pattern.matches(name.as_bytes()));
+        names.retain(|name| mine && fits(name));
+        (next, names)
+    });
+    context.replies.array(2);
+    context.replies.text(&next.to_string());
+    context.replies.array(names.len());
+    names.iter().for_each(|name| context.replies.text(name));
+    Ok(())
+}
+
+/// The next cursor, and the names from this one up to it.
+fn scan_page(sets: Vec<String>, cursor: u64, count: usize) -> (u64, Vec<String>) {
+    let mut names: Vec<(u64, String)> = sets.into_iter().map(|set| (place(&set), set)).collect();
     names.retain(|(place, _)| *place > cursor);
     names.sort();
     // Names of one place are told together: the cursor cannot stand between them.
@@ -82,14 +97,7 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         .map_or(names.len(), |(last, _)| names.partition_point(|(place, _)| place <= last));
     let next = if end < names.len() { names[end - 1].0 } else { 0 };
     names.truncate(end);
-    names.retain(|(_, name)| {
-        mine && pattern.as_ref().is_none_or(|pattern| pattern.matches(name.as_bytes()))
-    });
-    context.replies.array(2);
-    context.replies.text(&next.to_string());
-    context.replies.array(names.len());
-    names.iter().for_each(|(_, name)| context.replies.text(name));
-    Ok(())
+    (next, names.into_iter().map(|(_, name)| name).collect())
 }
 
 /// A name's place in the walk: never 0, which is the beginning, and 63 bits, since some clients

@@ -8,8 +8,9 @@ use super::glob::{MAX_PATTERN, Pattern};
 use super::login::Login;
 use super::reply::Replies;
 use super::request::Arguments;
-use super::run::Question;
+use super::run::{Question, Run};
 use super::slow::Slow;
+use crate::{HostError, Ticket};
 
 mod about;
 mod connection;
@@ -35,6 +36,8 @@ pub(super) struct Command {
     group: Group,
     summary: &'static str,
     complexity: &'static str,
+    /// What bounds one call at worst, and where long work is done.
+    bound: &'static str,
     pub(super) action: Action,
 }
 
@@ -103,6 +106,8 @@ struct Argument {
     token: Option<&'static str>,
     optional: bool,
     multiple: bool,
+    /// How often it may be given, if it may be given more than once.
+    max_count: usize,
 }
 
 /// What an argument is, as Redis clients know it.
@@ -120,7 +125,8 @@ enum Kind {
 
 impl Argument {
     const fn new(name: &'static str, kind: Kind) -> Self {
-        Self { name, kind, token: None, optional: false, multiple: false }
+        let max_count = usize::MAX;
+        Self { name, kind, token: None, optional: false, multiple: false, max_count }
     }
 
     const fn optional(self) -> Self {
@@ -129,6 +135,11 @@ impl Argument {
 
     const fn multiple(self) -> Self {
         Self { multiple: true, ..self }
+    }
+
+    /// At most so often: for arguments that cost much more than their bytes.
+    const fn at_most(self, max_count: usize) -> Self {
+        Self { multiple: true, max_count, ..self }
     }
 
     const fn after(self, token: &'static str) -> Self {
@@ -162,9 +173,18 @@ impl Command {
     /// Whether so many words may be right.
     pub(super) fn accepts(&self, words: usize) -> bool {
         let least = usize::try_from(self.arity().abs()).unwrap_or(usize::MAX);
-        let open = self.arguments.iter().any(|argument| argument.multiple);
-        let optional = self.arguments.iter().filter(|argument| argument.optional);
-        words >= least && (open || words <= least + optional.map(Argument::words).sum::<usize>())
+        words >= least && words <= self.max_words(least)
+    }
+
+    /// The largest number of words, if `least` is the smallest one.
+    fn max_words(&self, least: usize) -> usize {
+        let more = self.arguments.iter().map(|argument| match argument {
+            Argument { multiple: true, optional: false, max_count, .. } => max_count - 1,
+            Argument { multiple: true, max_count, .. } => *max_count,
+            Argument { optional: true, .. } => argument.words(),
+            _ => 0,
+        });
+        more.fold(least, usize::saturating_add)
     }
 
     /// Whether it waits for other hosts when it has so many words.
@@ -224,6 +244,39 @@ impl Parent {
     pub(super) fn find(&self, name: &[u8]) -> Option<&'static Command> {
         self.children.iter().find(|child| child.name.as_bytes().eq_ignore_ascii_case(name))
     }
+}
+
+/// Does what may take longer than other connections should wait: tasks of this thread go on
+/// elsewhere meanwhile.
+fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
+    tokio::task::block_in_place(work)
+}
+
+/// Changes keys in parts, so that nobody waits for all of them at a set's lock, and replies whether each
+/// was changed. An error after the first part says how many keys were taken.
+fn change_in_parts<K>(
+    context: &mut Context<'_>,
+    keys: &[K],
+    mut change: impl FnMut(&[K], &mut Vec<bool>) -> Result<Ticket, HostError>,
+) -> Result<(), Refusal> {
+    let mut answers = Vec::with_capacity(keys.len());
+    let mut newest = Ticket::NONE;
+    let mut change_all = || {
+        for part in keys.chunks(Run::BATCH) {
+            let taken = answers.len();
+            newest = newest.max(change(part, &mut answers).map_err(|error| match taken {
+                0 => error.to_string(),
+                taken => format!("{error}; {taken} keys were taken before"),
+            })?);
+        }
+        Ok::<_, String>(())
+    };
+    if keys.len() <= Run::BATCH { change_all() } else { off_the_workers(change_all) }?;
+    let from = context.replies.len();
+    context.replies.array(answers.len());
+    answers.iter().for_each(|yes| context.replies.bit(*yes));
+    context.wrote(newest, from);
+    Ok(())
 }
 
 /// A pattern that a client sent.

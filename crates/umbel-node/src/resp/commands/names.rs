@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::sets::because;
-use super::{number, set, text};
+use super::{change_in_parts, number, set, text};
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::Slow;
@@ -33,14 +33,10 @@ fn change(
 ) -> Result<(), Refusal> {
     let set = set(arguments)?;
     let names: Result<Vec<&str>, _> = (2..arguments.len()).map(|at| name(arguments, at)).collect();
-    let mut answers = Vec::with_capacity(arguments.len());
-    let changed = change(context.host, set, &names?, &mut answers);
-    let ticket = changed.map_err(|error| because(&error))?;
-    let from = context.replies.len();
-    context.replies.array(answers.len());
-    answers.iter().for_each(|yes| context.replies.bit(*yes));
-    context.wrote(ticket, from);
-    Ok(())
+    let names = names?;
+    Host::check_names(&names).map_err(|error| because(&error))?;
+    let host = context.host;
+    change_in_parts(context, &names, |part, answers| change(host, set, part, answers))
 }
 
 /// From memory.

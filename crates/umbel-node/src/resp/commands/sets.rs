@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use umbel::replica::Policy;
 
-use super::{number, options, options_and_flags, set};
+use super::{change_in_parts, number, off_the_workers, options, options_and_flags, set, text};
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::{Limits, Slow};
-use crate::{Confirm, ConfirmError, HostError, Lifetime, Reserve};
+use crate::{Confirm, ConfirmError, Host, HostError, Lifetime, Reserve};
 
 /// Why this host refuses, in its own words.
 pub(super) fn because(error: &HostError) -> Refusal {
@@ -43,19 +43,38 @@ pub(super) fn addex(
     let set = set(&arguments)?;
     let lifetime = lifetime_of(arguments.get(2).unwrap_or_default())?;
     let keys: Vec<&[u8]> = arguments.from(3).collect();
-    let mut answers = Vec::with_capacity(keys.len());
-    let ticket =
-        context.host.add(set, &keys, lifetime, &mut answers).map_err(|error| because(&error))?;
-    let from = context.replies.len();
-    context.replies.array(answers.len());
-    answers.iter().for_each(|new| context.replies.bit(*new));
-    context.wrote(ticket, from);
-    Ok(())
+    Host::check_keys(&keys).map_err(|error| because(&error))?;
+    let host = context.host;
+    change_in_parts(context, &keys, |part, answers| host.add(set, part, lifetime, answers))
 }
 
 pub(super) fn missing(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    missing_of(arguments, false)
+}
+
+pub(super) fn missing_partial(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    missing_of(arguments, true)
+}
+
+fn missing_of(arguments: Arguments<'_, '_>, is_partial: bool) -> Result<Slow, Refusal> {
     let keys = arguments.from(2).map(<[u8]>::to_vec).collect();
-    Ok(Slow::Missing { set: set(&arguments)?.to_owned(), keys })
+    Ok(Slow::Missing { set: set(&arguments)?.to_owned(), keys, is_partial })
+}
+
+/// Asks others to wait for this host when it stops; how long they will, as far as it is up to it.
+pub(super) fn leave(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    const REFUSAL: &str = "a duration such as 60s or 2m is needed, at most 1000000000 seconds; 0: \
+                           others do not wait";
+    let text = text(&arguments, 1, "a duration")?;
+    let absence = umbel::duration::parse_duration(text).ok_or(Refusal::Borrowed(REFUSAL))?;
+    // What others do not know yet is published first.
+    tokio::task::block_in_place(|| context.host.leave_for(absence))
+        .map_err(|error| because(&error))?;
+    context.replies.ok();
+    Ok(())
 }
 
 pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
@@ -79,14 +98,14 @@ pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
 }
 
 pub(super) fn hosts(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    let hosts = context.host.hosts();
+    let hosts = off_the_workers(|| context.host.hosts());
     context.replies.array(hosts.len());
     hosts.iter().for_each(|host| context.replies.fields(&host.fields()));
     Ok(())
 }
 
 pub(super) fn sets(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    let sets = context.host.sets();
+    let sets = off_the_workers(|| context.host.sets());
     context.replies.array(sets.len());
     sets.iter().for_each(|set| context.replies.text(set));
     Ok(())
@@ -103,8 +122,9 @@ pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         }
         Ok(word == "COUNT")
     })?;
-    let (page, next) =
-        context.host.keys(set(&arguments)?, &cursor, count).map_err(|error| because(&error))?;
+    let set = set(&arguments)?;
+    let page = off_the_workers(|| context.host.keys(set, &cursor, count));
+    let (page, next) = page.map_err(|error| because(&error))?;
     context.replies.array(2);
     context.replies.text(&next.map_or_else(|| String::from("0"), |next| hex(&next)));
     context.replies.array(page.len());
@@ -128,11 +148,11 @@ fn cursor_of(text: &[u8]) -> Result<Vec<u8>, Refusal> {
 
 pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let fields = match arguments.len() {
-        1 => tokio::task::block_in_place(|| context.host.status()).fields(),
+        1 => off_the_workers(|| context.host.status()).fields(),
         _ => {
             let set = set(&arguments)?;
             // A pass over its bits: tasks of this thread go on elsewhere meanwhile.
-            let info = tokio::task::block_in_place(|| context.host.full_set_info(set));
+            let info = off_the_workers(|| context.host.full_set_info(set));
             info.map_err(|error| because(&error))?.fields()
         }
     };

@@ -12,6 +12,15 @@ const READ_SLOWLY: &[Flag] = &[Flag::ReadOnly];
 const WRITE: &[Flag] = &[Flag::Write, Flag::Fast];
 const FAST: &[Flag] = &[Flag::Fast];
 
+/// Names of commands, patterns and sections in one command: each costs far more than its bytes.
+const MAX_NAMES: usize = 128;
+
+/// What bounds commands that cost about the bytes of their request.
+const ONE_REQUEST: &str = "one request";
+const PARTS: &str = "1,048,576 keys; in parts of 512, between which others have their turn";
+const PREFIX_PARTS: &str = "1,048,576 prefixes; in parts of 512, off the threads that answer";
+const ALL_SETS: &str = "all sets (`limits.sets` per host); off the threads that answer";
+
 /// A command of which only what differs need be said.
 const fn command(
     name: &'static str,
@@ -28,6 +37,7 @@ const fn command(
         group,
         summary,
         complexity: "O(1)",
+        bound: ONE_REQUEST,
         action,
     }
 }
@@ -49,7 +59,7 @@ const fn about_set(
     arguments: &'static [Argument],
     flags: &'static [Flag],
     summary: &'static str,
-    complexity: &'static str,
+    [complexity, bound]: [&'static str; 2],
     action: Action,
 ) -> Command {
     Command {
@@ -57,6 +67,7 @@ const fn about_set(
         flags,
         keys: Keys::First,
         complexity,
+        bound,
         ..command(name, Group::Umbel, summary, action)
     }
 }
@@ -73,6 +84,8 @@ pub(super) static TABLE: &[Command] = &[
             Argument::new("username", Kind::String).optional(),
             Argument::new("password", Kind::String),
         ],
+        complexity: "O(1)",
+        bound: "one password hash, when it is the turn of the client's address; on a thread of the hashers",
         ..command(
             "AUTH",
             Group::Connection,
@@ -113,7 +126,6 @@ pub(super) static TABLE: &[Command] = &[
     },
     Command {
         flags: READ,
-        complexity: "O(N) in the number of sets",
         ..command("DBSIZE", Group::Server, "The number of sets.", Action::Plain(keyspace::dbsize))
     },
     Command {
@@ -121,6 +133,7 @@ pub(super) static TABLE: &[Command] = &[
         flags: &[Flag::Write],
         keys: Keys::All,
         complexity: "O(N) in the number of keys",
+        bound: "all keys of all own sets; off the threads that answer",
         ..command(
             "DEL",
             Group::Generic,
@@ -141,7 +154,8 @@ pub(super) static TABLE: &[Command] = &[
         arguments: &[SET.multiple()],
         flags: READ,
         keys: Keys::All,
-        complexity: "O(N) in the number of sets",
+        complexity: "O(N) in the number of names",
+        bound: "1,048,575 names; off the threads that answer",
         ..command(
             "EXISTS",
             Group::Generic,
@@ -155,6 +169,8 @@ pub(super) static TABLE: &[Command] = &[
             Argument::new("username password", Kind::String).after("AUTH"),
             Argument::new("clientname", Kind::String).after("SETNAME"),
         ],
+        complexity: "O(1)",
+        bound: "one password hash, when it is the turn of the client's address; on a thread of the hashers",
         ..command(
             "HELLO",
             Group::Connection,
@@ -163,8 +179,10 @@ pub(super) static TABLE: &[Command] = &[
         )
     },
     Command {
-        arguments: &[Argument::new("section", Kind::String).multiple().optional()],
+        arguments: &[Argument::new("section", Kind::String).at_most(MAX_NAMES).optional()],
         flags: &[],
+        complexity: "O(N) in the number of sets and connections",
+        bound: "`limits.sets` per host, `limits.connections`; off the threads that answer",
         ..command(
             "INFO",
             Group::Server,
@@ -197,6 +215,7 @@ pub(super) static TABLE: &[Command] = &[
         ],
         flags: READ_SLOWLY,
         complexity: "O(N log N) in the number of sets",
+        bound: "all sets (`limits.sets` per host), each matched in linear time with a pattern of 1 KiB; off the threads that answer",
         ..command(
             "SCAN",
             Group::Generic,
@@ -229,7 +248,7 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, KEYS],
         WRITE,
         "Adds keys to this host's set; 1 for each that is new.",
-        "O(N) in the number of keys",
+        ["O(N) in the number of keys", PARTS],
         Action::Run(Question::Add),
     ),
     about_set(
@@ -237,7 +256,10 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, Argument::new("seconds", Kind::String), KEYS],
         WRITE,
         "Adds keys that leave the set after some seconds; 1 for each that is new.",
-        "O(N) in the number of keys",
+        [
+            "O(N) in the number of keys",
+            "1,048,576 keys; in parts of 512, off the threads that answer",
+        ],
         Action::Plain(sets::addex),
     ),
     about_set(
@@ -245,7 +267,7 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, PREFIXES],
         WRITE,
         "Announces prefixes of names such as /a/b; 1 for each that is new.",
-        "O(N) in the number of prefixes",
+        ["O(N) in the number of prefixes", PREFIX_PARTS],
         Action::Plain(names::announce),
     ),
     about_set(
@@ -253,12 +275,13 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, KEYS],
         READ,
         "Which of the keys this host holds itself: exact.",
-        "O(N) in the number of keys",
+        ["O(N) in the number of keys", PARTS],
         Action::Run(Question::Has),
     ),
     Command {
         flags: READ_SLOWLY,
-        complexity: "O(N) in the number of hosts",
+        complexity: "O(N) in the number of hosts and their sets",
+        bound: "`limits.hosts` and `limits.sets`; off the threads that answer",
         ..command(
             "UMBEL.HOSTS",
             Group::Umbel,
@@ -271,7 +294,10 @@ pub(super) static TABLE: &[Command] = &[
         &[SET.optional()],
         READ_SLOWLY,
         "All about a set, or about this host.",
-        "O(1)",
+        [
+            "O(N) in the bits of the set's filter",
+            "`limits.filter_bits`; off the threads that answer",
+        ],
         Action::Plain(sets::info),
     ),
     about_set(
@@ -283,9 +309,22 @@ pub(super) static TABLE: &[Command] = &[
         ],
         READ_SLOWLY,
         "Walks through the keys that this host holds.",
-        "O(N) in the number of keys of a page",
+        [
+            "O(N) in the number of keys of a page",
+            "100,000 keys or about 1 MiB of them, whichever comes first; off the threads that answer",
+        ],
         Action::Plain(sets::keys),
     ),
+    Command {
+        arguments: &[Argument::new("seconds", Kind::String)],
+        flags: &[Flag::Write, Flag::Admin],
+        ..command(
+            "UMBEL.LEAVE",
+            Group::Umbel,
+            "Asks others to go on naming this host for some seconds after it has stopped.",
+            Action::Plain(sets::leave),
+        )
+    },
     about_set(
         "UMBEL.LOCATE",
         &[
@@ -297,7 +336,10 @@ pub(super) static TABLE: &[Command] = &[
         ],
         READ_SLOWLY,
         "The hosts that hold a key, each asked and confirmed; in an overlay by a routed query.",
-        "O(N) in the number of candidates, a round trip to them; in an overlay O(N) in the hosts on the way",
+        [
+            "O(N) in the number of candidates, a round trip to them; in an overlay O(N) in the hosts on the way",
+            "an hour of waiting (TIMEOUT); 64 at a time per connection",
+        ],
         Action::Slow(sets::locate),
     ),
     about_set(
@@ -309,7 +351,10 @@ pub(super) static TABLE: &[Command] = &[
         ],
         READ,
         "The longest announced prefix of a name and the hosts that announce it.",
-        "O(N) in the number of the name's components; with CONFIRM, a round trip to candidates",
+        [
+            "O(N) in the number of the name's components; with CONFIRM, a round trip to candidates",
+            "64 components of 4 KiB together; CONFIRM waits for an hour at most",
+        ],
         Action::Either(names::longest, names::confirm),
     ),
     about_set(
@@ -317,15 +362,26 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, KEYS],
         READ_SLOWLY,
         "Those of the keys that no host holds, claims confirmed.",
-        "O(N) in the number of keys, a round trip to the candidates",
+        [
+            "O(N) in the number of keys, a round trip to the candidates",
+            "1,048,576 keys; waits as long as their bytes take",
+        ],
         Action::Slow(sets::missing),
+    ),
+    about_set(
+        "UMBEL.MISSINGPARTIAL",
+        &[SET, KEYS],
+        READ_SLOWLY,
+        "As UMBEL.MISSING, and beside it the keys of which nobody can tell.",
+        "O(N) in the number of keys, a round trip to the candidates",
+        Action::Slow(sets::missing_partial),
     ),
     about_set(
         "UMBEL.POLICY",
         &[SET, Argument::new("policy", Kind::String).optional()],
         WRITE,
         "Sets when this host publishes a set, or says it.",
-        "O(1)",
+        ["O(1)", ONE_REQUEST],
         Action::Plain(sets::policy),
     ),
     about_set(
@@ -333,7 +389,10 @@ pub(super) static TABLE: &[Command] = &[
         &[SET],
         WRITE,
         "Publishes everything of a set now, clears included.",
-        "O(N) in the number of changed bits",
+        [
+            "O(N) in the number of changed bits",
+            "`limits.filter_bits`; done by the thread that publishes, not by the caller",
+        ],
         Action::Plain(sets::publish),
     ),
     about_set(
@@ -341,7 +400,7 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, KEYS],
         WRITE,
         "Removes keys from this host's set; 1 for each that was there.",
-        "O(N) in the number of keys",
+        ["O(N) in the number of keys", PARTS],
         Action::Run(Question::Remove),
     ),
     about_set(
@@ -357,12 +416,16 @@ pub(super) static TABLE: &[Command] = &[
         ],
         &[Flag::Write],
         "Makes a set for a rate per lookup and a number of keys, or gives it a new plan.",
-        "O(N) in the number of keys",
+        [
+            "O(N) in the number of keys",
+            "`limits.own_bytes` of memory; built in steps by the builder's thread",
+        ],
         Action::Plain(sets::reserve),
     ),
     Command {
         flags: READ_SLOWLY,
         complexity: "O(N) in the number of sets",
+        bound: ALL_SETS,
         ..command(
             "UMBEL.SETS",
             Group::Umbel,
@@ -375,7 +438,10 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, KEYS],
         READ,
         "For each key the hosts that may hold it, from memory, this one first.",
-        "O(N) in the number of keys",
+        [
+            "O(N) in the number of keys",
+            "1,048,576 keys, each asked of `limits.hosts` filters; in parts of 512, between which others have their turn",
+        ],
         Action::Run(Question::Who),
     ),
     about_set(
@@ -383,7 +449,7 @@ pub(super) static TABLE: &[Command] = &[
         &[SET, PREFIXES],
         WRITE,
         "Takes back announced prefixes; 1 for each that was announced.",
-        "O(N) in the number of prefixes",
+        ["O(N) in the number of prefixes", PREFIX_PARTS],
         Action::Plain(names::withdraw),
     ),
 ];
@@ -413,14 +479,18 @@ const CLIENT: &[Command] = &[
         "All about this connection.",
         Action::Plain(connection::info),
     ),
-    child(
-        "CLIENT",
-        Group::Connection,
-        "LIST",
-        &[],
-        "All about all connections.",
-        Action::Plain(connection::list),
-    ),
+    Command {
+        complexity: "O(N) in the number of connections",
+        bound: "`limits.connections`",
+        ..child(
+            "CLIENT",
+            Group::Connection,
+            "LIST",
+            &[],
+            "All about all connections.",
+            Action::Plain(connection::list),
+        )
+    },
     child(
         "CLIENT",
         Group::Connection,
@@ -439,7 +509,8 @@ const CLIENT: &[Command] = &[
     ),
 ];
 
-const NAMES: &[Argument] = &[Argument::new("command-name", Kind::String).multiple().optional()];
+const NAMES: &[Argument] =
+    &[Argument::new("command-name", Kind::String).at_most(MAX_NAMES).optional()];
 
 const COMMAND: &[Command] = &[
     child(
@@ -450,37 +521,53 @@ const COMMAND: &[Command] = &[
         "How many commands there are.",
         Action::Plain(describe::count),
     ),
-    child(
-        "COMMAND",
-        Group::Server,
-        "DOCS",
-        NAMES,
-        "Commands described for people.",
-        Action::Plain(describe::docs),
-    ),
-    child(
-        "COMMAND",
-        Group::Server,
-        "INFO",
-        NAMES,
-        "Commands described for clients.",
-        Action::Plain(describe::info),
-    ),
-    child(
-        "COMMAND",
-        Group::Server,
-        "LIST",
-        &[Argument::new("pattern", Kind::Pattern).after("FILTERBY PATTERN")],
-        "The names of the commands.",
-        Action::Plain(describe::list),
-    ),
+    Command {
+        complexity: "O(N) in the number of commands",
+        bound: "128 names",
+        ..child(
+            "COMMAND",
+            Group::Server,
+            "DOCS",
+            NAMES,
+            "Commands described for people.",
+            Action::Plain(describe::docs),
+        )
+    },
+    Command {
+        complexity: "O(N) in the number of commands",
+        bound: "128 names",
+        ..child(
+            "COMMAND",
+            Group::Server,
+            "INFO",
+            NAMES,
+            "Commands described for clients.",
+            Action::Plain(describe::info),
+        )
+    },
+    Command {
+        complexity: "O(N) in the number of commands",
+        bound: "a pattern of 1 KiB",
+        ..child(
+            "COMMAND",
+            Group::Server,
+            "LIST",
+            &[Argument::new("pattern", Kind::Pattern).after("FILTERBY PATTERN")],
+            "The names of the commands.",
+            Action::Plain(describe::list),
+        )
+    },
 ];
 
-const CONFIG: &[Command] = &[child(
-    "CONFIG",
-    Group::Server,
-    "GET",
-    &[Argument::new("parameter", Kind::Pattern).multiple()],
-    "Settings whose names fit a pattern.",
-    Action::Plain(about::config_get),
-)];
+const CONFIG: &[Command] = &[Command {
+    complexity: "O(N) in the number of patterns",
+    bound: "128 patterns of 1 KiB",
+    ..child(
+        "CONFIG",
+        Group::Server,
+        "GET",
+        &[Argument::new("parameter", Kind::Pattern).at_most(MAX_NAMES)],
+        "Settings whose names fit a pattern.",
+        Action::Plain(about::config_get),
+    )
+}];

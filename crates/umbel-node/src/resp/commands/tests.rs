@@ -79,6 +79,30 @@ fn syntax_reads_as_people_write_it() {
 }
 
 #[test]
+fn arguments_that_cost_more_than_their_bytes_are_few() {
+    for (name, child) in [("COMMAND", "DOCS"), ("COMMAND", "INFO"), ("CONFIG", "GET")] {
+        let parent = find(name.as_bytes()).unwrap();
+        let child = parent.children().iter().find(|own| own.name == child).unwrap();
+        assert!(child.accepts(2 + 128) && !child.accepts(2 + 129), "{}", child.syntax());
+    }
+    let info = find(b"INFO").unwrap();
+    assert!(info.accepts(1 + 128) && !info.accepts(1 + 129));
+}
+
+#[test]
+fn every_commands_worst_case_is_documented() {
+    let document = include_str!("../../../../../docs/resp.md");
+    let (_, table) = document.split_once("## Worst cases\n").expect("a section");
+    let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+    let mut expected = Vec::new();
+    for command in all().filter(|command| command.children().is_empty()) {
+        let name = command.full_name().replace('|', " ").to_ascii_uppercase();
+        expected.push(format!("| `{name}` | {} | {} |", command.complexity, command.bound));
+    }
+    assert_eq!(rows, expected);
+}
+
+#[test]
 fn every_command_is_documented() {
     let document = include_str!("../../../../../docs/resp.md");
     for command in all() {

@@ -11,6 +11,10 @@
 //! How many keys a rung takes depends on the number of hosts that share the promised rate, and
 //! changes no shape. [`RungChoice`] says when a set climbs and when it descends.
 //!
+//! Sets of chains ([`Ladder::of_chains`]) promise a rate per key and host that no other host
+//! shares. Their filters have at most [`Ladder::CHAIN_HASHES_MAX`] hashes, those of other sets
+//! more: whoever receives a filter knows by its shape what kind of set it belongs to.
+//!
 //! Always true: a filter on a rung with at most [`Ladder::takes`] keys keeps its share of the
 //! promised rate, equal digests included. Built on `design` and `params`; builds no filter.
 //!
@@ -106,7 +110,17 @@ impl fmt::Display for Rung {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ladder {
-    per_lookup: Rate,
+    rate: Rate,
+    kind: Kind,
+}
+
+/// Whose rate it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// That of a lookup, over all hosts together.
+    Lookups,
+    /// That of a key at each host.
+    Chains,
 }
 
 /// Above this rung digests have 64 bits.
@@ -116,28 +130,48 @@ impl Ladder {
     /// The ladder of sets that promise this rate per lookup, over all hosts together.
     #[must_use]
     pub const fn new(per_lookup: Rate) -> Self {
-        Self { per_lookup }
+        Self { rate: per_lookup, kind: Kind::Lookups }
     }
 
-    /// The rate that a lookup keeps over all hosts together.
+    /// The most hashes of a filter of a set of chains; those of other sets have more.
+    pub const CHAIN_HASHES_MAX: u32 = 5;
+
+    /// The ladder of sets of chains whose filters claim this share of absent keys, each host's.
     #[must_use]
-    pub const fn per_lookup(&self) -> Rate {
-        self.per_lookup
+    pub const fn of_chains(per_key: Rate) -> Self {
+        Self { rate: per_key, kind: Kind::Chains }
+    }
+
+    /// The rate that a lookup keeps over all hosts together; of a set of chains, the rate that a
+    /// key keeps at each host.
+    #[must_use]
+    pub const fn rate(&self) -> Rate {
+        self.rate
     }
 
     /// Hashes on all rungs: `⌈log2(32/ε)⌉`. At most 4 % longer than the best filters from 3 to
-    /// 1000 hosts at 1 %, 3 % at smaller rates.
+    /// 1000 hosts at 1 %, 3 % at smaller rates. Of a set of chains: `⌊log2(1/ε)⌋`, because a
+    /// search reads rows for every hash, and at most 5.
     #[must_use]
     pub fn hashes(&self) -> u32 {
-        let hashes = (32.0 / self.per_lookup.get()).log2().ceil();
-        hashes.clamp(1.0, f64::from(Hashes::MAX)) as u32
+        match self.kind {
+            Kind::Lookups => {
+                let hashes = (32.0 / self.rate.get()).log2().ceil();
+                let fewest = f64::from(Self::CHAIN_HASHES_MAX + 1);
+                hashes.clamp(fewest, f64::from(Hashes::MAX)) as u32
+            }
+            Kind::Chains => {
+                let hashes = (1.0 / self.rate.get()).log2().floor();
+                hashes.clamp(1.0, f64::from(Self::CHAIN_HASHES_MAX)) as u32
+            }
+        }
     }
 
     /// Digest length of a rung: `37 + ⌈log2(1/ε)⌉` up to 2^30 bits, all 64 above. Equal digests
     /// then cost at most 3 % of the keys that a rung takes.
     #[must_use]
     pub fn digest_bits(&self, rung: Rung) -> DigestBits {
-        let short = 37 + (1.0 / self.per_lookup.get()).log2().ceil().min(27.0) as u32;
+        let short = 37 + (1.0 / self.rate.get()).log2().ceil().min(27.0) as u32;
         let bits = if rung <= LONG_DIGESTS_ABOVE { short.min(64) } else { 64 };
         DigestBits::new(bits).unwrap_or(DigestBits::FULL)
     }
@@ -153,12 +187,18 @@ impl Ladder {
     }
 
     /// The rate that one of `hosts` replicas keeps, so that all together keep the promised one:
-    /// `1 - (1 - ε)^(1/γ)`. No hosts count as one.
+    /// `1 - (1 - ε)^(1/γ)`. No hosts count as one. Filters of chains keep their rate whatever the
+    /// number of hosts.
     ///
     /// # Errors
     /// If the rate is too small to be told from 0.
     pub fn replica_rate(&self, hosts: u32) -> Result<Rate, ParamError> {
-        Rate::new(crate::model::each_of(self.per_lookup.get(), f64::from(hosts.max(1))))
+        match self.kind {
+            Kind::Lookups => {
+                Rate::new(crate::model::each_of(self.rate.get(), f64::from(hosts.max(1))))
+            }
+            Kind::Chains => Ok(self.rate),
+        }
     }
 
     /// The most keys that keep the promised rate on a rung with `hosts` hosts: by formula with

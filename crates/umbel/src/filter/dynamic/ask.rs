@@ -73,4 +73,19 @@ impl<C: Component> DynamicFilter<C> {
             }
         }
     }
+
+    /// The first two of [`Self::claimants`], if there are as many.
+    pub(super) fn first_claimants(&self, digest: Digest) -> [Option<ComponentId>; 2] {
+        match &self.slices {
+            Some(slices) => {
+                let mut indices = slices.claimants(digest, self.scheme.shape());
+                [indices.next(), indices.next()].map(|index| Some(self.components[index?].0))
+            }
+            None => {
+                let claiming = self.components.iter().filter(|(_, c)| c.claims(digest));
+                let mut ids = claiming.map(|(id, _)| *id);
+                [ids.next(), ids.next()]
+            }
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Fewer components, or those of two filters: merging and union.
 
+use std::collections::BTreeMap;
+
 use super::super::Component;
 use super::{ComponentId, DynamicFilter, IDS_LEFT};
 use crate::scheme::Mismatch;
@@ -36,20 +38,28 @@ impl<C: Component> DynamicFilter<C> {
     /// # Panics
     /// Never: components of one filter share one scheme.
     pub fn shrink(&mut self) -> Vec<Merge> {
-        let mut merges = Vec::new();
-        while let Some((into, from)) = self.pair_that_fits() {
-            let (from_id, component) = self.components.remove(from);
-            let (into_id, target) = &mut self.components[into];
+        let merges = self.merges();
+        if merges.is_empty() {
+            return Vec::new();
+        }
+        let mut components: Vec<_> =
+            std::mem::take(&mut self.components).into_iter().map(Some).collect();
+        let (mut moved, mut merged) = (BTreeMap::new(), Vec::new());
+        for (into, from) in merges {
+            let (from_id, component) = components[from].take().expect("each is merged once");
+            let (into_id, target) = components[into].as_mut().expect("it takes others");
             target.absorb(&component).expect("components share one scheme");
-            let merge = Merge { from: from_id, into: *into_id };
-            self.redirect(merge);
-            merges.push(merge);
+            moved.insert(from_id, *into_id);
+            merged.push(Merge { from: from_id, into: *into_id });
         }
-        if !merges.is_empty() {
-            self.rebuild_slices();
-            self.find_room(0);
+        self.components = components.into_iter().flatten().collect();
+        for target in self.aliases.values_mut() {
+            *target = moved.get(target).copied().unwrap_or(*target);
         }
-        merges
+        self.aliases.extend(&moved);
+        self.rebuild_slices();
+        self.find_room(0);
+        merged
     }
 
     /// Takes over all components of another filter. Returns under which ids its keys are
@@ -80,21 +90,125 @@ impl<C: Component> DynamicFilter<C> {
         Ok(moves)
     }
 
-    /// The first pair of components whose keys fit into one.
-    fn pair_that_fits(&self) -> Option<(usize, usize)> {
-        let items: Vec<u64> = self.components.iter().map(|(_, c)| c.items()).collect();
-        (0..items.len()).find_map(|into| {
-            let both = |from: &usize| items[into].checked_add(items[*from]);
-            let fits = |from: &usize| both(from).is_some_and(|keys| keys <= self.capacity);
-            (into + 1..items.len()).find(fits).map(|from| (into, from))
-        })
+    /// Which components (second) go into which (first), by index: each component in turn takes
+    /// those after it that still fit.
+    fn merges(&self) -> Vec<(usize, usize)> {
+        let items = self.components.iter().map(|(_, component)| component.items());
+        let mut left = Smallest::of(items.collect());
+        let mut merges = Vec::new();
+        for into in 0..self.components.len() {
+            let Some(mut keys) = left.take(into) else { continue };
+            let mut after = into;
+            while let Some(room) = self.capacity.checked_sub(keys)
+                && let Some(from) = left.first_at_most(room, after + 1)
+            {
+                keys += left.take(from).unwrap_or(0);
+                merges.push((into, from));
+                after = from;
+            }
+        }
+        merges
+    }
+}
+
+/// Numbers that are taken away one by one, and the first of them that is small enough: a tree of
+/// the smallest of each half.
+struct Smallest {
+    /// Of node `i` the children are `2i` and `2i + 1`; the numbers are the last half.
+    tree: Vec<Option<u64>>,
+    leaves: usize,
+}
+
+impl Smallest {
+    fn of(numbers: Vec<u64>) -> Self {
+        let leaves = numbers.len().next_power_of_two();
+        let mut tree = vec![None; leaves];
+        tree.extend(numbers.into_iter().map(Some));
+        tree.resize(2 * leaves, None);
+        let mut smallest = Self { tree, leaves };
+        (1..leaves).rev().for_each(|node| smallest.renew(node));
+        smallest
     }
 
-    /// Lets the merged id, and all that led to it, lead to the merged component.
-    fn redirect(&mut self, merge: Merge) {
-        for target in self.aliases.values_mut().filter(|target| **target == merge.from) {
-            *target = merge.into;
+    fn renew(&mut self, node: usize) {
+        let pair = [self.tree[2 * node], self.tree[2 * node + 1]];
+        self.tree[node] = pair.into_iter().flatten().min();
+    }
+
+    /// Takes a number away, if it is there.
+    fn take(&mut self, index: usize) -> Option<u64> {
+        let mut node = self.leaves + index;
+        let number = self.tree[node].take()?;
+        while node > 1 {
+            node /= 2;
+            self.renew(node);
         }
-        self.aliases.insert(merge.from, merge.into);
+        Some(number)
+    }
+
+    /// The first number from `start` on that is at most `limit`.
+    fn first_at_most(&self, limit: u64, start: usize) -> Option<usize> {
+        let fits = |node: usize| self.tree[node].is_some_and(|smallest| smallest <= limit);
+        let mut node = self.leaves + start;
+        if start >= self.leaves {
+            return None;
+        }
+        // Up until a subtree to the right has one, then down to its first.
+        while !fits(node) {
+            while node % 2 == 1 {
+                node /= 2;
+            }
+            if node == 0 {
+                return None;
+            }
+            node += 1;
+        }
+        while node < self.leaves {
+            node = if fits(2 * node) { 2 * node } else { 2 * node + 1 };
+        }
+        Some(node - self.leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The plain way: the first pair that fits, again and again.
+    fn one_by_one(items: &[u64], capacity: u64) -> Vec<(usize, usize)> {
+        let (mut items, mut merges) = (items.to_vec(), Vec::new());
+        let mut gone = vec![false; items.len()];
+        loop {
+            let pairs = (0..items.len()).flat_map(|i| (i + 1..items.len()).map(move |j| (i, j)));
+            let mut there = pairs.filter(|(i, j)| !gone[*i] && !gone[*j]);
+            let Some((into, from)) = there.find(|(i, j)| items[*i] + items[*j] <= capacity) else {
+                return merges;
+            };
+            items[into] += items[from];
+            gone[from] = true;
+            merges.push((into, from));
+        }
+    }
+
+    #[test]
+    fn components_are_merged_as_if_the_first_pair_that_fits_were_looked_for_each_time() {
+        let mut state = 1u64;
+        for components in 1..40 {
+            let shape = crate::Shape::new(640, 3).unwrap();
+            let mut filter: DynamicFilter = DynamicFilter::with_shape(shape, 30).unwrap();
+            let ids: Vec<_> =
+                (0..30 * components as u32).map(|n| (filter.insert(n.to_le_bytes()), n)).collect();
+            for (id, n) in ids {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                if state >> 62 != 0 {
+                    assert!(filter.remove_from(id, n.to_le_bytes()));
+                }
+            }
+            let items: Vec<u64> = filter.components().iter().map(|(_, c)| c.items()).collect();
+            assert_eq!(filter.merges(), one_by_one(&items, 30), "{items:?}");
+            filter.shrink();
+            filter.validate();
+            assert!(filter.merges().is_empty());
+        }
     }
 }

@@ -29,7 +29,7 @@ pub use remove::Removal;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::slices::Slices;
+use super::slices::{Slices, slices_bytes};
 use super::{Component, CountingFilter, estimate};
 use crate::bits::BitVector;
 use crate::design;
@@ -286,7 +286,7 @@ impl<C: Component> DynamicFilter<C> {
         let components = added.saturating_add(self.components.len() as u64);
         let each = self.components.iter().map(|(_, c)| c.memory_bytes() as u64).max().unwrap_or(0);
         let slices = match self.sliced {
-            true => Slices::memory_bytes_of(components, self.scheme.shape().bits()),
+            true => slices_bytes(components, self.scheme.shape().bits()),
             false => 0,
         };
         (size_of::<Self>() as u64)

@@ -29,13 +29,13 @@ impl DynamicFilter<CountingFilter> {
 
     /// Removes a key by its digest; see [`Self::remove`].
     pub fn remove_digest(&mut self, digest: Digest) -> Removal {
-        match self.claimants(digest)[..] {
-            [] => Removal::Absent,
-            [id] => {
+        match self.first_claimants(digest) {
+            [None, _] => Removal::Absent,
+            [Some(id), None] => {
                 self.remove_digest_from(id, digest);
                 Removal::Removed(id)
             }
-            _ => Removal::Kept,
+            [Some(_), Some(_)] => Removal::Kept,
         }
     }
 

@@ -184,3 +184,31 @@ fn filters_with_and_without_slices_are_equal_when_they_hold_the_same() {
     sliced.put(35);
     assert_ne!(sliced, listed);
 }
+
+/// Of many components a lookup reads rows of several widths.
+#[test]
+fn many_components_are_asked_as_if_one_by_one() {
+    let shape = Shape::new(48, 3).unwrap();
+    let mut filter: DynamicFilter = DynamicFilter::with_shape(shape, 2).unwrap();
+    let ids: Vec<_> = (0..2600u32).map(|key| filter.insert(key.to_le_bytes())).collect();
+    assert_eq!(filter.components().len(), 1300);
+    filter.validate();
+    let check = |filter: &DynamicFilter| {
+        let listed = filter.clone().without_slices();
+        for key in 0..4000u32 {
+            let digest = filter.scheme().digest(&key.to_le_bytes());
+            assert_eq!(filter.claimants(digest), listed.claimants(digest), "{key}");
+            assert_eq!(filter.contains_digest(digest), listed.contains_digest(digest), "{key}");
+        }
+    };
+    check(&filter);
+    for key in (0..2600u32).filter(|key| key % 3 > 0) {
+        assert!(filter.remove_from(ids[key as usize], key.to_le_bytes()));
+    }
+    filter.validate();
+    check(&filter);
+    filter.shrink();
+    assert!(filter.components().len() < 600, "{}", filter.components().len());
+    filter.validate();
+    check(&filter);
+}

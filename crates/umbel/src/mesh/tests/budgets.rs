@@ -15,7 +15,12 @@ fn empty_set(home: &str, set: &str, exponent: u32, epoch: u64) -> Vec<u8> {
     let bits = BitVector::zeros(Bits::new(shape.bits()).unwrap()).unwrap();
     let (mut changes, checksum) = (Vec::new(), bits.checksum());
     let image = crate::replica::image::Image::new(scheme, Vec::new());
-    encode_changes(&mut changes, &image, &[Target { id: ONLY, bits, added: Vec::new() }], &[]);
+    encode_changes(
+        &mut changes,
+        &image,
+        &[Target { id: ONLY, bits: bits.into(), added: Vec::new() }],
+        &[],
+    );
     let update = Update {
         home: name(home),
         set: name(set),

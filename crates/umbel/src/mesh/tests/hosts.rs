@@ -1,6 +1,7 @@
 //! Which hosts there are: joining, leaving, silent, refused.
 
 use super::*;
+use crate::coverage::Gap;
 
 #[test]
 fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
@@ -83,6 +84,22 @@ fn a_host_that_does_not_come_back_is_forgotten_after_the_limit() {
     }
     assert!(cluster.who(1, 1).is_empty());
     cluster.engines[1].validate();
+}
+
+/// Hosts may say so before they stop, and hang or be cut off then.
+#[test]
+fn a_host_that_will_be_back_is_missing_once_it_is_silent_and_named_all_the_same() {
+    let mut cluster = Cluster::pair();
+    let (now, silence) = (cluster.now, cluster.engines[1].config().silence);
+    cluster.engines[0].leave(now, Duration::from_secs(60));
+    cluster.deliver(|_, _, _| true);
+    let gap = |cluster: &Cluster, now| cluster.engines[1].heard_of(now)[0].1.clone();
+    assert_eq!(gap(&cluster, now), None, "it is still there");
+    for second in 1..=silence.as_secs() {
+        cluster.engines[1].handle_timeout(now + Duration::from_secs(second));
+    }
+    assert_eq!(gap(&cluster, now + silence), Some(Gap::Unreachable));
+    assert_eq!(cluster.who(1, 1), ["a"]);
 }
 
 #[test]

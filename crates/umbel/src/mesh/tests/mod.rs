@@ -2,7 +2,9 @@
 //! Random faults are the lab's.
 
 mod budgets;
+mod chains;
 mod coverage;
+mod encoding;
 mod following;
 mod hosts;
 mod lists;

@@ -243,7 +243,9 @@ fn table_of_bytes_sent_while_growing() {
         }
         for policy in [&Policy::default().to_string(), WITHOUT_LONGEST] {
             let over = sent_while_growing(keys, per_second, policy);
-            println!("{keys} keys at {per_second} a second, {policy}: {over:.2} times the final image");
+            println!(
+                "{keys} keys at {per_second} a second, {policy}: {over:.2} times the final image"
+            );
         }
     }
 }

@@ -28,7 +28,7 @@ use std::time::Duration;
 use super::own_memory::Charge;
 use super::paged::ONLY;
 use super::policy::{Policy, Rule};
-use super::publisher::{Extent, Held, Intervals, Publication, Publisher, Source};
+use super::publisher::{Extent, Held, Intervals, PreparedUpdate, Publication, Publisher, Source};
 use super::sample::Sample;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{RungChoice, Standing};
@@ -258,13 +258,20 @@ impl<C: Catalogue> Home<C> {
 
     /// Whether an update is due, and if so, what it carries.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Publication> {
+        let prepared = self.prepare_due(now)?;
+        Some(self.encode(now, &prepared))
+    }
+
+    /// Whether an update is due, and if so, what it leads to; it counts from now on. Whoever makes
+    /// its bytes calls [`Self::published`] then, before the next update.
+    pub(crate) fn prepare_due(&mut self, now: Duration) -> Option<PreparedUpdate> {
         self.climb_or_descend(now);
         let shape = self.published_shape();
         let extent = self.publisher.due(now, &Source::new(&self.filter, shape))?;
         if extent == Extent::Everything {
             self.shrink(now);
         }
-        Some(self.publisher.publish(now, &Source::new(&self.filter, shape), extent))
+        Some(self.publisher.prepare(now, &Source::new(&self.filter, shape), extent))
     }
 
     /// Notes whether an update may be due, for who polls later: short, whatever the policy.
@@ -275,9 +282,26 @@ impl<C: Catalogue> Home<C> {
 
     /// An update that carries everything, because somebody asked for it.
     pub(crate) fn publish(&mut self, now: Duration) -> Publication {
+        let prepared = self.prepare_everything(now);
+        self.encode(now, &prepared)
+    }
+
+    /// As [`Self::prepare_due`], for an update that carries everything.
+    pub(crate) fn prepare_everything(&mut self, now: Duration) -> PreparedUpdate {
         self.shrink(now);
         let source = Source::new(&self.filter, self.published_shape());
-        self.publisher.publish(now, &source, Extent::Everything)
+        self.publisher.prepare(now, &source, Extent::Everything)
+    }
+
+    fn encode(&mut self, now: Duration, prepared: &PreparedUpdate) -> Publication {
+        let publication = prepared.encode();
+        self.publisher.published(now, &publication);
+        publication
+    }
+
+    /// The bytes of an update are made.
+    pub(crate) fn published(&mut self, now: Duration, publication: &Publication) {
+        self.publisher.published(now, publication);
     }
 
     /// The shape that is published, if it may be one of a lower rung than the filter's: rules that

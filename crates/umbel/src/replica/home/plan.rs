@@ -1,5 +1,6 @@
 //! What a set promises, and how its replicas are kept fresh.
 
+use crate::design::chain::{ChainError, ChainPromise};
 use crate::design::ladder::{ExpectedHosts, Ladder, Rung};
 use crate::params::{ParamError, Rate};
 use crate::replica::policy::Policy;
@@ -7,8 +8,11 @@ use crate::replica::policy::Policy;
 /// What a set promises, and how its replicas are kept fresh.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SetPlan {
-    /// Chance that one lookup of an absent key names any wrong host.
+    /// Chance that one lookup of an absent key names any wrong host. Of no effect in a set of
+    /// chains.
     pub false_positive: f64,
+    /// What a set of chains promises; `None`: a set of single keys.
+    pub chains: Option<ChainPromise>,
     /// Hosts that the rate is shared among; `None`: as many as are homes of the set, with room.
     pub expected_hosts: Option<u32>,
     /// Keys that the home has room for from the start, and always; without them its filter starts
@@ -25,6 +29,7 @@ impl Default for SetPlan {
     fn default() -> Self {
         Self {
             false_positive: 0.01,
+            chains: None,
             expected_hosts: None,
             capacity: None,
             policy: Policy::default(),
@@ -37,12 +42,28 @@ impl SetPlan {
     /// The shapes that the set's filters may have.
     ///
     /// # Errors
-    /// If the promised rate is not between 0 and 1, or no host is expected.
+    /// If the promised rate is not between 0 and 1, no host is expected, or no filter keeps the
+    /// promise of a set of chains.
     pub fn ladder(&self) -> Result<Ladder, ParamError> {
-        match self.expected_hosts {
-            Some(0) => Err(ParamError::Items(0)),
-            _ => Ok(Ladder::new(Rate::new(self.false_positive)?)),
+        match (self.expected_hosts, self.chains) {
+            (Some(0), _) => Err(ParamError::Items(0)),
+            (_, None) => Ok(Ladder::new(Rate::new(self.false_positive)?)),
+            (_, Some(promise)) => match promise.design() {
+                Ok(design) => Ok(design.ladder()),
+                Err(ChainError::Step { given, least, .. }) => {
+                    Err(ParamError::Step { given, least })
+                }
+                Err(ChainError::Zero) => Err(ParamError::Items(0)),
+                Err(_) => Err(ParamError::Rate(promise.over_estimate)),
+            },
         }
+    }
+
+    /// Whether a lookup of a single key says little: filters of chains claim one absent key in
+    /// ten, at every host.
+    #[must_use]
+    pub const fn is_loose(&self) -> bool {
+        self.chains.is_some()
     }
 
     /// Hosts that a new set is planned for.

@@ -9,17 +9,22 @@
 
 use std::collections::BTreeMap;
 
-use super::publish::decoded;
+use super::prepared::decoded;
 use super::{Publisher, Source};
 use crate::codec::Flips;
 use crate::filter::ComponentId;
 use crate::key_hash::Digest;
-use crate::model::{limits, stale};
+use crate::model::limits;
 use crate::replica::image::{Change, Changes, ImageComponent};
 use crate::replica::paged::encode_added;
 
 /// In shorter filters a pass over the bits takes no time, and bits may be shorter than digests.
 const SHORTEST_FILTER: u64 = 1 << 16;
+
+/// Added keys are few if looking at their positions takes less time than a copy of the bits: so many
+/// positions, or one for so many bits.
+const FEW_POSITIONS: u64 = 1 << 16;
+const BITS_PER_POSITION: u64 = 512;
 
 /// Added keys, of components that they change.
 #[derive(Default)]
@@ -34,7 +39,7 @@ impl Publisher {
     /// nothing changes, if the update should be made from the bits.
     pub(super) fn publish_digests(&mut self, source: &Source<'_>) -> Option<Vec<u8>> {
         let shape = source.scheme().shape();
-        if !self.by_digests || shape.bits() < SHORTEST_FILTER {
+        if !self.by_digests || shape.bits() < SHORTEST_FILTER || !self.has_few_pending(source) {
             return None;
         }
         let Added { digests, changes } = self.added_digests(source)?;
@@ -53,15 +58,27 @@ impl Publisher {
             decoded.is_none_or(|decoded| decoded == self.kept),
             "receivers make of an update what the home believes that they do"
         );
-        self.kept_false_positive = stale::several_components(shape.hashes(), &self.kept.fills());
         Some(bytes)
+    }
+
+    /// Whether few keys were added since the last update.
+    pub(super) fn has_few_pending(&self, source: &Source<'_>) -> bool {
+        let shape = source.scheme().shape();
+        let few = FEW_POSITIONS.max(shape.bits() / BITS_PER_POSITION);
+        self.tally.pending_len().is_some_and(|keys| keys * u64::from(shape.hashes()) <= few)
+    }
+
+    /// Added keys that are still held, by their digests, with the components that hold them now.
+    pub(super) fn held_digests(&self, source: &Source<'_>) -> Option<Vec<(Digest, ComponentId)>> {
+        let now = |(hash, id)| (source.scheme().cut(hash), source.filter.living(id));
+        Some(self.tally.pending()?.held().into_iter().map(now).collect())
     }
 
     /// The pending digests of each component, and the bits that they set in the copy; `None` if
     /// digests were forgotten, or the copy lacks a component.
     fn added_digests(&self, source: &Source<'_>) -> Option<Added> {
         let mut by_component: BTreeMap<ComponentId, Vec<Digest>> = BTreeMap::new();
-        for (digest, id) in self.pending(source)? {
+        for (digest, id) in self.held_digests(source)? {
             by_component.entry(id).or_default().push(digest);
         }
         let mut added = Added::default();

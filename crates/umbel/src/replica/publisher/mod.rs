@@ -19,9 +19,11 @@
 mod digests;
 mod due;
 mod gap;
+mod prepared;
 mod publish;
 mod source;
 
+pub(crate) use prepared::PreparedUpdate;
 pub(crate) use source::Source;
 
 use std::sync::Arc;
@@ -97,6 +99,8 @@ pub(crate) struct Publication {
     pub(crate) changes: Arc<Vec<u8>>,
     /// Whether they are short enough to be sent to everybody; else receivers fetch what they lack.
     pub(crate) is_short: bool,
+    /// The same update as a whole plain filter.
+    pub(crate) plain_bytes: u64,
 }
 
 /// Where an added key went.

@@ -28,6 +28,7 @@ pub(crate) fn plan(policy: &str, capacity: u64) -> SetPlan {
         capacity: Some(capacity),
         policy: policy.parse().unwrap(),
         by_digests: true,
+        chains: None,
     }
 }
 

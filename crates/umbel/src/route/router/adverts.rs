@@ -94,14 +94,16 @@ impl<C: Catalogue> Router<C> {
     }
 
     /// How far from a neighbour a home is by way of this host, if that is within range, and its
-    /// version. Not if this host's own nearest way is by that neighbour.
+    /// version. Not if this host's own nearest way is by that neighbour, unless it speaks of another
+    /// life: of two hosts of one name both sides hear.
     fn should_know(&self, link: LinkId, neighbour: &Name, home: &Name) -> Option<(u8, Version)> {
         if home == &self.config.name {
             return Some((1, self.published.as_ref()?.version));
         }
         let known = self.homes.get(home)?;
         let (parent, hops) = self.nearest(known.id)?;
-        let in_range = hops < self.plan.plan.depth && parent != link && neighbour != home;
+        let is_news = parent != link || self.speaks_of_another(neighbour, home);
+        let in_range = hops < self.plan.plan.depth && is_news && neighbour != home;
         in_range.then_some((hops + 1, known.published.version))
     }
 

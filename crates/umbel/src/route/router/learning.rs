@@ -168,10 +168,13 @@ impl<C: Catalogue> Router<C> {
         }
         link.repaired_at = Some(now);
         link.differing = 0;
-        // Of homes that were admitted, the version that is here; of those refused, the one that was.
+        // Of homes that were admitted, the version that is here; of those refused, the one that was,
+        // and of another host of the same name, the one that was said.
         for (home, said) in &mut link.heard {
-            if let Some(known) = self.homes.get(home).filter(|_| !link.refused.contains_key(home)) {
-                said.version = known.published.version;
+            let admitted = self.homes.get(home).filter(|_| !link.refused.contains_key(home));
+            let here = admitted.map(|known| known.published.version);
+            if let Some(here) = here.filter(|here| here.incarnation == said.version.incarnation) {
+                said.version = here;
             }
         }
         let told = |(home, said): (&Name, &Said)| Told {

@@ -19,14 +19,18 @@
 mod adverts;
 mod config;
 mod learning;
+mod namesakes;
 mod own;
 mod queries;
 mod replan;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use config::Config;
+use namesakes::Contested;
+pub(crate) use own::Hidden;
 use queries::Passing;
 pub use replan::Survey;
 
@@ -112,6 +116,8 @@ pub struct Router<C> {
     plan: Numbered,
     /// The own keys, if this host is a home.
     own: Option<Home<C>>,
+    /// Which of these are not held any more although they have not been removed.
+    hidden: Option<Hidden>,
     /// The last update that was published of them.
     epoch: Epoch,
     /// What was published of the own set.
@@ -126,6 +132,7 @@ pub struct Router<C> {
     table: Table,
     /// Homes of which neighbours may have to be told something new.
     news: BTreeSet<Name>,
+    contested: BTreeMap<Name, Contested>,
     passing: BTreeMap<QueryId, Passing>,
     timers: BTreeSet<(Duration, QueryId)>,
     next_id: u32,
@@ -160,6 +167,7 @@ impl<C: Catalogue> Router<C> {
         Ok(Self {
             plan: Numbered { number: 0, by: config.name.clone(), plan },
             own: None,
+            hidden: None,
             epoch: config.epoch,
             published: None,
             neighbours: BTreeSet::new(),
@@ -169,6 +177,7 @@ impl<C: Catalogue> Router<C> {
             home_names: BTreeMap::new(),
             table: Table::new(&plan, hasher),
             news: BTreeSet::new(),
+            contested: BTreeMap::new(),
             passing: BTreeMap::new(),
             timers: BTreeSet::new(),
             next_id: 0,
@@ -349,6 +358,7 @@ impl<C: Catalogue> Router<C> {
         if now >= self.next_hello {
             self.next_hello = now + self.config.hello_every;
             self.replan_if_drifting(now);
+            self.look_for_namesakes(now);
             let all: Vec<Name> = self.neighbours.iter().cloned().collect();
             all.iter().for_each(|neighbour| self.hello(neighbour));
         }
@@ -452,7 +462,7 @@ pub(super) fn coded(image: &Image) -> Vec<u8> {
     let nothing = Image::new(*image.scheme(), Vec::new());
     let target = |component: &crate::replica::image::ImageComponent| Target {
         id: component.id,
-        bits: BitVector::clone(&component.bits),
+        bits: Arc::clone(&component.bits),
         added: Vec::new(),
     };
     let targets: Vec<Target> = image.components().iter().map(target).collect();

@@ -1,12 +1,22 @@
 //! The host's own keys of the set, if it has any: who has none passes on what others say and
 //! ask, and is no home.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::Router;
 use crate::catalogue::Catalogue;
 use crate::params::ParamError;
 use crate::replica::{Epoch, Home, Policy};
+
+/// Says which own keys are not held any more although they have not been removed.
+pub(crate) struct Hidden(Box<dyn Fn(&[u8]) -> bool + Send + Sync>);
+
+impl fmt::Debug for Hidden {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Hidden")
+    }
+}
 
 impl<C: Catalogue> Router<C> {
     /// Becomes a home with the keys that a catalogue holds, and publishes them.
@@ -26,7 +36,7 @@ impl<C: Catalogue> Router<C> {
     /// Is no home any longer, and takes back what was said; the catalogue, if there was one.
     pub fn disown(&mut self) -> Option<C> {
         let home = self.own.take()?;
-        self.published = None;
+        (self.published, self.hidden) = (None, None);
         self.news.insert(self.config.name.clone());
         self.tell_news();
         Some(home.into_catalogue())
@@ -96,10 +106,17 @@ impl<C: Catalogue> Router<C> {
         self.own.as_ref()
     }
 
+    /// Hides own keys that are not held any more, such as expired ones, until they are removed.
+    pub fn hide(&mut self, is_hidden: impl Fn(&[u8]) -> bool + Send + Sync + 'static) {
+        self.hidden = Some(Hidden(Box::new(is_hidden)));
+    }
+
     /// Whether this host holds a key: exact.
     #[must_use]
     pub fn holds(&self, key: &[u8]) -> bool {
-        self.own.as_ref().is_some_and(|home| home.contains(key))
+        // In this order: what is hidden leaves the catalogue before it is shown again.
+        let is_hidden = self.hidden.as_ref().is_some_and(|hidden| hidden.0(key));
+        !is_hidden && self.own.as_ref().is_some_and(|home| home.contains(key))
     }
 
     /// The last update that was published, counted over all times at which this host was a

@@ -141,3 +141,77 @@ fn a_host_that_is_no_neighbour_is_not_heard() {
     assert_eq!(net.at("c").counters().refused, 1);
     assert!(net.at("c").neighbours().all(|neighbour| *neighbour == name("d")));
 }
+
+/// Links a router of another one's name to a host of a net.
+fn add_twin(net: &mut Net, own: &str, neighbour: &str) {
+    let (now, twin) = (net.now, name("twin"));
+    let plan = *net.at(neighbour).plan();
+    let config = Config::new(name(own), Incarnation(2), name("set"), KeyHasher::default(), plan);
+    let mut router = Router::new(now, config, MemoryCatalogue::new()).unwrap();
+    router.add(now, b"of twin");
+    router.publish(now);
+    router.handle_link_up(now, &name(neighbour));
+    net.at(neighbour).handle_link_up(now, &name(own));
+    net.routers.insert(twin.clone(), router);
+    net.links.extend([(twin.clone(), name(neighbour)), (name(neighbour), twin.clone())]);
+    net.twin = Some([twin, name(own), name(neighbour)]);
+}
+
+/// Before, the host in the middle took the later one for the only one, and nobody said so.
+#[test]
+fn two_hosts_of_one_name_at_equal_distance_are_reported_by_who_hears_both() {
+    for kind in EntryKind::ALL {
+        let mut net = Net::new(plan(kind, 4, 3, 9), &[("a", "b"), ("b", "c"), ("c", "d")]);
+        net.stock();
+        add_twin(&mut net, "a", "d");
+        net.settle();
+        assert_eq!(net.at("c").namesakes().count(), 0, "{kind}: it may have restarted");
+        net.run(Duration::from_secs(30));
+        let a = name("a");
+        assert_eq!(net.at("c").namesakes().collect::<Vec<_>>(), [&a], "{kind}");
+        for host in ["b", "c"] {
+            let is_report = |(from, event): &(Name, Event)| {
+                *from == name(host) && matches!(event, Event::Namesake { host, .. } if *host == a)
+            };
+            assert!(net.events.iter().any(is_report), "{kind}: {host} says nothing");
+        }
+        // One of them goes: nobody is contested any more.
+        net.cut("a", "b", false);
+        net.run(Duration::from_secs(30));
+        assert_eq!(net.at("c").namesakes().count(), 0, "{kind}");
+        assert_eq!(net.found("b", "of twin").map(|(_, hops)| hops), Some(3), "{kind}");
+    }
+}
+
+#[test]
+fn a_host_that_restarts_is_nobodys_namesake() {
+    let mut net = Net::new(plan(EntryKind::Cubf, 5, 3, 9), &ring());
+    net.stock();
+    net.settle();
+    let config = Config::new(
+        name("c"),
+        Incarnation(2),
+        name("set"),
+        KeyHasher::default(),
+        *net.at("c").plan(),
+    );
+    let mut again = Router::new(net.now, config, MemoryCatalogue::new()).unwrap();
+    ["b", "d"].map(|neighbour| again.handle_link_up(net.now, &name(neighbour)));
+    net.routers.insert(name("c"), again);
+    net.run(Duration::from_secs(60));
+    let is_report = |event: &(Name, Event)| matches!(event.1, Event::Namesake { .. });
+    assert!(!net.events.iter().any(is_report));
+}
+
+#[test]
+fn hidden_keys_are_not_held_until_they_are_removed_and_added_again() {
+    let mut net = Net::new(plan(EntryKind::Cubf, 3, 3, 9), &[("a", "b")]);
+    net.stock();
+    net.settle();
+    net.at("a").hide(|key| key == b"of a");
+    for at in ["a", "b"] {
+        assert_eq!(net.found(at, "of a"), None, "{at}");
+    }
+    net.at("a").hide(|_| false);
+    assert_eq!(net.found("b", "of a"), Some(("a".to_owned(), 1)));
+}

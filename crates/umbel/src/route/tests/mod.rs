@@ -35,6 +35,8 @@ struct Net {
     random: u64,
     events: Vec<(Name, Event)>,
     queries_sent: u64,
+    /// A router whose own name is another one's: how it is called here, its name, and its neighbour.
+    twin: Option<[Name; 3]>,
 }
 
 impl Net {
@@ -63,6 +65,7 @@ impl Net {
             random: 7,
             events: Vec::new(),
             queries_sent: 0,
+            twin: None,
         };
         links.iter().for_each(|(a, b)| net.link(a, b));
         net
@@ -105,6 +108,10 @@ impl Net {
                 self.queries_sent += u64::from(bytes[1] == 20);
                 self.random = self.random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(1);
                 let rain = (self.random >> 33) % 1000 < self.lost;
+                let to = match &self.twin {
+                    Some([twin, own, neighbour]) if to == *own && from == neighbour => twin.clone(),
+                    _ => to,
+                };
                 if self.links.contains(&(from.clone(), to.clone())) && !rain {
                     let arrival = self.now + Duration::from_millis(1);
                     self.flights.push((arrival, from.clone(), to, bytes));
@@ -129,6 +136,10 @@ impl Net {
                 std::mem::take(&mut self.flights).into_iter().partition(|f| f.0 <= now);
             self.flights = later;
             for (_, from, to, bytes) in due {
+                let from = match &self.twin {
+                    Some([twin, own, _]) if from == *twin => own.clone(),
+                    _ => from,
+                };
                 self.routers.get_mut(&to).unwrap().handle_message(now, &from, &bytes);
             }
             for router in self.routers.values_mut() {

@@ -1,0 +1,228 @@
+//! Workers and a router as hosts of a mesh: the engines that hosts run, and a network between
+//! them in simulated time.
+//!
+//! A worker is the home of the blocks that its cache holds. The router owns nothing and holds
+//! replicas of all workers' sets. A message arrives at the next tick, or is lost. Workers do not
+//! follow one another, as if each had no need to: what they send to all reaches the router alone.
+//!
+//! Always true: bytes are counted when they are sent to the router, lost or not.
+
+use std::time::Duration;
+
+use umbel::bank::Depths;
+use umbel::design::chain::ChainSearch;
+use umbel::mesh::{Config, Engine};
+use umbel::params::ParamError;
+use umbel::protocol::{Destination, Protocol, Transmit};
+use umbel::replica::{Incarnation, Intervals, Name, SetPlan};
+use umbel::{KeyHash, KeyHasher};
+
+use crate::policies::Ids;
+use crate::random::Random;
+
+/// From one look at all hosts to the next.
+pub(super) const TICK: Duration = Duration::from_millis(50);
+
+/// All hosts, and what is on its way between them.
+pub(super) struct Mesh {
+    hasher: KeyHasher,
+    set: Name,
+    plan: SetPlan,
+    names: Vec<Name>,
+    workers: Vec<Engine<Ids>>,
+    router_name: Name,
+    router: Engine<Ids>,
+    lives: u64,
+    random: Random,
+    /// Share of messages that are lost.
+    loss: f64,
+    now: Duration,
+    /// What arrives at the next tick: who sent it, to which worker (`None`: the router), and what.
+    to_router: Vec<(usize, Vec<u8>)>,
+    to_workers: Vec<(usize, Vec<u8>)>,
+    found: Depths,
+    /// Bytes sent to the router.
+    pub(super) bytes: u64,
+    /// Blocks that came to workers and went from them.
+    pub(super) changes: u64,
+}
+
+impl Mesh {
+    pub(super) fn new(
+        workers: usize,
+        plan: SetPlan,
+        loss: f64,
+        seed: u64,
+    ) -> Result<Self, ParamError> {
+        let name = |text: String| Name::new(&text).expect("a short name of letters and digits");
+        let hasher = KeyHasher::default();
+        let names: Vec<Name> = (0..workers).map(|index| name(format!("w{index}"))).collect();
+        let router_name = name("router".to_owned());
+        let router = engine(&router_name, hasher, 1);
+        let mut mesh = Self {
+            hasher,
+            set: name("blocks".to_owned()),
+            plan,
+            workers: names.iter().map(|name| engine(name, hasher, 1)).collect(),
+            names,
+            router_name,
+            router,
+            lives: 1,
+            random: Random::of_trial(seed, "mesh", 0),
+            loss,
+            now: Duration::ZERO,
+            to_router: Vec::new(),
+            to_workers: Vec::new(),
+            found: Depths::new(),
+            bytes: 0,
+            changes: 0,
+        };
+        for worker in 0..workers {
+            mesh.own(worker)?;
+        }
+        mesh.meet();
+        Ok(mesh)
+    }
+
+    /// A worker owns its set, without a key.
+    fn own(&mut self, worker: usize) -> Result<(), ParamError> {
+        self.workers[worker].create(self.now, &self.set, self.plan, Ids::default())
+    }
+
+    /// All hosts are told that the others are there.
+    fn meet(&mut self) {
+        let router = (self.router_name.clone(), self.router.config().incarnation);
+        for (name, worker) in self.names.iter().zip(&mut self.workers) {
+            worker.handle_alive(self.now, &router.0, router.1);
+            self.router.handle_alive(self.now, name, worker.config().incarnation);
+        }
+    }
+
+    /// The key hash of a block.
+    pub(super) fn hash(&self, block: u64) -> KeyHash {
+        self.hasher.hash(&block.to_be_bytes())
+    }
+
+    /// Time passes, up to this moment.
+    pub(super) fn advance(&mut self, until: Duration) {
+        while self.now + TICK <= until {
+            self.now += TICK;
+            self.tick();
+        }
+    }
+
+    fn tick(&mut self) {
+        for (worker, bytes) in std::mem::take(&mut self.to_router) {
+            self.router.handle_message(self.now, &self.names[worker], &bytes);
+        }
+        for (worker, bytes) in std::mem::take(&mut self.to_workers) {
+            self.workers[worker].handle_message(self.now, &self.router_name, &bytes);
+        }
+        for index in 0..self.workers.len() {
+            let worker = &mut self.workers[index];
+            if worker.poll_timeout() <= self.now {
+                worker.handle_timeout(self.now);
+            }
+            while let Some(Transmit { to, bytes }) = self.workers[index].poll_transmit() {
+                let is_meant = match &to {
+                    Destination::All => true,
+                    Destination::Host(host) | Destination::Reply(host) => *host == self.router_name,
+                    Destination::Neighbour(_) => false,
+                };
+                if is_meant {
+                    self.bytes += bytes.len() as u64;
+                    if self.arrives() {
+                        self.to_router.push((index, bytes.to_vec()));
+                    }
+                }
+            }
+            while self.workers[index].poll_event().is_some() {}
+        }
+        self.tick_router();
+    }
+
+    fn tick_router(&mut self) {
+        if self.router.poll_timeout() <= self.now {
+            self.router.handle_timeout(self.now);
+        }
+        while let Some(Transmit { to, bytes }) = self.router.poll_transmit() {
+            let worker = match &to {
+                Destination::Host(host) | Destination::Reply(host) => {
+                    self.names.iter().position(|name| name == host)
+                }
+                _ => None,
+            };
+            if let Some(worker) = worker.filter(|_| self.arrives()) {
+                self.to_workers.push((worker, bytes.to_vec()));
+            }
+        }
+        while self.router.poll_event().is_some() {}
+    }
+
+    fn arrives(&mut self) -> bool {
+        (self.random.next() >> 11) as f64 >= self.loss * (1u64 << 53) as f64
+    }
+
+    /// Blocks come to a worker and go from it.
+    pub(super) fn change(&mut self, worker: usize, removed: &[u64], added: &[u64]) {
+        let bytes = |blocks: &[u64]| blocks.iter().map(|key| key.to_be_bytes()).collect::<Vec<_>>();
+        let (removed, added) = (bytes(removed), bytes(added));
+        let keys: Vec<&[u8]> = removed.iter().map(<[u8; 8]>::as_slice).collect();
+        let mut changed = 0;
+        let mut count = |is_real: bool| changed += u64::from(is_real);
+        let engine = &mut self.workers[worker];
+        engine.remove_many(self.now, &self.set, &keys, &mut count);
+        let keys: Vec<&[u8]> = added.iter().map(<[u8; 8]>::as_slice).collect();
+        engine.add_many(self.now, &self.set, &keys, &mut count);
+        self.changes += changed;
+    }
+
+    /// How many leading blocks each worker claims, by what the router holds.
+    pub(super) fn depths(&mut self, chain: &[KeyHash], how: ChainSearch, depths: &mut [u32]) {
+        depths.fill(0);
+        let Some(replicas) = self.router.shared_replicas(&self.set) else { return };
+        replicas.chain(chain, how, &mut self.found, |_, name, depth| {
+            let number = name.as_str().get(1..).and_then(|number| number.parse::<usize>().ok());
+            if let Some(place) = number.and_then(|number| depths.get_mut(number)) {
+                *place = depth;
+            }
+        });
+    }
+
+    /// Whether the router holds what every worker published last.
+    pub(super) fn is_current(&self) -> bool {
+        self.names.iter().all(|name| {
+            let replica = self.router.replica(self.now, &self.set, name);
+            replica.is_some_and(|replica| replica.epoch.is_some() && replica.is_current)
+        })
+    }
+
+    /// Bytes that the router's replicas take.
+    pub(super) fn memory_bytes(&self) -> u64 {
+        self.router.shared_replicas(&self.set).map_or(0, |replicas| replicas.memory_bytes())
+    }
+
+    /// The router starts again and knows nothing.
+    pub(super) fn restart_router(&mut self) {
+        self.lives += 1;
+        self.router = engine(&self.router_name, self.hasher, self.lives);
+        self.to_router.clear();
+        self.meet();
+    }
+
+    /// A worker starts again and holds nothing.
+    pub(super) fn restart_worker(&mut self, worker: usize) -> Result<(), ParamError> {
+        self.lives += 1;
+        self.workers[worker] = engine(&self.names[worker], self.hasher, self.lives);
+        self.own(worker)?;
+        self.meet();
+        Ok(())
+    }
+}
+
+fn engine(name: &Name, hasher: KeyHasher, life: u64) -> Engine<Ids> {
+    let mut config = Config::new(name.clone(), Incarnation(life), hasher);
+    config.intervals = Intervals { shortest: Duration::from_millis(250), ..Intervals::DEFAULT };
+    config.seed = life;
+    Engine::new(config)
+}

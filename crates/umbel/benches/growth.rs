@@ -1,0 +1,210 @@
+//! What becomes of time as things grow: tables with a row for each size, to see that twice as much
+//! takes twice as long, and that no single change takes long.
+//!
+//! `cargo bench -p umbel --bench growth`, or with the names of some tables:
+//! `cargo bench -p umbel --bench growth -- elastic bank shapes catalogue prefix remove`.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use umbel::bank::{Bank, BatchCandidates, Candidates};
+use umbel::catalogue::{Catalogue, MemoryCatalogue};
+use umbel::elastic::ElasticFilter;
+use umbel::filter::{ComponentId, DynamicFilter};
+use umbel::prefix::{Ipv4Prefix, Prefix as _, Table};
+use umbel::{KeyHash, KeyHasher, Rate, Shape, StandardFilter};
+
+/// A table: its name, and what prints it up to a size that is divided by this.
+type Print = fn(usize);
+
+const TABLES: [(&str, Print); 6] = [
+    ("elastic", elastic),
+    ("bank", bank),
+    ("shapes", shapes),
+    ("catalogue", catalogue),
+    ("prefix", prefix),
+    ("remove", remove),
+];
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    // Tests of all benches run without this word: only to see that they run.
+    let divided = if words.iter().any(|word| word == "--bench") { 1 } else { 1000 };
+    let is_named = |name: &str| words.iter().any(|word| word == name);
+    let all = !TABLES.iter().any(|(name, _)| is_named(name));
+    for (name, print) in TABLES {
+        if all || is_named(name) {
+            print(divided);
+        }
+    }
+}
+
+/// Rows of a table, from a header and the cells of each size.
+fn table(title: &str, header: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    println!("\n{title}");
+    let line = |cells: &mut dyn Iterator<Item = String>| {
+        println!("{}", cells.map(|cell| format!("{cell:>22}")).collect::<String>());
+    };
+    line(&mut header.iter().map(|word| (*word).to_owned()));
+    for row in rows {
+        line(&mut row.into_iter());
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.3} s", time.as_secs_f64())
+}
+
+fn each(time: Duration, count: usize) -> String {
+    format!("{:.0} ns", time.as_nanos() as f64 / count.max(1) as f64)
+}
+
+fn rate(rate: f64) -> Rate {
+    Rate::new(rate).expect("a rate")
+}
+
+/// A number from a seed that goes on.
+fn next(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mut mixed = *state;
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// Keys added to an elastic filter whose limits are closer than a factor of two.
+fn elastic(divided: usize) {
+    let rows = [4_000, 8_000, 16_000, 32_000].into_iter().map(|keys: usize| {
+        let keys = keys / divided;
+        let catalogue = MemoryCatalogue::new();
+        let mut filter =
+            ElasticFilter::new(1000, rate(0.01), rate(0.015), catalogue).expect("a plan");
+        let start = Instant::now();
+        for key in 0..keys as u64 {
+            filter.add(&key.to_le_bytes()).expect("memory");
+        }
+        let time = start.elapsed();
+        vec![keys.to_string(), seconds(time), each(time, keys), filter.rebuilds().to_string()]
+    });
+    table("elastic: 1 % to 1.5 %", &["keys", "time", "per key", "rebuilds"], rows);
+}
+
+/// Columns of 64 bits added to a bank one by one.
+fn bank(divided: usize) {
+    let shape = Shape::new(64, 3).expect("in range");
+    let filter = StandardFilter::with_shape(shape).expect("memory");
+    let rows = [12_500, 25_000, 50_000, 100_000, 200_000].into_iter().map(|columns: usize| {
+        let columns = columns / divided;
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        let (start, mut longest) = (Instant::now(), Duration::ZERO);
+        for _ in 0..columns {
+            let before = Instant::now();
+            bank.add(filter.scheme(), filter.bits()).expect("memory");
+            longest = longest.max(before.elapsed());
+        }
+        let time = start.elapsed();
+        vec![columns.to_string(), seconds(time), each(time, columns), seconds(longest)]
+    });
+    table("bank: columns added", &["columns", "time", "per column", "longest"], rows);
+}
+
+/// Lookups in banks of so many shapes, of one column each: one by one and in a batch.
+fn shapes(divided: usize) {
+    let rows = [1, 10, 100, 1000].into_iter().map(|shapes: u64| {
+        let mut bank: Bank = Bank::new(KeyHasher::default());
+        for column in 0..shapes {
+            let shape = Shape::new(10_000 + column, 7).expect("in range");
+            let mut filter = StandardFilter::with_shape(shape).expect("memory");
+            (0..1000u64).for_each(|key| _ = filter.insert((column << 32 | key).to_le_bytes()));
+            bank.add(filter.scheme(), filter.bits()).expect("memory");
+        }
+        let mut state = shapes;
+        let count = (2_000_000 / shapes as usize / divided).clamp(1, 200_000);
+        let hashes: Vec<KeyHash> =
+            (0..count).map(|_| KeyHash::from_raw(next(&mut state))).collect();
+        let (mut one, mut batch) = (Candidates::new(), BatchCandidates::new());
+        // The best of some rounds, in turns.
+        let (mut alone, mut together) = (Duration::MAX, Duration::MAX);
+        for _ in 0..7 {
+            let start = Instant::now();
+            hashes.iter().for_each(|hash| bank.who(*hash, black_box(&mut one)));
+            alone = alone.min(start.elapsed());
+            let start = Instant::now();
+            bank.who_batch(&hashes, black_box(&mut batch));
+            together = together.min(start.elapsed());
+        }
+        let ratio = together.as_secs_f64() / alone.as_secs_f64();
+        vec![shapes.to_string(), each(alone, count), each(together, count), format!("{ratio:.2}")]
+    });
+    table("bank: who over several shapes", &["shapes", "who", "who_batch", "ratio"], rows);
+}
+
+/// Keys added to a catalogue in memory.
+fn catalogue(divided: usize) {
+    let rows = [1_000_000, 2_000_000, 4_000_000, 8_000_000].into_iter().map(|keys: usize| {
+        let keys = keys / divided;
+        let mut catalogue = MemoryCatalogue::new();
+        grown(keys, |state| {
+            catalogue.insert(&next(state).to_le_bytes(), ComponentId(0));
+        })
+    });
+    table("catalogue in memory", &["keys", "time", "per key", "longest"], rows);
+}
+
+/// Prefixes added to a table of addresses.
+fn prefix(divided: usize) {
+    let rows = [500_000, 1_000_000, 2_000_000, 4_000_000].into_iter().map(|prefixes: usize| {
+        let prefixes = prefixes / divided;
+        let mut table: Table<Ipv4Prefix, u32> = Table::new();
+        grown(prefixes, |state| {
+            let random = next(state);
+            let address = std::net::Ipv4Addr::from(random as u32);
+            table.insert(Ipv4Prefix::of(&address, 20 + (random >> 32) as u8 % 9), 7);
+        })
+    });
+    table("prefix table", &["changes", "time", "per change", "longest"], rows);
+}
+
+/// So many changes, with the longest of them.
+fn grown(count: usize, mut change: impl FnMut(&mut u64)) -> Vec<String> {
+    let (mut state, mut longest) = (1, Duration::ZERO);
+    let start = Instant::now();
+    for _ in 0..count {
+        let before = Instant::now();
+        change(&mut state);
+        longest = longest.max(before.elapsed());
+    }
+    let time = start.elapsed();
+    vec![count.to_string(), seconds(time), each(time, count), seconds(longest)]
+}
+
+/// Half of the keys removed from a dynamic filter whose components hold a thousand each.
+fn remove(divided: usize) {
+    let rows = [250_000, 500_000, 1_000_000, 2_000_000].into_iter().map(|keys: usize| {
+        let keys = keys / divided;
+        let mut filter = DynamicFilter::for_target(1000, 1e-6).expect("memory");
+        (0..keys as u64).for_each(|key| _ = filter.insert(key.to_le_bytes()));
+        let components = filter.components().len();
+        let start = Instant::now();
+        for key in (0..keys as u64).step_by(2) {
+            let _ = black_box(filter.remove(key.to_le_bytes()));
+        }
+        let removed = start.elapsed();
+        let start = Instant::now();
+        filter.shrink();
+        let shrunk = start.elapsed();
+        let left = filter.components().len();
+        vec![
+            keys.to_string(),
+            format!("{components} to {left}"),
+            seconds(removed),
+            each(removed, keys / 2),
+            seconds(shrunk),
+        ]
+    });
+    table(
+        "dynamic filter: half of the keys removed, then merged",
+        &["keys", "components", "removed in", "per key", "merged in"],
+        rows,
+    );
+}

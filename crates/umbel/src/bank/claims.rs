@@ -1,0 +1,40 @@
+//! What a search along a chain needs of columns, in rows or alone: the claims of a key, as bits.
+
+use super::Column;
+use crate::filter::claims;
+use crate::key_hash::{KeyHash, Walk};
+
+/// Columns that are asked for a key, in blocks of `W` words of them.
+pub(super) trait Claims<const W: usize> {
+    /// Hashes of a key.
+    fn hashes(&self) -> u32;
+    /// Requests the memory that `and` will read.
+    fn fetch(&self, block: usize, hash: KeyHash);
+    /// Leaves those of `columns` that claim the key.
+    fn and(&self, block: usize, hash: KeyHash, columns: &mut [u64; W]);
+}
+
+/// Columns without rows, a block of 64 for each word.
+pub(super) struct Alone<'a>(pub(super) Vec<&'a Column>);
+
+impl Claims<1> for Alone<'_> {
+    fn hashes(&self) -> u32 {
+        self.0.iter().map(|column| column.shape.hashes()).min().unwrap_or(1)
+    }
+
+    /// Most columns deny a key at its first or second bit: their memory is not requested ahead.
+    fn fetch(&self, _: usize, _: KeyHash) {}
+
+    fn and(&self, block: usize, hash: KeyHash, columns: &mut [u64; 1]) {
+        let mut asked = columns[0];
+        while asked != 0 {
+            let bit = asked.trailing_zeros() as usize;
+            let Column { shape, bits, .. } = self.0[block * 64 + bit];
+            let walk = Walk::new(hash.digest(shape.digest_bits()), shape);
+            if !claims(bits, walk, shape.hashes()) {
+                columns[0] &= !(1 << bit);
+            }
+            asked &= asked - 1;
+        }
+    }
+}

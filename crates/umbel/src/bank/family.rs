@@ -1,0 +1,106 @@
+//! Shapes whose columns may share rows, and how many columns there are of each.
+//!
+//! Always true: the numbers are those of the columns, kept up with every change, so that whoever
+//! looks for work need not pass over the columns.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Bank, Column, ColumnId, Place, Rows};
+use crate::design::ladder::Rung;
+use crate::params::{DigestBits, Shape};
+
+/// Shapes whose columns may share rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Family {
+    pub(super) hashes: u32,
+    digest_bits: DigestBits,
+    /// Shapes that are not on a ladder share rows with their like only.
+    exactly: Option<u64>,
+}
+
+impl Family {
+    pub(super) fn of(shape: &Shape) -> Self {
+        let exactly = Rung::of(shape).is_none().then_some(shape.bits());
+        Self { hashes: shape.hashes(), digest_bits: shape.digest_bits(), exactly }
+    }
+}
+
+/// Which rung a shape stands on; all shapes of a family that is not on a ladder are alike.
+pub(super) fn exponent(shape: &Shape) -> u32 {
+    Rung::of(shape).map_or(0, Rung::exponent)
+}
+
+/// The columns of a family.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Members {
+    /// How many there are of each shape.
+    pub(super) rungs: BTreeMap<u32, (Shape, usize)>,
+    /// Those that are asked alone.
+    pub(super) loose: BTreeSet<ColumnId>,
+}
+
+impl<R: Rows> Bank<R> {
+    /// Counts a new column, which is asked alone.
+    pub(super) fn join_family(&mut self, id: ColumnId, shape: &Shape) {
+        let family = Family::of(shape);
+        let members = self.families.entry(family).or_default();
+        members.rungs.entry(exponent(shape)).or_insert((*shape, 0)).1 += 1;
+        members.loose.insert(id);
+        self.unsettled.insert(family);
+    }
+
+    /// Counts a column that goes.
+    pub(super) fn leave_family(&mut self, id: ColumnId, shape: &Shape) {
+        let family = Family::of(shape);
+        let Some(members) = self.families.get_mut(&family) else { return };
+        if let Some((_, columns)) = members.rungs.get_mut(&exponent(shape)) {
+            *columns -= 1;
+            if *columns == 0 {
+                members.rungs.remove(&exponent(shape));
+            }
+        }
+        members.loose.remove(&id);
+        self.unsettled.insert(family);
+        self.forget_if_empty(family);
+    }
+
+    /// Forgets a family that has neither columns nor rows.
+    pub(super) fn forget_if_empty(&mut self, family: Family) {
+        let is_empty = self.families.get(&family).is_some_and(|members| members.rungs.is_empty());
+        if is_empty && self.groups_of(family).is_empty() {
+            self.families.remove(&family);
+            self.unsettled.remove(&family);
+        }
+    }
+
+    /// The groups of a family.
+    pub(super) fn groups_of(&self, family: Family) -> Vec<usize> {
+        let of_family = |index: &usize| Family::of(self.groups[*index].shape()) == family;
+        (0..self.groups.len()).filter(of_family).collect()
+    }
+
+    /// Counts everything anew, the slow way.
+    pub(super) fn validate_families(&self) {
+        let mut families: BTreeMap<Family, Members> = BTreeMap::new();
+        for (id, column) in (0..).map(ColumnId).zip(&self.columns) {
+            let Some(Column { shape, place, .. }) = column else { continue };
+            let members = families.entry(Family::of(shape)).or_default();
+            members.rungs.entry(exponent(shape)).or_insert((*shape, 0)).1 += 1;
+            if matches!(place, Place::Loose(_)) {
+                members.loose.insert(id);
+            }
+        }
+        for group in &self.groups {
+            families.entry(Family::of(group.shape())).or_default();
+            let mut rungs: BTreeMap<u32, usize> = BTreeMap::new();
+            for column in group.slots().iter().flatten().flat_map(|id| &self.columns[id.index()]) {
+                *rungs.entry(exponent(&column.shape)).or_default() += 1;
+            }
+            assert_eq!(group.columns(), rungs.values().sum::<usize>(), "columns are counted");
+            assert!(group.rungs().eq(rungs.keys().copied()), "rungs are known");
+            let free = group.slots().iter().position(Option::is_none);
+            assert_eq!(group.free_slot(), free, "the first free slot is known");
+        }
+        assert_eq!(families, self.families, "families are counted");
+    }
+}
