@@ -118,6 +118,23 @@ fn worlds_of_faults_refuse_numbers_out_of_range() {
 }
 
 #[test]
+fn a_mesh_of_some_hosts_costs_what_the_model_says() {
+    let json = printed(&["scale", "--hosts", "9", "--keys", "100", "--json"]);
+    let answer: Value = serde_json::from_str(&json).expect("one object");
+    let number = |field: &str| answer[field].as_f64().unwrap_or_else(|| panic!("{field}: {json}"));
+    assert_eq!(number("replica_bytes"), number("replica_bytes_model"), "{json}");
+    assert!((number("quiet_messages_per_second") - 8.0 / 3.0).abs() < 0.01, "{json}");
+    assert!(number("join_bytes") < number("join_bytes_model"), "{json}");
+    assert!(printed(&["scale", "--hosts", "3", "--keys", "10"]).contains("by the model"));
+    for (option, value) in [("--hosts", "1"), ("--keys", "0"), ("--changes", "0")] {
+        let output = lab(&["scale", option, value]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(option) && told.lines().count() == 1, "{told}");
+    }
+}
+
+#[test]
 fn a_report_refuses_what_it_cannot_write_before_anything_runs() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let inside = file.path().join("inside");

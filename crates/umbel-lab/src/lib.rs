@@ -9,8 +9,9 @@
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
 //! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), and requests
-//! that are routed to the worker that holds the longest beginning ([`chain`]).
+//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), requests
+//! that are routed to the worker that holds the longest beginning ([`chain`]), and what a mesh costs
+//! its hosts ([`scale`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
@@ -36,6 +37,7 @@ mod plot;
 pub mod policies;
 mod random;
 pub mod report;
+pub mod scale;
 mod spread;
 mod tables;
 

@@ -82,6 +82,19 @@ impl BitVector {
         flipped
     }
 
+    /// Gives the bit at `position` this value.
+    ///
+    /// # Panics
+    /// If `position` is not below the length.
+    #[inline(always)]
+    pub(crate) fn put(&mut self, position: u64, value: bool) {
+        if value {
+            self.set(position)
+        } else {
+            self.clear(position)
+        };
+    }
+
     /// Clears the bit at `position`; returns how many bits flipped, 0 or 1.
     ///
     /// # Panics

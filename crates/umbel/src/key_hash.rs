@@ -407,6 +407,11 @@ pub struct Positions {
     left: u32,
 }
 
+impl Positions {
+    /// No position: fills arrays.
+    pub(crate) const NONE: Self = Self { walk: Walk::IDLE, left: 0 };
+}
+
 impl Iterator for Positions {
     type Item = u64;
 

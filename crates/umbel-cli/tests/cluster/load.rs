@@ -3,7 +3,7 @@
 //! CI loads some ten thousand keys; `cargo xtask load` loads millions and prints what the others
 //! miss, from the last acknowledgement on, while other programs keep the processors busy or not.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use super::hosts::{Cluster, ask, binary, eventually, from_environment, name};
@@ -15,6 +15,8 @@ const RECEIVERS: usize = 2;
 const SAMPLE: usize = 20_000;
 /// For how long after the last acknowledgement misses are counted.
 const FOLLOWED: Duration = Duration::from_secs(20);
+/// How often a long load says how far it is.
+const TOLD_EVERY: Duration = Duration::from_secs(15);
 /// The share of a set's keys that others may miss by the default policy.
 const MAX_MISSED: f64 = 0.01;
 
@@ -98,7 +100,8 @@ fn load(keys: usize, busy: usize) -> Outcome {
     let start = Instant::now();
     let mut add = binary();
     add.args(["add", SET, "--file", &file, "--at", cluster.resp(0)]).stdout(Stdio::null());
-    assert!(add.status().expect("it runs").success(), "the keys are added");
+    let mut adding = add.spawn().expect("it runs");
+    assert!(watched(&mut adding, &cluster).success(), "the keys are added");
     let (load, end) = (start.elapsed(), Instant::now());
 
     let mut missed = Vec::new();
@@ -123,6 +126,24 @@ fn load(keys: usize, busy: usize) -> Outcome {
         image_bytes: cluster.set_number(0, SET, "bits") / 8,
         updates: cluster.set_number(0, SET, "updates_sent"),
         received_bytes: [1, 2].map(|host| cluster.set_number(host, SET, "bytes_received")),
+    }
+}
+
+/// Waits for the load, which takes minutes on a busy machine, and says how far it is.
+fn watched(adding: &mut Child, cluster: &Cluster) -> ExitStatus {
+    let start = Instant::now();
+    let mut next = TOLD_EVERY;
+    loop {
+        if let Some(status) = adding.try_wait().expect("it runs") {
+            return status;
+        }
+        if start.elapsed() >= next {
+            let [items, updates] =
+                ["items", "updates_sent"].map(|what| cluster.set_number(0, SET, what));
+            println!("{:>4} s: {items} keys, {updates} updates", start.elapsed().as_secs());
+            next += TOLD_EVERY;
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

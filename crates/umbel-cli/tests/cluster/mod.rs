@@ -1,5 +1,6 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
+mod budgets;
 mod cable;
 mod checker;
 mod coverage;

@@ -1,7 +1,7 @@
 //! What a host reports of its sets, of the other hosts and of itself.
 
 use umbel::catalogue::Catalogue as _;
-use umbel::mesh::{Engine, PeerInfo};
+use umbel::mesh::{Engine, PeerInfo, Refusal};
 use umbel::overlay::Overlay;
 use umbel::replica::{Home, Name};
 
@@ -160,6 +160,18 @@ impl Host {
             }
         }
         hosts
+    }
+
+    /// What is not accepted at present: of which host, which set (empty: the host as a whole), a
+    /// word for the reason, and how often.
+    pub(crate) fn refusals(&self) -> Vec<([String; 3], u64)> {
+        let state = self.inner.sets.lock();
+        let Some(engine) = state.protocol.mesh() else { return Vec::new() };
+        let refusal = |(host, set, refusal): (&Name, Option<&Name>, &Refusal)| {
+            let set = set.map(ToString::to_string).unwrap_or_default();
+            ([host.to_string(), set, refusal.reason.label().to_owned()], refusal.count)
+        };
+        engine.refusals().map(refusal).collect()
     }
 
     /// This host's own state.

@@ -129,8 +129,20 @@ impl Collector for Facts {
         table(out, "set", SET, Some("set"), &sets)?;
         let hosts = self.host.hosts();
         let hosts = hosts.into_iter().map(|host| (host.name.clone(), host.fields()));
-        table(out, "peer", PEER, Some("peer"), &hosts.collect::<Vec<_>>())
+        table(out, "peer", PEER, Some("peer"), &hosts.collect::<Vec<_>>())?;
+        refusals(out, &self.host.refusals())
     }
+}
+
+/// What is not accepted: bounded, because a host lists so many refusals only.
+fn refusals(encoder: &mut DescriptorEncoder<'_>, refusals: &[([String; 3], u64)]) -> fmt::Result {
+    let help = "How often something was not accepted that is not accepted now";
+    let mut metric = encoder.encode_descriptor("refusals", help, None, MetricType::Gauge)?;
+    for ([peer, set, reason], count) in refusals {
+        let labels = [("peer", peer.as_str()), ("set", set), ("reason", reason)];
+        one(metric.encode_family(&labels)?, Kind::Gauge, *count as f64)?;
+    }
+    Ok(())
 }
 
 /// A fact's name, what it counts, and whether it only grows.

@@ -5,6 +5,7 @@
 //! emitted at once cost more than the AND itself. All of it is compiled for newer processors as
 //! well (`processor`).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::candidates::emit;
@@ -61,15 +62,17 @@ impl<R: Rows> Bank<R> {
         self.lay_out(candidates);
         if let Some(group) = self.only_group() {
             let take = Bitmaps { candidates, index: 0, each };
-            processor::run(group.avx2(), Many { group, hashes, take });
+            group.ask_for_first(hashes);
+            processor::run(group.avx2(), Many { group, hashes, part: 0..hashes.len(), take });
             return;
         }
         let (mut bitmaps, words) = (Vec::new(), candidates.words.len());
-        for (batch, first) in hashes.chunks(BATCH).zip((0..).step_by(BATCH)) {
-            self.ask_batch(batch, words, &mut bitmaps);
-            for index in 0..batch.len() {
+        self.groups.iter().for_each(|group| group.ask_for_first(hashes));
+        for part in parts(hashes.len()) {
+            self.ask_part(hashes, part.clone(), words, &mut bitmaps);
+            for (index, key) in part.enumerate() {
                 candidates.words.copy_from_slice(&bitmaps[index * words..][..words]);
-                each(first + index, candidates);
+                each(key, candidates);
             }
         }
     }
@@ -80,13 +83,15 @@ impl<R: Rows> Bank<R> {
         ends.clear();
         if let Some(group) = self.only_group() {
             let take = Ids { slots: &self.slots, ids, end: 0, ends };
-            processor::run(group.avx2(), Many { group, hashes, take });
+            group.ask_for_first(hashes);
+            processor::run(group.avx2(), Many { group, hashes, part: 0..hashes.len(), take });
             return;
         }
         let (mut end, words) = (0, self.words());
-        for batch in hashes.chunks(BATCH) {
-            self.ask_batch(batch, words, bitmaps);
-            for index in 0..batch.len() {
+        self.groups.iter().for_each(|group| group.ask_for_first(hashes));
+        for part in parts(hashes.len()) {
+            self.ask_part(hashes, part.clone(), words, bitmaps);
+            for index in 0..part.len() {
                 end = emit(ids, end, &self.slots, &bitmaps[index * words..][..words]);
                 ends.push(end);
             }
@@ -107,16 +112,23 @@ impl<R: Rows> Bank<R> {
         groups + self.loose.len().div_ceil(64)
     }
 
-    /// Asks all groups for a batch of keys: `bitmaps` has `words` words for each.
-    fn ask_batch(&self, hashes: &[KeyHash], words: usize, bitmaps: &mut Vec<u64>) {
+    /// Asks all groups for some of these keys: `bitmaps` has `words` words for each.
+    fn ask_part(
+        &self,
+        hashes: &[KeyHash],
+        part: Range<usize>,
+        words: usize,
+        bitmaps: &mut Vec<u64>,
+    ) {
         bitmaps.clear();
-        bitmaps.resize(hashes.len() * words, 0);
+        bitmaps.resize(part.len() * words, 0);
         let mut offset = 0;
         for group in &self.groups {
             let take = Put { bitmaps, place: offset, words };
-            processor::run(group.avx2(), Many { group, hashes, take });
+            processor::run(group.avx2(), Many { group, hashes, part: part.clone(), take });
             offset += group.words();
         }
+        let hashes = &hashes[part];
         for (index, column) in self.loose().enumerate() {
             let bitmaps =
                 bitmaps.chunks_exact_mut(words).map(|bitmap| &mut bitmap[offset + index / 64]);
@@ -207,10 +219,16 @@ impl<R: Rows> Work for One<'_, R> {
     }
 }
 
-/// Many keys asked of a group.
+/// The parts in which so many keys are asked.
+fn parts(keys: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..keys).step_by(BATCH).map(move |start| start..keys.min(start + BATCH))
+}
+
+/// Some of many keys asked of a group.
 struct Many<'a, R, T> {
     group: &'a Group<R>,
     hashes: &'a [KeyHash],
+    part: Range<usize>,
     take: T,
 }
 
@@ -219,7 +237,7 @@ impl<R: Rows, T: Take> Work for Many<'_, R, T> {
 
     #[inline(always)]
     fn done(self) {
-        self.group.who_many(self.hashes, self.take);
+        self.group.who_many(self.hashes, self.part, self.take);
     }
 }
 

@@ -197,38 +197,45 @@ impl<R: Rows> Group<R> {
         self.width / (size_of::<T>() * 8)
     }
 
-    /// Sets bits of a column of so many bits.
-    pub(super) fn set(&mut self, slot: usize, bits: u64, positions: &[u64]) {
-        self.touch(slot, bits, positions, true);
-    }
-
-    /// Clears bits of a column of so many bits.
-    pub(super) fn clear(&mut self, slot: usize, bits: u64, positions: &[u64]) {
-        self.touch(slot, bits, positions, false);
-    }
-
-    fn touch(&mut self, slot: usize, bits: u64, positions: &[u64], value: bool) {
-        let steps = self.steps(bits);
+    /// Gives bits of the column in a slot this value, in its master copy and in the rows.
+    ///
+    /// Both in one pass: the copy is written while the rows that were asked for arrive.
+    pub(super) fn touch(
+        &mut self,
+        slot: usize,
+        copy: &mut BitVector,
+        positions: &[u64],
+        value: bool,
+    ) {
         match self.width {
-            8 => self.touch_cells::<u8>(slot, steps, positions, value),
-            16 => self.touch_cells::<u16>(slot, steps, positions, value),
-            32 => self.touch_cells::<u32>(slot, steps, positions, value),
-            _ => self.touch_cells::<u64>(slot, steps, positions, value),
+            8 => self.touch_cells::<u8>(slot, copy, positions, value),
+            16 => self.touch_cells::<u16>(slot, copy, positions, value),
+            32 => self.touch_cells::<u32>(slot, copy, positions, value),
+            _ => self.touch_cells::<u64>(slot, copy, positions, value),
         }
     }
 
-    fn touch_cells<T: Cell>(&mut self, slot: usize, steps: u32, positions: &[u64], value: bool) {
+    fn touch_cells<T: Cell>(
+        &mut self,
+        slot: usize,
+        copy: &mut BitVector,
+        positions: &[u64],
+        value: bool,
+    ) {
         /// Rows asked for ahead: as many as a core can have under way.
         const AHEAD: usize = 24;
         let (stride, cell_bits) = (self.stride::<T>(), size_of::<T>() * 8);
+        let steps = self.steps(copy.len());
         let (cell, bit) = (slot / cell_bits, 1u64 << (slot % cell_bits));
         let (keep, new) = (!bit, if value { bit } else { 0 });
         let cells = cells_mut::<T, R>(&mut self.rows);
-        let first = |position: u64| ((position as usize) << steps) * stride + cell;
+        // Wrapping: a position that is out of range is asked for before the copy refuses it.
+        let first = |position: u64| ((position as usize) << steps).wrapping_mul(stride) + cell;
         for (index, position) in positions.iter().enumerate() {
             if let Some(later) = positions.get(index + AHEAD) {
                 prefetch(cells, first(*later));
             }
+            copy.put(*position, value);
             let first = first(*position);
             cells[first] = cells[first].merged(keep, new);
             // The rows that follow belong to a stretched column's bit too; few columns are.
@@ -288,21 +295,36 @@ impl<R: Rows> Group<R> {
         }
     }
 
-    /// Gives `take` the bitmaps of many keys, in their order, with rows asked for ahead.
+    /// Asks for the rows of the first keys that [`Self::who_many`] will be given.
     #[inline(always)]
-    pub(super) fn who_many(&self, hashes: &[KeyHash], take: impl Take) {
+    pub(super) fn ask_for_first(&self, hashes: &[KeyHash]) {
+        let (words, line) = (words(&self.rows), size_of::<Line>() / size_of::<u64>());
+        for hash in hashes.iter().take(self.ahead()) {
+            for row in self.positions(*hash).take(self.likely) {
+                let first = row as usize * self.width / 64;
+                (0..self.width.div_ceil(512)).for_each(|at| prefetch(words, first + at * line));
+            }
+        }
+    }
+
+    /// Gives `take` the bitmaps of some keys of many, in their order. Their rows have been asked
+    /// for; meanwhile those of keys further on are.
+    #[inline(always)]
+    pub(super) fn who_many(&self, all: &[KeyHash], part: Range<usize>, take: impl Take) {
+        let later = all.get(part.start + self.ahead()..).unwrap_or_default();
+        let hashes = &all[part];
         match self.width {
-            8 => self.and_many::<u8>(hashes, take),
-            16 => self.and_many::<u16>(hashes, take),
-            32 => self.and_many::<u32>(hashes, take),
-            64 => self.and_many::<[u64; 1]>(hashes, take),
-            128 => self.and_many::<[u64; 2]>(hashes, take),
-            256 => self.and_many::<[u64; 4]>(hashes, take),
-            512 => self.and_many::<[u64; 8]>(hashes, take),
-            1024 => self.and_many::<[u64; 16]>(hashes, take),
-            1536 => self.and_many::<[u64; 24]>(hashes, take),
-            2048 => self.and_many::<[u64; 32]>(hashes, take),
-            _ => self.and_many_lines(hashes, take),
+            8 => self.and_many::<u8>(hashes, later, take),
+            16 => self.and_many::<u16>(hashes, later, take),
+            32 => self.and_many::<u32>(hashes, later, take),
+            64 => self.and_many::<[u64; 1]>(hashes, later, take),
+            128 => self.and_many::<[u64; 2]>(hashes, later, take),
+            256 => self.and_many::<[u64; 4]>(hashes, later, take),
+            512 => self.and_many::<[u64; 8]>(hashes, later, take),
+            1024 => self.and_many::<[u64; 16]>(hashes, later, take),
+            1536 => self.and_many::<[u64; 24]>(hashes, later, take),
+            2048 => self.and_many::<[u64; 32]>(hashes, later, take),
+            _ => self.and_many_lines(hashes, later, take),
         }
     }
 
@@ -319,44 +341,72 @@ impl<R: Rows> Group<R> {
     }
 
     #[inline(always)]
-    fn and_many<T: Row>(&self, hashes: &[KeyHash], mut take: impl Take) {
+    fn and_many<T: Row>(&self, hashes: &[KeyHash], later: &[KeyHash], mut take: impl Take) {
         let (rows, live) = (T::of(words(&self.rows)), T::start(&self.live));
-        let (ahead, likely) = (self.ahead(), self.likely);
+        let likely = self.likely;
         let mut bitmaps = [live; BATCH];
-        for hash in hashes.iter().take(ahead) {
-            self.positions(*hash).take(likely).for_each(|row| T::prefetch(rows, row));
-        }
-        let mut later = hashes.iter().skip(ahead);
+        let mut open = [0u8; BATCH];
+        let mut later = later.iter();
         for batch in hashes.chunks(BATCH) {
-            for (hash, bitmap) in batch.iter().zip(&mut bitmaps) {
+            let mut left = 0;
+            for (index, (hash, bitmap)) in batch.iter().zip(&mut bitmaps).enumerate() {
                 let mut claims = live;
-                let mut wanted = self.positions(*hash);
                 // One row asked for, one row read: in turns they keep the memory busiest.
                 let later = self.positions(*later.next().unwrap_or(hash));
-                for (row, later) in wanted.by_ref().zip(later).take(likely) {
+                for (row, later) in self.positions(*hash).zip(later).take(likely) {
                     T::prefetch(rows, later);
                     T::and(&mut claims, &rows[row as usize]);
                 }
-                for row in wanted {
-                    if T::is_none(&claims) {
-                        break;
-                    }
-                    T::and(&mut claims, &rows[row as usize]);
-                }
                 *bitmap = claims;
+                // Written always, counted only if a column is left: no branch to mispredict.
+                open[left] = index as u8;
+                left += usize::from(!T::is_none(&claims));
             }
+            self.and_rest::<T>(batch, &open[..left], &mut bitmaps);
             for bitmap in &bitmaps[..batch.len()] {
                 take.take(bitmap.as_ref());
             }
         }
     }
 
-    fn and_many_lines(&self, hashes: &[KeyHash], mut take: impl Take) {
+    /// Reads the rows beyond the likely ones, of the keys of a batch of which columns are left: a
+    /// few of all keys at a time, which were asked for together.
+    #[inline(always)]
+    fn and_rest<T: Row>(&self, batch: &[KeyHash], open: &[u8], bitmaps: &mut [T::Bitmap; BATCH]) {
+        /// Rows of a key in a round.
+        const ROWS: usize = 2;
+        let rows = T::of(words(&self.rows));
+        let mut walks = [const { (0, Positions::NONE) }; BATCH];
+        for (walk, index) in walks.iter_mut().zip(open) {
+            let mut positions = self.positions(batch[usize::from(*index)]);
+            positions.by_ref().take(self.likely).for_each(drop);
+            *walk = (*index, positions);
+        }
+        let mut left = open.len();
+        while left > 0 {
+            for (_, positions) in &walks[..left] {
+                positions.clone().take(ROWS).for_each(|row| T::prefetch(rows, row));
+            }
+            let mut kept = 0;
+            for place in 0..left {
+                let (index, mut positions) = walks[place].clone();
+                let claims = &mut bitmaps[usize::from(index)];
+                for row in positions.by_ref().take(ROWS) {
+                    T::and(claims, &rows[row as usize]);
+                }
+                let goes_on = positions.len() > 0 && !T::is_none(claims);
+                walks[kept] = (index, positions);
+                kept += usize::from(goes_on);
+            }
+            left = kept;
+        }
+    }
+
+    fn and_many_lines(&self, hashes: &[KeyHash], later: &[KeyHash], mut take: impl Take) {
         let mut bitmap = vec![0; self.live.len()];
         let (words, stride) = (words(&self.rows), self.live.len());
         for (index, hash) in hashes.iter().enumerate() {
-            for row in hashes.get(index + self.ahead()).into_iter().flat_map(|h| self.positions(*h))
-            {
+            for row in later.get(index).into_iter().flat_map(|hash| self.positions(*hash)) {
                 (0..stride)
                     .step_by(8)
                     .for_each(|word| prefetch(words, row as usize * stride + word));

@@ -290,13 +290,7 @@ impl<R: Rows> Bank<R> {
     /// # Panics
     /// If a position lies outside the column; the column is not to be used after that.
     pub fn set(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
-        let here = self.columns.get_mut(column.index()).and_then(Option::as_mut);
-        let here = here.ok_or(BankError::NoColumn(column))?;
-        positions.iter().for_each(|position| _ = here.bits.set(*position));
-        if let Place::Slot { group, slot } = here.place {
-            self.groups[group].set(slot, here.bits.len(), positions);
-        }
-        Ok(())
+        self.touch(column, positions, true)
     }
 
     /// Clears bits of a column. In an update, call it only after all sets.
@@ -307,11 +301,18 @@ impl<R: Rows> Bank<R> {
     /// # Panics
     /// If a position lies outside the column; the column is not to be used after that.
     pub fn clear(&mut self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
+        self.touch(column, positions, false)
+    }
+
+    /// Gives bits of a column this value.
+    fn touch(&mut self, column: ColumnId, positions: &[u64], value: bool) -> Result<(), BankError> {
         let here = self.columns.get_mut(column.index()).and_then(Option::as_mut);
         let here = here.ok_or(BankError::NoColumn(column))?;
-        positions.iter().for_each(|position| _ = here.bits.clear(*position));
-        if let Place::Slot { group, slot } = here.place {
-            self.groups[group].clear(slot, here.bits.len(), positions);
+        match here.place {
+            Place::Slot { group, slot } => {
+                self.groups[group].touch(slot, &mut here.bits, positions, value);
+            }
+            Place::Loose(_) => positions.iter().for_each(|at| here.bits.put(*at, value)),
         }
         Ok(())
     }

@@ -69,6 +69,20 @@ pub enum Reason {
     },
 }
 
+impl Reason {
+    /// A word for it, without numbers.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Budget { .. } => "budget",
+            Self::TooLong { .. } => "too_long",
+            Self::Sets { .. } => "sets",
+            Self::Peers { .. } => "peers",
+            Self::OwnSets { .. } => "own_sets",
+        }
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

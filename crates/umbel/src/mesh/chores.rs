@@ -81,6 +81,11 @@ impl Chores {
         std::mem::take(&mut self.lock().builds)
     }
 
+    /// One of these sets: whoever takes it builds it, or puts it back.
+    pub(super) fn take_build(&self) -> Option<Name> {
+        self.lock().builds.pop_first()
+    }
+
     fn lock(&self) -> MutexGuard<'_, Lists> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -551,9 +551,18 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             self.handle_encoded(now, encoding.encode());
             return true;
         }
-        let mut locals = self.sets.values().filter_map(|set| set.own.as_ref());
-        let building = locals.find(|local| local.is_building());
-        building.is_some_and(|local| local.build_part(now, keys))
+        while let Some(set) = self.chores.take_build() {
+            // A set that was deleted or built since then is only taken off the list.
+            let Some(local) = self.local_set(&set).filter(|local| local.is_building()) else {
+                continue;
+            };
+            let has_more = local.build_part(now, keys);
+            if local.is_building() {
+                self.chores.build(&set);
+            }
+            return has_more;
+        }
+        false
     }
 
     fn leave(&mut self, now: Duration, absence: Duration) {

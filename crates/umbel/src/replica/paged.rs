@@ -3,11 +3,11 @@
 //! ```text
 //! changes   = varint count, each: varint id, op byte, and unless dropped a change
 //! op        = 0 dropped | 1 flips by bits | 2 flips by digests | 3 whole
-//! change    = [digests: subset of all digests] then for each page of 2^20 bits:
-//!             varint length, block
-//! block     = empty if nothing changes, else
-//!             [by bits: subset of the page's zeros that are set] subset of its ones cleared
-//!             (whole: subset of the page's positions that are ones)
+//! change    = whole: for each page of 2^20 bits varint length, subset of its positions: ones
+//!           | flips: [digests: subset of all digests] then for each page varint length, block;
+//!             after the length 0 of an unchanged page, unless it is the last one:
+//!             varint, how many more pages do not change
+//! block     = [by bits: subset of the page's zeros that are set] subset of its ones cleared
 //! ```
 //!
 //! Between nested rungs (`design::ladder`) a change leads to the next shape. To a lower one: the change is
@@ -93,8 +93,7 @@ pub(crate) fn encode_added(
         put_varint(out, id.0.into());
         out.push(BY_DIGESTS);
         let fits = encode_digests(out, shape, digests);
-        // No page has a bit to clear.
-        encode_pages(out, shape, |_| Vec::new());
+        put_unchanged(out, shape, 0, pages(shape));
         fits
     })
 }
@@ -347,13 +346,12 @@ fn decode_flips(
     if op == BY_DIGESTS {
         decode_digests(reader, shape, &mut new)?;
     }
-    for page in 0..pages(shape) {
-        let mut block = block(reader)?;
-        if !block.is_empty() {
-            let mut here = page_of(&new, shape, page);
-            decode_block(&mut block, &page_of(base, shape, page), &mut here, op)?;
-            new.put_slice(page * PAGE_BITS, &here);
-        }
+    let mut page = 0;
+    while let Some((changed, mut block)) = next_block(reader, shape, page)? {
+        let mut here = page_of(&new, shape, changed);
+        decode_block(&mut block, &page_of(base, shape, changed), &mut here, op)?;
+        new.put_slice(changed * PAGE_BITS, &here);
+        page = changed + 1;
     }
     // A few bytes can flip all bits, and a list of flips takes 64 times as much as the bits.
     let flips = base.count_beyond(&new) + new.count_beyond(base);
@@ -373,10 +371,8 @@ fn decode_added(
     let Some(mut sets) = decode_positions(&mut ahead, shape, shape.bits() / 64)? else {
         return Ok(None);
     };
-    for _ in 0..pages(shape) {
-        if !block(&mut ahead)?.is_empty() {
-            return Ok(None);
-        }
+    if next_block(&mut ahead, shape, 0)?.is_some() {
+        return Ok(None);
     }
     *reader = ahead;
     sets.retain(|position| base.get(*position) == 0);
@@ -399,12 +395,52 @@ fn decode_block(
     reader.end()
 }
 
+/// Appends the blocks of all pages, of which most are empty if few bits of a long filter change.
 fn encode_pages(out: &mut Vec<u8>, shape: &Shape, block: impl Fn(u64) -> Vec<u8>) {
+    let mut unchanged = 0;
     for page in 0..pages(shape) {
         let mut block = block(page);
+        if block.is_empty() {
+            unchanged += 1;
+            continue;
+        }
+        put_unchanged(out, shape, page - unchanged, std::mem::take(&mut unchanged));
         put_varint(out, block.len() as u64);
         out.append(&mut block);
     }
+    put_unchanged(out, shape, pages(shape) - unchanged, unchanged);
+}
+
+/// Appends that so many pages do not change, from this one on.
+fn put_unchanged(out: &mut Vec<u8>, shape: &Shape, first: u64, count: u64) {
+    if count > 0 {
+        out.push(0);
+        if first + 1 < pages(shape) {
+            put_varint(out, count - 1);
+        }
+    }
+}
+
+/// Reads on from a page: the next one that changes, and its block.
+fn next_block<'a>(
+    reader: &mut Reader<'a>,
+    shape: &Shape,
+    mut page: u64,
+) -> Result<Option<(u64, Reader<'a>)>, DecodeError> {
+    while page < pages(shape) {
+        let block = block(reader)?;
+        if !block.is_empty() {
+            return Ok(Some((page, block)));
+        }
+        page += 1;
+        if page < pages(shape) {
+            page = page.saturating_add(reader.varint()?);
+        }
+    }
+    if page > pages(shape) {
+        return Err(DecodeError::Malformed("a change names pages beyond the last"));
+    }
+    Ok(None)
 }
 
 fn block<'a>(reader: &mut Reader<'a>) -> Result<Reader<'a>, DecodeError> {
@@ -447,6 +483,41 @@ mod tests {
             assert_eq!(quickly[2..], slowly, "after the count and the id");
             let change = decode_flips(&mut Reader::new(&slowly[1..]), &shape, &base, BY_DIGESTS);
             assert_eq!(change, Ok(Change::Flips(Flips::between(&base, &bits))));
+        }
+    }
+
+    /// Of a long filter in which little changes, pages that stay as they are cost nothing each.
+    #[test]
+    fn pages_without_changes_take_no_bytes() {
+        let shape = Shape::new(300 * PAGE_BITS, 7).unwrap();
+        let base = BitVector::zeros(Bits::new(shape.bits()).unwrap()).unwrap();
+        let last = pages(&shape) - 1;
+        let cases: [&[u64]; 6] = [&[], &[0], &[last], &[0, last], &[7, 8], &[0, 9, 200]];
+        for changed in cases {
+            // The kind, the end, and of each page its block and what is between it and the last.
+            let most = 4 + changed.len() * 16;
+            let mut bits = base.clone();
+            changed.iter().for_each(|page| _ = bits.set(page * PAGE_BITS + 5));
+            let target = Target { id: ONLY, bits: bits.clone().into(), added: Vec::new() };
+            let bytes = by_bits(&shape, &base, &target);
+            assert!(bytes.len() <= most, "{} bytes for {changed:?}", bytes.len());
+            let mut reader = Reader::new(&bytes[1..]);
+            let change = decode_flips(&mut reader, &shape, &base, BY_BITS);
+            assert_eq!(change, Ok(Change::Flips(Flips::between(&base, &bits))));
+            assert_eq!(reader.end(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn pages_beyond_the_last_are_refused() {
+        let shape = Shape::new(3 * PAGE_BITS, 7).unwrap();
+        let base = BitVector::zeros(Bits::new(shape.bits()).unwrap()).unwrap();
+        for (more, is_sound) in [(2, true), (3, false), (u64::MAX, false)] {
+            let mut bytes = vec![0];
+            put_varint(&mut bytes, more);
+            let change = decode_flips(&mut Reader::new(&bytes), &shape, &base, BY_BITS);
+            let is_refused = matches!(change, Err(DecodeError::Malformed(_)));
+            assert_eq!(is_refused, !is_sound, "{more}: {change:?}");
         }
     }
 

@@ -7,6 +7,7 @@ mod overlay;
 mod policies;
 mod report;
 mod run;
+mod scale;
 
 use std::process::ExitCode;
 
@@ -35,6 +36,7 @@ enum Command {
     Policies(policies::Policies),
     Overlay(overlay::Overlay),
     Chain(chain::Chain),
+    Scale(scale::Scale),
 }
 
 impl Lab {
@@ -47,6 +49,7 @@ impl Lab {
             Command::Policies(policies) => policies.run(),
             Command::Overlay(overlay) => overlay.run(),
             Command::Chain(chain) => chain.run(),
+            Command::Scale(scale) => scale.run(),
         }
     }
 }

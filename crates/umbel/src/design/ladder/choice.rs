@@ -72,6 +72,17 @@ pub struct RungChoice {
     low_since: Option<Duration>,
     climbed: Option<Duration>,
     pace: Pace,
+    /// The rung that was found last for more keys than the present one takes.
+    fitting: Option<Fitting>,
+}
+
+/// A rung that is the lowest one for so many keys.
+#[derive(Debug, Clone, Copy)]
+struct Fitting {
+    rung: Rung,
+    /// Keys that it takes, and keys that the rung below takes.
+    takes: u64,
+    below: u64,
 }
 
 /// How fast a set grows.
@@ -126,6 +137,7 @@ impl RungChoice {
             low_since: None,
             climbed: None,
             pace: Pace::default(),
+            fitting: None,
         };
         choice.stand_on(rung);
         choice
@@ -185,8 +197,9 @@ impl RungChoice {
         self.takes.max(self.reserved_takes)
     }
 
-    /// Where the set should go, if it holds `keys` keys. Cheap: a few comparisons unless it is to
-    /// move.
+    /// Where the set should go, if it holds `keys` keys. Cheap: a few comparisons. Rungs are
+    /// searched once, when the set outgrows its rung, however often it is asked before it moves:
+    /// a set that has no memory for a longer filter is asked at every change.
     pub fn ask(&mut self, now: Duration, keys: u64) -> Option<Move> {
         let soon = match self.pace.soon(now, keys) {
             // What was reserved says where a load ends.
@@ -199,7 +212,7 @@ impl RungChoice {
             if self.rung == Rung::HIGHEST || self.lenient.is_some_and(waits) {
                 return None;
             }
-            let fitting = self.ladder.rung_for(soon, self.hosts).unwrap_or(Rung::HIGHEST);
+            let fitting = self.fitting(soon);
             return Some(Move::Climb(fitting.max(self.at_least(now, fitting))));
         }
         if keys >= self.low {
@@ -208,6 +221,23 @@ impl RungChoice {
         }
         let since = *self.low_since.get_or_insert(now);
         (now >= since + LOW_FOR).then(|| Move::Descend(self.fold_to(keys)))
+    }
+
+    /// The lowest rung that takes this many keys, or the highest there is.
+    fn fitting(&mut self, keys: u64) -> Rung {
+        let known = self.fitting.filter(|known| known.below < keys && keys <= known.takes);
+        if let Some(known) = known {
+            return known.rung;
+        }
+        let takes = |rung| self.ladder.takes(rung, self.hosts);
+        let found = self.ladder.rung_for(keys, self.hosts).map(|rung| (rung, takes(rung)));
+        let (rung, takes_keys) = found.unwrap_or((Rung::HIGHEST, u64::MAX));
+        let below = match rung {
+            Rung::HIGHEST if takes_keys == u64::MAX => takes(rung),
+            _ => rung.below().map_or(0, takes),
+        };
+        self.fitting = Some(Fitting { rung, takes: takes_keys, below });
+        rung
     }
 
     /// The rung that a climb goes to at least, if this one is needed.
@@ -259,6 +289,7 @@ impl RungChoice {
         self.takes = self.ladder.takes(rung, self.hosts);
         self.reserved_takes = self.ladder.takes(self.reserved, self.hosts);
         self.low = low_limit(self.ladder, rung, self.hosts);
+        self.fitting = None;
         self.lenient = None;
         self.low_since = None;
     }
@@ -394,6 +425,30 @@ mod tests {
         // Fewer hosts: nobody moves.
         choice.plan(seconds(200), 16, 0, seconds(37));
         assert_eq!(choice.ask(seconds(200), keys), None);
+    }
+
+    /// It failed when every question searched the rungs: a set that is refused a longer filter
+    /// asks at every change.
+    #[test]
+    fn a_set_that_cannot_climb_searches_the_rungs_once() {
+        let mut choice = RungChoice::new(ladder(), 32, 0, 0, None);
+        let takes = |exponent| ladder().takes(rung(exponent), 32);
+        let ask = |choice: &mut RungChoice, keys| choice.ask(seconds(0), keys);
+        assert_eq!(ask(&mut choice, takes(14)), Some(Move::Climb(rung(14))));
+        let fitting = takes(13) + 1..=takes(14);
+        let before = super::super::searches();
+        for keys in fitting {
+            assert_eq!(ask(&mut choice, keys), Some(Move::Climb(rung(14))));
+        }
+        assert_eq!(super::super::searches(), before);
+        assert_eq!(ask(&mut choice, takes(14) + 1), Some(Move::Climb(rung(15))));
+        assert_eq!(ask(&mut choice, takes(12) + 1), Some(Move::Climb(rung(13))));
+        assert_eq!(ask(&mut choice, u64::MAX), Some(Move::Climb(Rung::HIGHEST)));
+        assert_eq!(ask(&mut choice, takes(40)), Some(Move::Climb(Rung::HIGHEST)));
+        assert_eq!(ask(&mut choice, takes(39)), Some(Move::Climb(rung(39))));
+        // Of more hosts a rung takes fewer keys.
+        choice.plan(seconds(0), 1024, 0, Duration::ZERO);
+        assert_eq!(ask(&mut choice, takes(14)), Some(Move::Climb(rung(15))));
     }
 
     /// A size that varies by a tenth around any mean: at most one climb a day.

@@ -206,6 +206,8 @@ impl Ladder {
     /// taken for different: no filter, however long, tells equal ones apart.
     #[must_use]
     pub fn capacity(&self, rung: Rung, hosts: u32) -> u64 {
+        #[cfg(test)]
+        SEARCHES.set(SEARCHES.get() + 1);
         let Ok(rate) = self.replica_rate(hosts) else { return 0 };
         let shape = self.shape(rung);
         let equal = match shape.digest_bits().get() {
@@ -242,6 +244,17 @@ impl Ladder {
             .skip_while(|rung| *rung < least)
             .find(|rung| keys == 0 || keys <= self.takes(*rung, hosts))
     }
+}
+
+#[cfg(test)]
+thread_local! {
+    static SEARCHES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
+}
+
+/// How often this thread has searched for the capacity of a rung: for tests.
+#[cfg(test)]
+fn searches() -> u64 {
+    SEARCHES.get()
 }
 
 /// By how many rungs `to` stands above `from` (below, if negative), if positions on the lower of

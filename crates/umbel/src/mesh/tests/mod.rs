@@ -9,7 +9,6 @@ mod following;
 mod hosts;
 mod lists;
 mod rungs;
-mod scale;
 mod updates;
 
 use std::time::Duration;

@@ -1,0 +1,35 @@
+//! What a host does not accept because of a limit is named, with its reason, wherever one looks.
+
+use std::process::Command;
+
+use super::add;
+use super::hosts::{Cluster, eventually, name};
+
+#[test]
+fn what_does_not_fit_into_the_budget_is_named_with_its_reason() {
+    let mut cluster = Cluster::new(2);
+    cluster.start(0, &["--limits-replica-bytes", "50000"]);
+    cluster.start(1, &[]);
+    add(&cluster, 1, "small", "key", 10);
+    add(&cluster, 1, "large", "key", 20_000);
+    eventually("the large set is refused", || cluster.status_number(0, "not_accepted") == 1);
+    eventually("the small one is known", || cluster.who(0, "small", "key-9").contains(&name(1)));
+    let told = |arguments: &[&str]| {
+        let mut umbel = Command::new(env!("CARGO_BIN_EXE_umbel"));
+        let output = umbel.args(arguments).args(["--at", cluster.resp(0)]).output().expect("runs");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let why = "more than half of the";
+    let hosts = told(&["hosts"]);
+    assert!(hosts.contains(&format!("not accepted of {}: large: ", name(1))), "{hosts}");
+    assert!(hosts.contains(why), "{hosts}");
+    let info = told(&["info", "large"]);
+    assert!(info.contains(&format!("{}: its replica needs", name(1))), "{info}");
+    assert!(!told(&["info", "small"]).contains(why));
+    let (_, metrics) = cluster.get(0, "/metrics");
+    let refused = format!("umbel_refusals{{peer=\"{}\",set=\"large\",reason=\"budget\"}}", name(1));
+    assert!(metrics.contains(&refused), "{metrics}");
+    assert!(!metrics.contains("set=\"small\",reason"), "{metrics}");
+    assert!(cluster.status_number(0, "replica_bytes") <= 50_000);
+    assert_eq!(cluster.log(0).matches("more than half").count(), 1, "{}", cluster.log(0));
+}
