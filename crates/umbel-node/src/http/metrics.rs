@@ -139,7 +139,7 @@ fn refusals(encoder: &mut DescriptorEncoder<'_>, refusals: &[([String; 3], u64)]
     let help = "How often something was not accepted that is not accepted now";
     let mut metric = encoder.encode_descriptor("refusals", help, None, MetricType::Gauge)?;
     for ([peer, set, reason], count) in refusals {
-        let labels = [("peer", peer.as_str()), ("set", set), ("reason", reason)];
+        let labels = [("peer", peer.as_str()), ("set", set.as_str()), ("reason", reason.as_str())];
         one(metric.encode_family(&labels)?, Kind::Gauge, *count as f64)?;
     }
     Ok(())
