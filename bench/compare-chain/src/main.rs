@@ -117,6 +117,8 @@ fn main() {
     let blocks = Blocks::new(&trace, settings.per_part, kv::chain);
     let world = World { trace, blocks };
     let capacity = (settings.blocks / settings.per_part / settings.workers).max(1);
+    let longest = world.trace.requests().iter().map(|request| request.parts.len()).max();
+    assert!(Some(capacity) >= longest, "--blocks: a cache must hold the longest text");
     let items = (capacity * settings.per_part) as u64;
     let (ours, design) = ours::Ours::new(settings.workers, items, false);
     let mut indexes: Vec<Box<dyn Index>> = vec![Box::new(ours)];

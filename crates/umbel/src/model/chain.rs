@@ -19,9 +19,9 @@
 //!
 //! Letters: `f` false positive rate of a key, `L` keys of a chain, `w` window, `g` step.
 
-/// What a round of a search waits for memory, in nanoseconds: measured, for rows in a shared cache.
+/// What a round of a search waits for memory, in nanoseconds: an estimate, for rows in a shared cache.
 pub const NS_PER_ROUND: f64 = 80.0;
-/// What a cache line of a row costs beyond that, in nanoseconds.
+/// What a cache line of a row costs beyond that, in nanoseconds: an estimate.
 pub const NS_PER_LINE: f64 = 5.0;
 
 /// Bound on the chance, of one host and one chain, that a depth is too large by more than the
