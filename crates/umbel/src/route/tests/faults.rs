@@ -196,7 +196,9 @@ fn a_host_that_restarts_is_nobodys_namesake() {
         *net.at("c").plan(),
     );
     let mut again = Router::new(net.now, config, MemoryCatalogue::new()).unwrap();
-    ["b", "d"].map(|neighbour| again.handle_link_up(net.now, &name(neighbour)));
+    for neighbour in ["b", "d"] {
+        again.handle_link_up(net.now, &name(neighbour));
+    }
     net.routers.insert(name("c"), again);
     net.run(Duration::from_secs(60));
     let is_report = |event: &(Name, Event)| matches!(event.1, Event::Namesake { .. });
