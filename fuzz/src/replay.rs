@@ -2,10 +2,13 @@
 
 use std::path::Path;
 
+/// What a fuzz target does with some bytes.
+type Target = fn(&[u8]);
+
 /// Runs each target with each of its seeds, and with what becomes of a seed when it is cut or a bit of it
 /// flips. Seeds of a target are the files of `fuzz/seeds/<target>` and of the other folders that are
 /// given.
-pub(crate) fn replay(targets: &[(&str, fn(&[u8]))], others: impl Fn(&str) -> Option<&'static str>) {
+pub(crate) fn replay(targets: &[(&str, Target)], others: impl Fn(&str) -> Option<&'static str>) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for (name, target) in targets {
         let own = root.join("fuzz/seeds").join(name);
@@ -22,7 +25,7 @@ pub(crate) fn replay(targets: &[(&str, fn(&[u8]))], others: impl Fn(&str) -> Opt
     }
 }
 
-fn replay_one(target: fn(&[u8]), bytes: &[u8]) {
+fn replay_one(target: Target, bytes: &[u8]) {
     target(bytes);
     for at in (0..bytes.len()).step_by(1 + bytes.len() / 8) {
         target(&bytes[..at]);

@@ -16,8 +16,11 @@ use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::route::{self, EntryKind, Plan, Router};
 use umbel::{Digest, HashId, KeyHasher, Seed};
 
+/// What a target does with some bytes.
+pub type Target = fn(&[u8]);
+
 /// All targets of this file, by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("apply_delta", apply_delta),
     ("decode_filter", decode_filter),
     ("decode_prefixes", decode_prefixes),

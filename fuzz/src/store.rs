@@ -13,8 +13,11 @@ use umbel_store::storage::Storage;
 use umbel_store::storage::testing::{Fate, TestDisk};
 use umbel_store::{Options, Store};
 
+/// What a target does with some bytes.
+pub type Target = fn(&[u8]);
+
 /// All targets of this file, by name.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("store_differential", store_differential),
     ("store_manifest", store_manifest),
     ("store_open", store_open),
@@ -118,7 +121,8 @@ pub fn store_page(bytes: &[u8]) {
     let mut whole = bytes.to_vec();
     whole.resize(UNIT, 0);
     for page in [Page::new(bytes), Page::new(&whole)].into_iter().flatten() {
-        for among in [0..page.len(), 0..usize::MAX, 1..2, 5..3] {
+        for (start, end) in [(0, page.len()), (0, usize::MAX), (1, 2), (5, 3)] {
+            let among = start..end;
             let _ = page.find(key, among);
         }
         let _ = page.lower_bound(key);
@@ -174,7 +178,7 @@ pub fn sound_disk() -> TestDisk {
 }
 
 /// Opening and reading a store whose files are damaged. Bytes of the input: whether checksums are
-/// corrected afterwards and which file; where (two bytes); what is XORed there.
+/// corrected afterwards and which file; where (two bytes); what is combined with the byte there by exclusive or.
 pub fn store_open(bytes: &[u8]) {
     thread_local! {
         static SOUND: TestDisk = sound_disk();

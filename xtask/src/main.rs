@@ -58,7 +58,7 @@ fn main() -> ExitCode {
         Some("checker") => disturbed("checker", "cluster::checker", "UMBEL_CHECKER"),
         Some("fuzz") => {
             let seed = ("--seed", seed_of_the_clock(), 0..=u64::MAX);
-            numbers([("--minutes", 18, MINUTES), seed])
+            numbers(&[("--minutes", 18, MINUTES), seed])
                 .and_then(|[minutes, seed]| fuzz::run(minutes, seed))
         }
         Some("help") | None => {
@@ -127,7 +127,7 @@ fn crash(cycles: u64) -> Result<(), String> {
 
 /// The long round of the lab's worlds of faults; CI runs a few hundred.
 fn worlds() -> Result<(), String> {
-    let [seeds, seed] = numbers([("--seeds", 10_000, 1..=MANY), ("--seed", 1, 0..=u64::MAX)])?;
+    let [seeds, seed] = numbers(&[("--seeds", 10_000, 1..=MANY), ("--seed", 1, 0..=u64::MAX)])?;
     let faults = format!("lab faults --seeds {seeds} --seed {seed}");
     step("worlds of faults", cargo(&format!("run --release --package umbel-cli -- {faults}")))
 }
@@ -143,7 +143,7 @@ fn model(schedules: u64) -> Result<(), String> {
 /// the tests print it. CI runs seconds of them, from a fixed seed.
 fn seeded(name: &str, tests: &str, variable: &str) -> Result<(), String> {
     let seed = ("--seed", seed_of_the_clock(), 0..=u64::MAX);
-    let [minutes, seed] = numbers([("--minutes", 5, MINUTES), seed])?;
+    let [minutes, seed] = numbers(&[("--minutes", 5, MINUTES), seed])?;
     let mut run = cargo("test --workspace --test integration -- --nocapture --test-threads 1");
     run.arg(tests).env(format!("{variable}_SEED"), seed.to_string());
     run.env(format!("{variable}_SECONDS"), (minutes * 60).to_string());
@@ -183,7 +183,7 @@ fn sets() -> Result<(), String> {
 
 /// How others follow a load; CI loads a few keys.
 fn load() -> Result<(), String> {
-    let [keys, busy] = numbers([("--keys", 5_000_000, 1..=MANY), ("--busy", 0, 0..=1000)])?;
+    let [keys, busy] = numbers(&[("--keys", 5_000_000, 1..=MANY), ("--busy", 0, 0..=1000)])?;
     let numbers = [("UMBEL_LOAD_KEYS", keys), ("UMBEL_LOAD_BUSY", busy)];
     in_own_network("cluster::load", numbers.map(|(name, number)| (name, number.to_string())))
 }
@@ -191,7 +191,7 @@ fn load() -> Result<(), String> {
 /// What a receiver needs that was stopped; CI stops it for seconds.
 fn stopped() -> Result<(), String> {
     let [keys, seconds] =
-        numbers([("--keys", 1_000_000, 1_000..=MANY), ("--seconds", 60, 1..=86_400)])?;
+        numbers(&[("--keys", 1_000_000, 1_000..=MANY), ("--seconds", 60, 1..=86_400)])?;
     let numbers = [("UMBEL_STOPPED_KEYS", keys), ("UMBEL_STOPPED_SECONDS", seconds)];
     in_own_network("cluster::stopped", numbers.map(|(name, number)| (name, number.to_string())))
 }

@@ -7,22 +7,22 @@ use std::ops::RangeInclusive;
 pub(crate) type Option = (&'static str, u64, RangeInclusive<u64>);
 
 /// The numbers of these options, from the command line.
-pub(crate) fn numbers<const N: usize>(options: [Option; N]) -> Result<[u64; N], String> {
+pub(crate) fn numbers<const N: usize>(options: &[Option; N]) -> Result<[u64; N], String> {
     read(options, std::env::args().skip(2))
 }
 
 /// The number of the one option of a command, from the command line.
 pub(crate) fn number(option: Option) -> Result<u64, String> {
-    numbers([option]).map(|[number]| number)
+    numbers(&[option]).map(|[number]| number)
 }
 
 /// For commands that take no options.
 pub(crate) fn none() -> Result<(), String> {
-    numbers([]).map(|[]| ())
+    numbers(&[]).map(|[]| ())
 }
 
 fn read<const N: usize>(
-    options: [Option; N],
+    options: &[Option; N],
     mut arguments: impl Iterator<Item = String>,
 ) -> Result<[u64; N], String> {
     let mut numbers = options.each_ref().map(|(_, default, _)| *default);
@@ -55,7 +55,7 @@ mod tests {
 
     fn try_read(line: &str) -> Result<[u64; 2], String> {
         let words = line.split(' ').filter(|word| !word.is_empty()).map(str::to_owned);
-        read([("--minutes", 5, 1..=60), ("--seed", 7, 0..=u64::MAX)], words)
+        read(&[("--minutes", 5, 1..=60), ("--seed", 7, 0..=u64::MAX)], words)
     }
 
     #[test]
@@ -74,7 +74,7 @@ mod tests {
         let error = try_read("--hours 1").unwrap_err();
         assert_eq!(error, "this command takes --minutes N and --seed N, not '--hours'");
         assert_eq!(try_read("--seed 1 --seed 2").unwrap_err(), "--seed is given twice");
-        let error = read([], ["all".to_owned()].into_iter()).unwrap_err();
+        let error = read(&[], ["all".to_owned()].into_iter()).unwrap_err();
         assert_eq!(error, "this command takes no options, not 'all'");
     }
 }

@@ -146,7 +146,7 @@ fn mistakes_are_one_line_and_change_nothing() {
         refuses(folder, &[command, "none"], "there is no store here");
     }
     refuses(folder, &["scan", "s", "--prefix", "a", "--from", "b"], "--prefix");
-    refuses(folder, &["delete", "s"], "KEYS");
+    refuses(folder, &["delete", "s"], "KEY");
     refuses(folder, &["put", "s", "key"], "VALUE");
     refuses(folder, &["put", "s", &"k".repeat(70_000), "v"], "at most 65535 bytes");
     assert_eq!(std::fs::read_dir(folder).expect("the folder").count(), 0, "nothing was made");

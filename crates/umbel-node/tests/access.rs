@@ -124,7 +124,9 @@ fn every_command_is_tried_with_every_role() {
             let reply = reply.strip_prefix("+OK\r\n").unwrap();
             let allowed = needed.is_none_or(|needed| role.has(needed));
             assert_eq!(!reply.starts_with("-NOPERM"), allowed, "{role}: {command}: {reply}");
-            assert!(!allowed || !reply.starts_with('-'), "{role}: {command}: {reply}");
+            // Hosts with their catalogue in memory cannot ask others to wait for them.
+            let in_memory = command.starts_with("UMBEL.LEAVE") && reply.contains("in memory");
+            assert!(!allowed || in_memory || !reply.starts_with('-'), "{role}: {command}: {reply}");
             tried += 1;
         }
     }

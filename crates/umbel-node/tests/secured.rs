@@ -169,7 +169,8 @@ async fn a_link_ends_with_its_certificate() {
 /// A host `b` whose certificate expires soon, which `a` has heard. On a busy machine a certificate may
 /// expire before its host has started: then one that holds for longer is made.
 async fn heard_before_its_certificate_expires(authority: &Authority, a: &Host) -> Host {
-    let now = || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let now =
+        || std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     for seconds in [8, 16, 32, 64] {
         let until = now() + Duration::from_secs(seconds);
         authority.certify_until("b", until);

@@ -24,7 +24,11 @@ pub fn parse_count(text: &str) -> Option<u64> {
     let plain = text.replace('_', "");
     let with_unit = |(unit, power): &(&str, u32)| Some((plain.strip_suffix(unit)?, *power));
     let (number, power) = COUNTS.iter().find_map(with_unit).unwrap_or((&plain, 0));
-    times(number, 10, power, || format!("{number}e{power}").parse().ok())
+    // Not multiplied: 2.3 times 10^6 is not 2.3M exactly.
+    times(number, 10, power, || match power {
+        0 => number.parse().ok(),
+        _ => format!("{number}e{power}").parse().ok(),
+    })
 }
 
 /// Reads a number of bytes: `1048576`, `1024K`, `1M`, `1MiB` or `1.5G`. Units are powers of 1024.

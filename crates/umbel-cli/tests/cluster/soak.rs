@@ -173,12 +173,12 @@ fn check_answers(cluster: &Cluster, done: &[Done], context: &str) -> f64 {
         let batches = batches.lock().expect("no panic");
         batches.iter().flat_map(|batch| keys_of(home, *batch)).collect()
     };
-    for home in 0..HOSTS {
-        let held = keys(home, &done[home].held);
+    for (home, done) in done.iter().enumerate() {
+        let held = keys(home, &done.held);
         assert!(!held.is_empty(), "{context}: host {home} acknowledged nothing");
         let found = count(&holds(cluster, home, &held));
         assert_eq!(found, held.len(), "{context}: host {home} lost keys");
-        let removed = count(&holds(cluster, home, &keys(home, &done[home].removed)));
+        let removed = count(&holds(cluster, home, &keys(home, &done.removed)));
         assert_eq!(removed, 0, "{context}: host {home} holds keys that were removed");
         let _: () = cluster.ask(home, &["UMBEL.PUBLISH", "images"]);
     }

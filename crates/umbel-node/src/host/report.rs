@@ -38,8 +38,8 @@ impl Host {
     /// # Errors
     /// If nobody has it.
     pub fn full_set_info(&self, set: &str) -> Result<SetInfo, HostError> {
-        let own = self.inner.sets.find(set)?.own.clone();
         let mut info = self.set_info(set)?;
+        let own = self.inner.sets.find(set).ok().and_then(|known| known.own.clone());
         info.disagreement = own.and_then(|own| own.disagreement(&self.inner.sets));
         Ok(info)
     }
@@ -49,7 +49,10 @@ impl Host {
     /// # Errors
     /// If nobody has it.
     pub fn set_info(&self, set: &str) -> Result<SetInfo, HostError> {
-        let known = self.inner.sets.find(set)?;
+        let known = match self.inner.sets.find(set) {
+            Ok(known) => known,
+            Err(error) => return self.refused_set_info(set).ok_or(error),
+        };
         // Before the lock of the state: see the lock order in `sets`.
         let own = known.own.as_ref().map(|own| (own.terms(), own.expiring()));
         let mut info = self.describe(&self.inner.sets.lock(), &known.name);
@@ -59,6 +62,14 @@ impl Host {
             info.expiring = expiring;
         }
         Ok(info)
+    }
+
+    /// A set that another host has and this one did not accept: why not.
+    fn refused_set_info(&self, set: &str) -> Option<SetInfo> {
+        let (name, state) = (Name::new(set)?, self.inner.sets.lock());
+        let mut refusals = state.protocol.mesh()?.refusals();
+        let is_refused = refusals.any(|(_, refused, _)| refused == Some(&name));
+        is_refused.then(|| self.describe(&state, &name))
     }
 
     fn describe(&self, state: &State, name: &Name) -> SetInfo {

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use super::Engine;
 use super::config::Work;
-use super::local::LocalState;
+use super::local::{LocalState, Unsent};
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
+use crate::replica::Name;
 use crate::replica::message::Update;
 use crate::replica::publisher::{PreparedUpdate, Publication};
-use crate::replica::{Epoch, Name};
 
 /// An update of an own set that is to be encoded.
 #[derive(Debug)]
@@ -44,14 +44,6 @@ impl Encoding {
     pub fn encode(self) -> EncodedUpdate {
         EncodedUpdate { publication: self.prepared.encode(), encoding: self }
     }
-}
-
-/// An update that counts and is being encoded.
-#[derive(Debug)]
-pub(super) struct Unsent {
-    /// The epoch before it.
-    base: Epoch,
-    prepared: Arc<PreparedUpdate>,
 }
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {

@@ -27,10 +27,10 @@ use std::time::Duration;
 
 use super::chores::{Chores, nanos};
 use super::config::Work;
-use super::encoding::Unsent;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{ExpectedHosts, Rung, RungChoice};
 use crate::params::ParamError;
+use crate::replica::publisher::PreparedUpdate;
 use crate::replica::served::Served;
 use crate::replica::{Epoch, Home, Name, Policy, SetPlan};
 use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
@@ -86,6 +86,14 @@ impl Reported {
             is_confined: home.is_confined(),
         }
     }
+}
+
+/// An update that counts and is being encoded.
+#[derive(Debug)]
+pub(super) struct Unsent {
+    /// The epoch before it.
+    pub(super) base: Epoch,
+    pub(super) prepared: Arc<PreparedUpdate>,
 }
 
 impl<C: Catalogue> LocalSet<C> {

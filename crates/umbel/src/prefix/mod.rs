@@ -33,7 +33,6 @@ mod ip;
 mod kind;
 mod lengths;
 mod marks;
-mod moving;
 mod name;
 mod probes;
 mod simd;

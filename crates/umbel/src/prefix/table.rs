@@ -7,6 +7,8 @@
 //! its length, and in the marks if it lies behind them; so a lookup that follows filters and
 //! marks finds exactly what a search of the store would.
 
+mod moving;
+
 use std::fmt;
 
 use super::Prefix;
@@ -14,9 +16,9 @@ use super::filters::Group;
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
 use super::lengths::{Filters, Standing, first_filtered};
-use super::moving::Old;
 use super::simd::{self, Asker};
 use crate::processor::Avx2;
+use moving::Old;
 
 /// Changes whose memory is asked for together.
 const TOGETHER: usize = 16;

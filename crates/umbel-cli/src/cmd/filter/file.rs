@@ -192,6 +192,10 @@ fn behind_links(path: &Path) -> anyhow::Result<PathBuf> {
     if let Ok(real) = fs::canonicalize(path) {
         return Ok(real);
     }
+    // A pipe such as /dev/stdout: there, but without a path of its own.
+    if fs::metadata(path).is_ok() {
+        return Ok(path.to_owned());
+    }
     // Nothing is there, or a link that leads nowhere yet.
     let mut real = path.to_owned();
     for _ in 0..MOST_LINKS {

@@ -52,7 +52,7 @@ impl KeyArgs {
 
     /// That a file which is to be written is none of those that are read.
     pub(super) fn check_apart_from(&self, target: &Target) -> anyhow::Result<()> {
-        for path in self.files.iter().filter(|path| target.is_same(path)) {
+        if let Some(path) = self.files.iter().find(|path| target.is_same(path)) {
             bail!("{}: the file is read and written by the same command", name(path));
         }
         Ok(())

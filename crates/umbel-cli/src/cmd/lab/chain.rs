@@ -35,7 +35,7 @@ pub(super) struct Chain {
     /// Blocks of a part: 32 if a part has 512 tokens and a block 16
     #[arg(long, value_name = "B", value_parser = values::length, allow_hyphen_values = true, default_value = "32")]
     blocks_per_part: u32,
-    /// Lines such as {"timestamp": 27482, "hash_ids": [0, 46, 47]}: milliseconds, and parts
+    /// Lines such as `{"timestamp": 27482, "hash_ids": [0, 46, 47]}`: milliseconds, and parts
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Requests of the synthetic trace

@@ -107,7 +107,7 @@ impl Scale {
             changes_processor_share: share(changed_time, CHANGE_SECONDS),
             join_seconds: seconds,
             join_bytes: received.bytes,
-            join_bytes_model: model.join_bytes_per_host(),
+            join_bytes_model: plan.join_bytes()?,
             join_processor_seconds: join_time.as_secs_f64(),
         })
     }

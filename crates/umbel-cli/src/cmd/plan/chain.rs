@@ -115,7 +115,11 @@ impl Chain {
                 number(answer.keys_read),
                 &format!("by a lookup, {lines} cache lines"),
             )
-            .row("lookup", format!("{} µs", number(answer.lookup_ns / 1000.0)), "estimated, not measured"))
+            .row(
+                "lookup",
+                format!("{} µs", number(answer.lookup_ns / 1000.0)),
+                "estimated, not measured",
+            ))
     }
 }
 

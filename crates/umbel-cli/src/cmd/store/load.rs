@@ -55,23 +55,34 @@ impl Load {
 }
 
 #[derive(Args)]
-#[group(id = "which", required = true, multiple = false, args = ["keys", "file"])]
+#[command(
+    override_usage = "umbel store delete [OPTIONS] <DIR> <KEY>...\n       umbel store delete [OPTIONS] <DIR> --file <FILE>"
+)]
 pub(super) struct Delete {
-    /// Folder of the store
+    /// Directory of the store
     dir: PathBuf,
-    /// Keys
-    keys: Vec<OsString>,
-    /// Delete the keys of a file, one a line, or of standard input if it is `-`
-    #[arg(long, value_name = "FILE")]
-    file: Option<PathBuf>,
+    #[command(flatten)]
+    which: Which,
     /// What the lines of the file are: keys, or objects with a key
     #[arg(long, value_enum, default_value = "text", requires = "file")]
     format: Format,
 }
 
+/// The keys that are deleted.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Which {
+    /// Keys
+    #[arg(value_name = "KEY")]
+    keys: Vec<OsString>,
+    /// Delete the keys of a file, one per line, or of standard input if it is `-`
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+}
+
 impl Delete {
     pub(super) fn run(self) -> anyhow::Result<Told> {
-        let done = match &self.file {
+        let done = match &self.which.file {
             Some(file) => twice(
                 file,
                 "deleting",
@@ -81,10 +92,10 @@ impl Delete {
             None => {
                 let store = super::open(&self.dir)?;
                 let mut batch = Batch::new();
-                for key in &self.keys {
+                for key in &self.which.keys {
                     batch.delete(key.as_encoded_bytes());
                 }
-                Done { changes: self.keys.len() as u64, deleted: store.write(batch)?.deleted }
+                Done { changes: self.which.keys.len() as u64, deleted: store.write(batch)?.deleted }
             }
         };
         let Done { changes: asked, deleted } = done;

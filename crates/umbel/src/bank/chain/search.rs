@@ -99,7 +99,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
             let mut columns = [0; W];
             columns[..live.len()].copy_from_slice(live);
             let misled = if is_walk { MAX_SEARCHES } else { 0 };
-            search.push(Node { lowest: 0, highest, run: 0, block, misled, columns });
+            search.push(&Node { lowest: 0, highest, run: 0, block, misled, columns });
         }
         search.work();
     }
@@ -113,7 +113,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
             if node.misled >= MAX_SEARCHES {
                 self.walk(&node);
             } else if node.lowest == node.highest {
-                self.verify(node);
+                self.verify(&node);
             } else {
                 self.probe(&node);
             }
@@ -123,7 +123,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
     /// Appends a node to the queue and requests the memory of the keys that it will be asked
     /// for. What is known already is reported instead.
     #[inline(always)]
-    fn push(&mut self, node: Node<W>) {
+    fn push(&mut self, node: &Node<W>) {
         if is_none(&node.columns) {
             return;
         }
@@ -132,8 +132,8 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
             true if node.run >= self.window_before(node.lowest) => {
                 return self.report(node.block, &node.columns, node.lowest);
             }
-            true => self.unverified(&node),
-            false => self.probed(&node).1,
+            true => self.unverified(node),
+            false => self.probed(node).1,
         };
         keys.rev().for_each(|key| self.claims.fetch(node.block, self.chain[key]));
         node.write(self.queue);
@@ -156,9 +156,9 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
         let lower = without(&node.columns, &upper);
         let (lowest, highest) = (node.lowest, node.highest);
         let upper = Node { lowest: middle, highest, run, block, misled, columns: upper };
-        self.push(upper);
+        self.push(&upper);
         let run = node.run;
-        self.push(Node { lowest, highest: middle - 1, run, block, misled, columns: lower });
+        self.push(&Node { lowest, highest: middle - 1, run, block, misled, columns: lower });
     }
 
     /// The middle of a node's range, and the keys before it that are asked for.
@@ -189,9 +189,9 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
     /// Tests the rest of the window before a depth. Columns that deny a key of it are searched
     /// again below that key.
     #[inline(always)]
-    fn verify(&mut self, node: Node<W>) {
+    fn verify(&mut self, node: &Node<W>) {
         let (mut columns, mut denied) = (node.columns, None);
-        for key in self.unverified(&node).rev() {
+        for key in self.unverified(node).rev() {
             self.claims.and(node.block, self.chain[key], &mut columns);
             if denied.is_none() && columns != node.columns {
                 denied = Some(key);
@@ -204,7 +204,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
         if let Some(key) = denied {
             let (highest, misled) = (key / self.how.step(), node.misled + 1);
             let columns = without(&node.columns, &columns);
-            self.push(Node { lowest: 0, highest, run: 0, misled, columns, ..node });
+            self.push(&Node { lowest: 0, highest, run: 0, misled, columns, ..*node });
         }
     }
 

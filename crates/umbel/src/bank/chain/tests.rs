@@ -63,8 +63,12 @@ fn check(bank: &Bank, filters: &[(ColumnId, StandardFilter)], chain: &[KeyHash],
     }
 }
 
-/// A bank of loose filters; those of `exponents` differ in their rungs.
-fn bank_of(columns: &[(u32, u64, Vec<(u64, u64)>)]) -> (Bank, Vec<(ColumnId, StandardFilter)>) {
+/// A column: the exponent of its length, how many other keys it holds, and of which chains it holds
+/// how many leading keys.
+type Held = (u32, u64, Vec<(u64, u64)>);
+
+/// A bank of loose filters on different rungs.
+fn bank_of(columns: &[Held]) -> (Bank, Vec<(ColumnId, StandardFilter)>) {
     let mut bank = Bank::new(KeyHasher::default());
     let mut filters = Vec::new();
     for (index, (exponent, others, held)) in columns.iter().enumerate() {
@@ -80,7 +84,7 @@ fn bank_of(columns: &[(u32, u64, Vec<(u64, u64)>)]) -> (Bank, Vec<(ColumnId, Sta
     (bank, filters)
 }
 
-fn columns() -> impl Strategy<Value = Vec<(u32, u64, Vec<(u64, u64)>)>> {
+fn columns() -> impl Strategy<Value = Vec<Held>> {
     let held = prop::collection::vec((0u64..4, 0u64..160), 0..3);
     prop::collection::vec((10u32..13, 0u64..600, held), 1..90)
 }

@@ -90,6 +90,7 @@ fn a_host_that_does_not_come_back_is_forgotten_after_the_limit() {
 #[test]
 fn a_host_that_will_be_back_is_missing_once_it_is_silent_and_named_all_the_same() {
     let mut cluster = Cluster::pair();
+    cluster.wait(4);
     let (now, silence) = (cluster.now, cluster.engines[1].config().silence);
     cluster.engines[0].leave(now, Duration::from_secs(60));
     cluster.deliver(|_, _, _| true);

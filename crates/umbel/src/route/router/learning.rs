@@ -47,6 +47,7 @@ impl<C: Catalogue> Router<C> {
         self.link_names.remove(&link.id);
         self.table.remove_link(link.id);
         for home in link.heard.keys() {
+            self.forget_unheard_life(home);
             self.moved(home);
         }
         self.event(Event::Down(neighbour.clone()));
@@ -302,7 +303,28 @@ impl<C: Catalogue> Router<C> {
                 link.heard.remove(&refused);
             }
         }
+        self.forget_unheard_life(home);
         self.moved(home);
+    }
+
+    /// The filter here is that of one life of a home. Once no neighbour speaks of that life, it is of
+    /// no use, and the bits of other lives that neighbours speak of were not kept. These are
+    /// forgotten, so that sums differ and the neighbours offer them again.
+    fn forget_unheard_life(&mut self, home: &Name) {
+        let Some(known) = self.homes.get(home) else { return };
+        let (id, life) = (known.id, known.published.version.incarnation);
+        let speaks_of_it =
+            |link: &Link| link.heard.get(home).is_some_and(|said| said.version.incarnation == life);
+        if self.links.values().any(speaks_of_it) {
+            return;
+        }
+        for link in self.links.values_mut() {
+            if link.heard.remove(home).is_some() {
+                link.refused.remove(home);
+                let store = Store { homes: &self.homes, names: &self.home_names };
+                self.table.withdraw(link.id, id, &store);
+            }
+        }
     }
 
     /// Links to a home came or went; without any, it is forgotten.

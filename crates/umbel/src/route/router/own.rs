@@ -9,8 +9,11 @@ use crate::catalogue::Catalogue;
 use crate::params::ParamError;
 use crate::replica::{Epoch, Home, Policy};
 
+/// Whether a key is hidden.
+type IsHidden = dyn Fn(&[u8]) -> bool + Send + Sync;
+
 /// Says which own keys are not held any more although they have not been removed.
-pub(crate) struct Hidden(Box<dyn Fn(&[u8]) -> bool + Send + Sync>);
+pub(crate) struct Hidden(Box<IsHidden>);
 
 impl fmt::Debug for Hidden {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

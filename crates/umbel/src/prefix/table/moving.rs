@@ -6,10 +6,10 @@
 //!
 //! Always true: a prefix is in one of the two stores, and claimed by the filters beside it.
 
-use super::Prefix;
-use super::kind::{Kind, Store};
-use super::lengths::{Filters, first_filtered};
-use super::table::Table;
+use super::Table;
+use crate::prefix::Prefix;
+use crate::prefix::kind::{Kind, Store};
+use crate::prefix::lengths::{Filters, first_filtered};
 
 /// Slots whose prefixes move with one change: some microseconds of work.
 const SLOTS: usize = 32;
@@ -17,9 +17,9 @@ const SLOTS: usize = 32;
 const SMALL: usize = 1 << 12;
 
 /// What prefixes are moved from.
-pub(super) struct Old<P: Prefix, V: Default> {
+pub(in crate::prefix) struct Old<P: Prefix, V: Default> {
     pub(super) store: <P as Kind>::Store<V>,
-    pub(super) filters: Filters,
+    pub(in crate::prefix) filters: Filters,
     /// Where in the store to go on.
     next: usize,
 }
