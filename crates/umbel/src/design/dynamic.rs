@@ -79,7 +79,7 @@ impl Bounded {
 /// let plan = dynamic::bounded(rate, &Distribution::zipf_min(1330, 0.4)?)?;
 /// let filter: DynamicFilter<StandardFilter> =
 ///     DynamicFilter::new(plan.component.into(), plan.capacity, plan.components as u32)?;
-/// assert_eq!(filter.capacity(), 167);
+/// assert_eq!(filter.capacity(), plan.capacity);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
