@@ -11,10 +11,6 @@ use std::cell::Cell;
 /// place when it wakes, instead of waiting for the end of its slice, some milliseconds.
 const SHORT_SLICE_NANOS: u64 = 100_000;
 
-/// A slice for threads that work for long. Longer than that of threads that answer, and shorter than
-/// those of other programs: whoever waits for a lock that such a thread holds does not wait for them.
-const LONG_SLICE_NANOS: u64 = 500_000;
-
 /// A runtime whose threads answer soon: the one of `umbel serve`.
 ///
 /// # Errors
@@ -33,8 +29,8 @@ pub(crate) fn work() {
     set_scheduling(Scheduling::Works);
 }
 
-/// The calling thread works for long: it takes nobody's place when it wakes, and whoever answers takes
-/// its place.
+/// The calling thread works for long: it has the system's slices, and takes nobody's place when it
+/// wakes.
 pub(crate) fn work_long() {
     thread_local! {
         static IS_SET: Cell<bool> = const { Cell::new(false) };
@@ -71,7 +67,7 @@ fn set_scheduling(scheduling: Scheduling) {
     let (policy, slice_nanos) = match scheduling {
         Scheduling::Answers => (libc::SCHED_OTHER, SHORT_SLICE_NANOS),
         Scheduling::Works => (libc::SCHED_OTHER, 0),
-        Scheduling::WorksLong => (libc::SCHED_BATCH, LONG_SLICE_NANOS),
+        Scheduling::WorksLong => (libc::SCHED_BATCH, 0),
     };
     // SAFETY: the call takes numbers and changes no memory.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, this_thread) };
