@@ -5,8 +5,6 @@
 //! priority than others: a builder that gives way to whatever else runs on a machine leaves a filter
 //! overfull for as long as that is busy.
 
-use std::cell::Cell;
-
 /// A slice for threads that answer: a thread with a shorter slice than the one that runs takes its
 /// place when it wakes, instead of waiting for the end of its slice, some milliseconds.
 const SHORT_SLICE_NANOS: u64 = 100_000;
@@ -21,36 +19,17 @@ pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
 
 /// The calling thread answers clients.
 fn answer_soon() {
-    set_scheduling(Scheduling::Answers);
+    set_slice(SHORT_SLICE_NANOS);
 }
 
-/// The calling thread is like those of other programs, even if one that answers started it.
-pub(crate) fn work() {
-    set_scheduling(Scheduling::Works);
-}
-
-/// The calling thread works for long: it has the system's slices, and takes nobody's place when it
-/// wakes.
+/// The calling thread works for long: it has the system's slices, even if one that answers started it.
 pub(crate) fn work_long() {
-    thread_local! {
-        static IS_SET: Cell<bool> = const { Cell::new(false) };
-    }
-    if !IS_SET.replace(true) {
-        set_scheduling(Scheduling::WorksLong);
-    }
-}
-
-/// What a thread is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Scheduling {
-    Answers,
-    Works,
-    WorksLong,
+    set_slice(0);
 }
 
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe form of this system call is at hand")]
-fn set_scheduling(scheduling: Scheduling) {
+fn set_slice(slice_nanos: u64) {
     /// `struct sched_attr`, as the first version of the system call has it.
     #[repr(C)]
     struct Attributes {
@@ -64,16 +43,11 @@ fn set_scheduling(scheduling: Scheduling) {
         period_nanos: u64,
     }
     let (this_thread, no_flags) = (0, 0);
-    let (policy, slice_nanos) = match scheduling {
-        Scheduling::Answers => (libc::SCHED_OTHER, SHORT_SLICE_NANOS),
-        Scheduling::Works => (libc::SCHED_OTHER, 0),
-        Scheduling::WorksLong => (libc::SCHED_BATCH, 0),
-    };
     // SAFETY: the call takes numbers and changes no memory.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, this_thread) };
     let attributes = Attributes {
         size: size_of::<Attributes>() as u32,
-        policy: policy as u32,
+        policy: libc::SCHED_OTHER as u32,
         flags: 0,
         nice,
         priority: 0,
@@ -93,7 +67,7 @@ fn set_scheduling(scheduling: Scheduling) {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn set_scheduling(_scheduling: Scheduling) {}
+fn set_slice(_slice_nanos: u64) {}
 
 #[cfg(test)]
 #[cfg(target_os = "linux")]
@@ -112,8 +86,6 @@ mod tests {
         let before = nice();
         std::thread::spawn(move || {
             answer_soon();
-            assert_eq!(nice(), before);
-            work();
             assert_eq!(nice(), before);
             work_long();
             assert_eq!(nice(), before);

@@ -465,7 +465,7 @@ fn inbox_bytes() -> u64 {
 fn drive(host: &Host, happenings: Happenings) -> Result<(), StartError> {
     let driver = Driver::new(Arc::clone(&host.inner));
     start_thread(host, "umbel-driver", move || {
-        priority::work();
+        priority::work_long();
         driver.run(&happenings);
     })?;
     let inner = Arc::clone(&host.inner);
