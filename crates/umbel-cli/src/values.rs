@@ -136,6 +136,11 @@ fn between(text: &str, least: f64, most: f64, range: &str) -> Result<f64, String
     real(text).filter(|number| (least..=most).contains(number)).ok_or_else(|| range.to_owned())
 }
 
+/// A whole number within a command's own range.
+pub(crate) fn count_within(text: &str, least: u64, most: u64) -> Result<u64, String> {
+    whole(text, least, most, &most.to_string())
+}
+
 fn whole(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
     parse_count(text)
         .filter(|number| (least..=most).contains(number))

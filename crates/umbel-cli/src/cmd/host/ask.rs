@@ -20,7 +20,7 @@ use crate::progress::Progress;
 /// Print the keys that the host itself holds (exact)
 #[derive(Args)]
 #[command(
-    override_usage = "umbel has [OPTIONS] <SET> <KEY>...\n       umbel has [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("has", "KEY"),
     after_help = "\
 Exit status as grep's: 0 if some key was printed, 1 if none, 2 for errors.
 With --json: {\"keys\": [...], \"asked\": 3, \"count\": 1}; a key that is not UTF-8 is an object
@@ -38,7 +38,7 @@ pub(crate) struct Has {
 /// Print which hosts hold each key, from the memory of the host that is asked
 #[derive(Args)]
 #[command(
-    override_usage = "umbel who [OPTIONS] <SET> <KEY>...\n       umbel who [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("who", "KEY"),
     after_help = "\
 Prints each key, a tab and the names of the hosts, the asked one first if it holds the key.
 A name is wrong at most as often as the set's false positive rate says; umbel locate asks
@@ -58,7 +58,7 @@ pub(crate) struct Who {
 /// Print the keys that no host holds; hosts that may hold a key are asked
 #[derive(Args)]
 #[command(
-    override_usage = "umbel missing [OPTIONS] <SET> <KEY>...\n       umbel missing [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("missing", "KEY"),
     after_help = "\
 A key that a host may hold which does not answer in time is not called missing: the command
 ends with an error then, and may be repeated. With --partial it prints the keys that are missing

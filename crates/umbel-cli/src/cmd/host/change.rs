@@ -14,7 +14,7 @@ use crate::progress::Progress;
 /// Add keys to a set of the host; the set is created if it does not exist
 #[derive(Args)]
 #[command(
-    override_usage = "umbel add [OPTIONS] <SET> <KEY>...\n       umbel add [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("add", "KEY"),
     after_help = "\
 The keys of a file are validated before the first is sent. An error says how many keys were added.
 
@@ -66,7 +66,7 @@ struct Added<'a> {
 /// Remove keys from a set of the host; keys that are not in the set are ignored
 #[derive(Args)]
 #[command(
-    override_usage = "umbel remove [OPTIONS] <SET> <KEY>...\n       umbel remove [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("remove", "KEY"),
     after_help = "\
 Examples:
   umbel remove images layer/4f53

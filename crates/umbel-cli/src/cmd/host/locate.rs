@@ -15,7 +15,7 @@ use crate::progress::Progress;
 /// Print which hosts hold each key, after asking those hosts
 #[derive(Args)]
 #[command(
-    override_usage = "umbel locate [OPTIONS] <SET> <KEY>...\n       umbel locate [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("locate", "KEY"),
     after_help = "\
 Prints each key, a tab and the names of the hosts that confirmed it. Every confirmation
 and every denial goes into the false positive rate that umbel info shows as measured.

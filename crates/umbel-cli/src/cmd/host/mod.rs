@@ -1,5 +1,21 @@
 //! Commands that ask or tell a running host, over its RESP port.
 
+/// The usage of a command that takes a set and keys or names: clap would show the set last.
+macro_rules! usage {
+    ($command:literal, $what:literal) => {
+        concat!(
+            "umbel ",
+            $command,
+            " [OPTIONS] <SET> <",
+            $what,
+            ">...\n       ",
+            "umbel ",
+            $command,
+            " [OPTIONS] <SET> --file <FILE>"
+        )
+    };
+}
+
 mod ask;
 mod change;
 mod everyone;

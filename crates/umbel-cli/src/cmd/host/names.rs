@@ -16,7 +16,7 @@ use crate::output::{checked, count, ended_by_reader, print};
 /// Announce prefixes of names, so that names below them match this host
 #[derive(Args)]
 #[command(
-    override_usage = "umbel announce [OPTIONS] <SET> <NAME>...\n       umbel announce [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("announce", "NAME"),
     after_help = "\
 A name is /a/b/c: components match whole, a slash at the end means nothing, / alone is the
 prefix of every name. A set that is not there is made. Names of a file are checked before
@@ -34,7 +34,7 @@ pub(crate) struct Announce {
 /// Withdraw announced prefixes; prefixes that are not announced are ignored
 #[derive(Args)]
 #[command(
-    override_usage = "umbel withdraw [OPTIONS] <SET> <NAME>...\n       umbel withdraw [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("withdraw", "NAME"),
     after_help = "\
 Examples:
   umbel withdraw content /video/2024
@@ -105,7 +105,7 @@ impl Prefixes {
 /// Print the longest announced prefix of each name and the hosts that announce it
 #[derive(Args)]
 #[command(
-    override_usage = "umbel match [OPTIONS] <SET> <NAME>...\n       umbel match [OPTIONS] <SET> --file <FILE>",
+    override_usage = usage!("match", "NAME"),
     after_help = "\
 Prints each name, a tab, the prefix, a tab and the hosts; a dash where nothing is announced.
 Answers come from the memory of the host that is asked: a name of n components is answered

@@ -1,5 +1,5 @@
-//! `umbel publish`, `umbel policy` and `umbel reserve`: what a host is told about its set. `umbel leave`:
-//! what it is told about its next stop.
+//! Requests to a host: `umbel publish`, `umbel policy` and `umbel reserve` concern a set, `umbel leave`
+//! the next stop of the host.
 
 use std::process::ExitCode;
 
@@ -31,19 +31,19 @@ impl Publish {
     }
 }
 
-/// Ask others to go on naming a host that is about to restart
+/// Ask other hosts to keep naming a host that is about to restart
 #[derive(Args)]
 #[command(after_help = "\
-Before a stop: the host publishes what others do not know yet and asks them to go on naming it
-for this long after it has gone, at most for their own timing.absence. It goes on serving until
-it is stopped. For one stop, whatever leave_on_stop says; 0 takes it back, and others name the
-host no longer once it stops. An error for hosts that keep their keys in memory.
+Run it before a stop. The host publishes what others do not know yet and asks them to keep naming
+it for this long after it stops, at most for their own timing.absence. The host keeps serving until
+it is stopped. The request holds for one stop and overrides leave_on_stop; 0 withdraws it. Hosts
+that keep their keys in memory refuse it: their keys are gone after a restart.
 
 Examples:
   umbel leave --back-within 60s && systemctl restart umbel
   umbel leave --back-within 0 --at cache-2:7440")]
 pub(crate) struct Leave {
-    /// Time after which others need not wait any longer, such as 60s or 2m
+    /// How long others keep naming the host after it stops, such as 60s or 2m
     #[arg(long, value_name = "TIME", value_parser = absence)]
     back_within: String,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `umbel lab scale`: what a mesh costs each host, measured with engines and told by the model.
+//! `umbel lab scale`: what a mesh costs each host, measured with engines and computed by the model.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use serde::Serialize;
 use umbel_lab::scale::{Joined, Mesh, ScalePlan, Traffic};
 
 use crate::output::{Report, bytes, count, number};
+use crate::values;
 
 /// Seconds that are measured when nothing changes, and when keys come and go.
 const QUIET_SECONDS: u64 = 12;
@@ -26,20 +27,20 @@ const CHANGE_SECONDS: u64 = 6;
 )]
 pub(super) struct Scale {
     /// Hosts (2 to 10000)
-    #[arg(long, value_name = "G", default_value_t = 100, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    #[arg(long, value_name = "G", default_value_t = 100, value_parser = |text: &str| values::count_within(text, 2, 10_000))]
     hosts: u64,
     /// Keys of each (1 to 10^7)
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = |text: &str| values::count_within(text, 1, 10_000_000))]
     keys: u64,
     /// Keys that come to each host in a second, and as many that go (1 to 10^6)
-    #[arg(long, value_name = "C", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "C", default_value_t = 1, value_parser = |text: &str| values::count_within(text, 1, 1_000_000))]
     changes: u64,
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
 }
 
-/// Measured and, where the model says something, told by it: per host.
+/// Per host: what was measured and, where the model has a figure, what it computes.
 #[derive(Serialize)]
 struct Answer {
     hosts: u64,
