@@ -320,10 +320,10 @@ impl<R: Rows> Group<R> {
             64 => self.and_many::<[u64; 1]>(hashes, later, take),
             128 => self.and_many::<[u64; 2]>(hashes, later, take),
             256 => self.and_many::<[u64; 4]>(hashes, later, take),
-            512 => self.and_many::<[u64; 8]>(hashes, later, take),
-            1024 => self.and_many::<[u64; 16]>(hashes, later, take),
-            1536 => self.and_many::<[u64; 24]>(hashes, later, take),
-            2048 => self.and_many::<[u64; 32]>(hashes, later, take),
+            512 => self.and_many_wide::<[u64; 8]>(hashes, later, take),
+            1024 => self.and_many_wide::<[u64; 16]>(hashes, later, take),
+            1536 => self.and_many_wide::<[u64; 24]>(hashes, later, take),
+            2048 => self.and_many_wide::<[u64; 32]>(hashes, later, take),
             _ => self.and_many_lines(hashes, later, take),
         }
     }
@@ -344,6 +344,9 @@ impl<R: Rows> Group<R> {
     fn and_many<T: Row>(&self, hashes: &[KeyHash], later: &[KeyHash], mut take: impl Take) {
         let (rows, live) = (T::of(words(&self.rows)), T::start(&self.live));
         let likely = self.likely;
+        // Without rows beyond the likely ones, to look for keys that need them would cost a third of
+        // a lookup.
+        let has_rest = likely < self.shape.hashes() as usize;
         let mut bitmaps = [live; BATCH];
         let mut open = [0u8; BATCH];
         let mut later = later.iter();
@@ -358,11 +361,46 @@ impl<R: Rows> Group<R> {
                     T::and(&mut claims, &rows[row as usize]);
                 }
                 *bitmap = claims;
-                // Written always, counted only if a column is left: no branch to mispredict.
-                open[left] = index as u8;
-                left += usize::from(!T::is_none(&claims));
+                if has_rest {
+                    // Written always, counted only if a column is left: no branch to mispredict.
+                    open[left] = index as u8;
+                    left += usize::from(!T::is_none(&claims));
+                }
             }
-            self.and_rest::<T>(batch, &open[..left], &mut bitmaps);
+            if has_rest {
+                self.and_rest::<T>(batch, &open[..left], &mut bitmaps);
+            }
+            for bitmap in &bitmaps[..batch.len()] {
+                take.take(bitmap.as_ref());
+            }
+        }
+    }
+
+    /// As [`Self::and_many`], for rows of whole cache lines: some column is left until the last row
+    /// of nearly every key, so that rows beyond the likely ones are few. To put keys aside for them
+    /// would keep the bitmaps of a key from staying in registers.
+    #[inline(always)]
+    fn and_many_wide<T: Row>(&self, hashes: &[KeyHash], later: &[KeyHash], mut take: impl Take) {
+        let (rows, live) = (T::of(words(&self.rows)), T::start(&self.live));
+        let mut bitmaps = [live; BATCH];
+        let mut later = later.iter();
+        for batch in hashes.chunks(BATCH) {
+            for (hash, bitmap) in batch.iter().zip(&mut bitmaps) {
+                let mut claims = live;
+                let mut wanted = self.positions(*hash);
+                let later = self.positions(*later.next().unwrap_or(hash));
+                for (row, later) in wanted.by_ref().zip(later).take(self.likely) {
+                    T::prefetch(rows, later);
+                    T::and(&mut claims, &rows[row as usize]);
+                }
+                for row in wanted {
+                    if T::is_none(&claims) {
+                        break;
+                    }
+                    T::and(&mut claims, &rows[row as usize]);
+                }
+                *bitmap = claims;
+            }
             for bitmap in &bitmaps[..batch.len()] {
                 take.take(bitmap.as_ref());
             }
