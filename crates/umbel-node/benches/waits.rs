@@ -5,18 +5,24 @@
 //! alone and while the filter of a large set is built again. One is asked for every half
 //! millisecond. Run it with `cargo bench -p umbel-node --bench waits`, on a machine that does nothing else.
 //!
-//! The host, who asks and who loads are processes of their own. What any server would have to wait
-//! for on these processors is shown beside it: the same questions to a server that only echoes, and
-//! to the host, while other processes use one or two processors; and to the server that echoes while
-//! the same load goes to another one that does nothing but take its time for each key.
+//! The host, the client that asks and the client that loads are processes of their own. What any
+//! server would have to wait for on these processors is shown beside it: the same questions to a
+//! server that only echoes, and to the host, while other processes use one or two processors; and to
+//! the server that echoes while the same load goes to another one that does nothing but take its time
+//! for each key.
+//!
+//! Clients usually run on other machines. Here the one that asks shares two processors with the one
+//! that loads, and waits for it in the kernel although its reply has arrived. Rows with *prompt client*
+//! leave that out: there the thread that asks has the short time slices that a host's own threads have.
 //!
 //! `-- --keys N` loads another number than five million, and builds a filter of twice as many.
-//! `-- --rows R` measures only some: `echo`, `who`, `overlay` (a load of a fiftieth of the keys to a
-//! host of an overlay) or `add`.
+//! `-- --rows R` measures only some: `echo`, `who`, `prompt` (`who` with the prompt client),
+//! `overlay` (a load of a fiftieth of the keys to a host of an overlay) or `add`.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -58,11 +64,16 @@ fn main() {
         echo_beside_a_load(keys, idle);
     }
     if wants("who") {
-        who_beside_loads(&["serve"], keys, idle);
+        who_beside_loads(&["serve"], keys, idle, &Client::Ordinary);
+    }
+    if wants("prompt") {
+        let client = Client::Prompt(umbel_node::runtime().expect("a runtime"));
+        println!("prompt client:");
+        who_beside_loads(&["serve"], keys, idle, &client);
     }
     if wants("overlay") {
         let keys = (keys / 50).max(100);
-        who_beside_loads(&["serve", &keys.to_string()], keys, idle);
+        who_beside_loads(&["serve", &keys.to_string()], keys, idle, &Client::Ordinary);
     }
     if wants("add") {
         on_a_host(&[], move |host| adds_beside_a_build(&host, keys, idle));
@@ -131,16 +142,19 @@ fn serve(words: &[String]) {
     });
 }
 
-/// A server that answers every line as the host does, and does nothing else.
+/// A server that answers every line as the host does, to one client after another, and does nothing
+/// else.
 fn echo(_: &[String]) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     println!("{}", listener.local_addr().expect("an address"));
-    let mut socket = BufReader::new(listener.accept().expect("a client").0);
-    socket.get_ref().set_nodelay(true).expect("set");
-    let mut line = String::new();
-    while socket.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-        socket.get_mut().write_all(REPLY.as_bytes()).expect("sent");
-        line.clear();
+    for socket in listener.incoming() {
+        let mut socket = BufReader::new(socket.expect("a client"));
+        socket.get_ref().set_nodelay(true).expect("set");
+        let mut line = String::new();
+        while socket.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+            socket.get_mut().write_all(REPLY.as_bytes()).expect("sent");
+            line.clear();
+        }
     }
 }
 
@@ -190,13 +204,12 @@ fn burners(count: usize) -> Vec<Part> {
 /// What any server has to wait for.
 fn echo_beside_burners(time: Duration) {
     let server = Part::start(&["echo"]);
-    let mut socket = connect(&server.said);
-    let mut ask = || who(&mut socket);
-    let alone = beside(|| std::thread::sleep(time), &mut ask);
+    let client = Client::Ordinary;
+    let alone = client.beside(|| std::thread::sleep(time), asking(&server.said));
     print("echo, nothing else", &alone, None);
     for count in 1..=3 {
         let burning = burners(count);
-        let times = beside(|| std::thread::sleep(time), &mut ask);
+        let times = client.beside(|| std::thread::sleep(time), asking(&server.said));
         print(&format!("echo, {count} burning"), &times, Some(&alone));
         drop(burning);
     }
@@ -205,31 +218,28 @@ fn echo_beside_burners(time: Duration) {
 /// What any server has to wait for beside a load that another one takes in.
 fn echo_beside_a_load(keys: u64, time: Duration) {
     let (server, sink) = (Part::start(&["echo"]), Part::start(&["sink"]));
-    let mut socket = connect(&server.said);
-    let mut ask = || who(&mut socket);
-    let alone = beside(|| std::thread::sleep(time), &mut ask);
+    let client = Client::Ordinary;
+    let alone = client.beside(|| std::thread::sleep(time), asking(&server.said));
     let load = || Part::start(&["load", &sink.said, "sink", &keys.to_string()]).wait();
-    let times = beside(load, &mut ask);
+    let times = client.beside(load, asking(&server.said));
     print(&format!("echo, {keys} keys to another server"), &times, Some(&alone));
 }
 
-fn who_beside_loads(server: &[&str], keys: u64, time: Duration) {
+fn who_beside_loads(server: &[&str], keys: u64, time: Duration, client: &Client) {
     let server = Part::start(server);
     let (resp, http) = server.said.split_once(' ').expect("two addresses");
-    let mut socket = connect(resp);
-    let mut ask = || who(&mut socket);
-    let alone = beside(|| std::thread::sleep(time), &mut ask);
+    let alone = client.beside(|| std::thread::sleep(time), asking(resp));
     print("WHO, nothing else", &alone, None);
     for count in 1..=2 {
         let burning = burners(count);
-        let times = beside(|| std::thread::sleep(time), &mut ask);
+        let times = client.beside(|| std::thread::sleep(time), asking(resp));
         print(&format!("WHO, {count} burning"), &times, Some(&alone));
         drop(burning);
     }
     for set in ["other", "asked"] {
         let start = Instant::now();
         let load = || Part::start(&["load", http, set, &keys.to_string()]).wait();
-        let times = beside(load, &mut ask);
+        let times = client.beside(load, asking(resp));
         print(&format!("WHO, {keys} keys into '{set}'"), &times, Some(&alone));
         let seconds = start.elapsed().as_secs_f64();
         println!("{:38} {:.0} keys per second", "", keys as f64 / seconds);
@@ -250,13 +260,17 @@ fn adds_beside_a_build(host: &Host, keys: u64, idle: Duration) {
         host.add("large", &part, Lifetime::Default, &mut Vec::new()).expect("added");
     }
     wait_until_built(host, 0);
-    let mut number = 0;
-    let mut add = || {
-        number += 1;
-        let key = key(number);
-        host.add("small", &[key.as_bytes()], Lifetime::Default, &mut Vec::new()).expect("added");
+    let adding = |first: u64| {
+        let (host, mut number) = (host.clone(), first);
+        move || {
+            number += 1;
+            let key = key(number);
+            host.add("small", &[key.as_bytes()], Lifetime::Default, &mut Vec::new())
+                .expect("added");
+        }
     };
-    let alone = beside(|| std::thread::sleep(idle), &mut add);
+    let client = Client::Ordinary;
+    let alone = client.beside(|| std::thread::sleep(idle), adding(0));
     print("add, nothing else", &alone, None);
     let rebuild = || {
         let rebuilds = host.set_info("large").expect("known").rebuilds;
@@ -271,7 +285,7 @@ fn adds_beside_a_build(host: &Host, keys: u64, idle: Duration) {
         host.reserve("large", plan).expect("reserved");
         wait_until_built(host, rebuilds + 1);
     };
-    let times = beside(rebuild, &mut add);
+    let times = client.beside(rebuild, adding(large));
     print(&format!("add, building {large} keys"), &times, Some(&alone));
 }
 
@@ -290,23 +304,53 @@ fn key(number: u64) -> String {
     format!("object-{number:012}")
 }
 
-/// Does one thing while another is done every half millisecond; the times of that one, sorted.
-fn beside(one: impl FnOnce() + Send, mut other: impl FnMut()) -> Vec<Duration> {
-    let (done, mut times) = (AtomicBool::new(false), Vec::new());
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+/// Who asks: a thread like any other, or one of this runtime, with short time slices.
+enum Client {
+    Ordinary,
+    Prompt(tokio::runtime::Runtime),
+}
+
+impl Client {
+    /// Does one thing while another is asked for every half millisecond; the times of that one,
+    /// sorted.
+    fn beside(&self, one: impl FnOnce(), mut ask: impl FnMut() + Send + 'static) -> Vec<Duration> {
+        let done = Arc::new(AtomicBool::new(false));
+        let is_done = Arc::clone(&done);
+        let asking = move || {
+            let mut times = Vec::new();
+            while !is_done.load(Ordering::Relaxed) {
+                let start = Instant::now();
+                ask();
+                times.push(start.elapsed());
+                std::thread::sleep(EVERY);
+            }
+            times
+        };
+        let one = || {
             one();
             done.store(true, Ordering::Relaxed);
-        });
-        while !done.load(Ordering::Relaxed) {
-            let start = Instant::now();
-            other();
-            times.push(start.elapsed());
-            std::thread::sleep(EVERY);
-        }
-    });
-    times.sort_unstable();
-    times
+        };
+        let mut times = match self {
+            Self::Ordinary => {
+                let asking = std::thread::spawn(asking);
+                one();
+                asking.join().expect("asked")
+            }
+            Self::Prompt(runtime) => {
+                let asking = runtime.spawn_blocking(asking);
+                one();
+                runtime.block_on(asking).expect("asked")
+            }
+        };
+        times.sort_unstable();
+        times
+    }
+}
+
+/// Asks this server, again and again over one connection.
+fn asking(address: &str) -> impl FnMut() + Send + 'static {
+    let mut socket = connect(address);
+    move || who(&mut socket)
 }
 
 /// Asks for one key.

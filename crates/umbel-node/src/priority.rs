@@ -5,6 +5,8 @@
 //! priority than others: a builder that gives way to whatever else runs on a machine leaves a filter
 //! overfull for as long as that is busy.
 
+use std::cell::Cell;
+
 /// A slice for threads that answer: a thread with a shorter slice than the one that runs takes its
 /// place when it wakes, instead of waiting for the end of its slice, some milliseconds.
 const SHORT_SLICE_NANOS: u64 = 100_000;
@@ -22,9 +24,22 @@ fn answer_soon() {
     set_slice(SHORT_SLICE_NANOS);
 }
 
-/// The calling thread works for long: it has the system's slices, even if one that answers started it.
+/// The calling thread works for long: it has the system's slices, even if one that answers started
+/// it. Only the first call of a thread does something.
 pub(crate) fn work_long() {
-    set_slice(0);
+    thread_local! {
+        static IS_SET: Cell<bool> = const { Cell::new(false) };
+    }
+    if !IS_SET.replace(true) {
+        set_slice(0);
+    }
+}
+
+/// Lets other threads run that wait for this processor. Threads that work for long call it every
+/// hundred microseconds or so: by itself Linux looks for a thread that waits at the next tick of its
+/// clock, up to 4 ms later.
+pub(crate) fn let_others_run() {
+    std::thread::yield_now();
 }
 
 #[cfg(target_os = "linux")]

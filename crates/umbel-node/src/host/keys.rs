@@ -60,9 +60,15 @@ impl Host {
         }
     }
 
+    /// As [`Self::turn`], for a thread.
+    #[cfg(feature = "http")]
+    pub(crate) fn blocking_turn(&self, set: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
+        self.inner.sets.own(set).map(|own| own.blocking_turn())
+    }
+
     /// Takes a lane for long work, as a task; to be kept for about a millisecond. Before any turn.
     #[cfg(feature = "http")]
-    pub(crate) async fn lane(&self) -> impl Drop + use<> {
+    pub(crate) async fn lane(&self) -> impl Drop + Send + use<> {
         self.inner.sets.lane().await
     }
 

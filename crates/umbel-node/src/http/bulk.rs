@@ -4,6 +4,10 @@
 //! A line that is no key is refused and told by its number; the others go on. Batches follow
 //! each other without waiting for the disk, up to a bound: beyond it the batch before the last
 //! must have settled, so that what waits to be written stays small.
+//!
+//! The runtime's workers only receive the body; keys are changed on other threads. Linux decides by
+//! the processor time that a thread has used whether it may run as soon as it wakes: a worker that
+//! changed a million keys waits up to 4 ms before it answers a question, one that did not runs at once.
 
 use std::borrow::Cow;
 
@@ -18,12 +22,13 @@ use super::key_text::{Encoding, EncodingQuery, SetPath};
 use super::keys::AddQuery;
 use super::lines::{Line, Lines};
 use super::problem::{Problem, Problems};
+use crate::priority;
 use crate::{Host, HostError, Lifetime, Ticket};
 
 /// Keys that are changed in one turn: about a hundred microseconds.
 const BATCH: usize = 64;
-/// Batches for which a lane is kept.
-const BATCHES: usize = 16;
+/// Bytes of the body for which a lane is kept: about a millisecond.
+const PIECE: usize = 32 << 10;
 /// Keys that are changed before earlier ones must have settled.
 const AHEAD: u64 = 128 * 1024;
 /// Refused lines that are told one by one.
@@ -104,6 +109,7 @@ struct Load {
     set: String,
     change: Change,
     encoding: Encoding,
+    lines: Lines,
     loaded: Loaded,
     answers: Vec<bool>,
     /// The last change, the one that is waited for next, and keys since that.
@@ -119,6 +125,7 @@ impl Load {
             set,
             change,
             encoding,
+            lines: Lines::new(encoding.longest_line()),
             loaded: Loaded::default(),
             answers: Vec::with_capacity(BATCH),
             last: Ticket::NONE,
@@ -128,13 +135,14 @@ impl Load {
     }
 
     async fn run(mut self, mut body: Body) -> Result<Json<Loaded>, Problem> {
-        let mut lines = Lines::new(self.encoding.longest_line());
         let outcome = loop {
             match body.frame().await {
-                None => break self.finish(&mut lines).await,
+                None => break self.finish(),
                 Some(Ok(frame)) => {
-                    let Ok(piece) = frame.into_data() else { continue };
-                    if let Err(problem) = self.piece(&mut lines, &piece).await {
+                    let Ok(frame) = frame.into_data() else { continue };
+                    let outcome;
+                    (self, outcome) = self.frame(frame).await?;
+                    if let Err(problem) = outcome {
                         break Err(problem);
                     }
                 }
@@ -156,25 +164,49 @@ impl Load {
         }
     }
 
-    async fn piece(&mut self, lines: &mut Lines, piece: &Bytes) -> Result<(), Problem> {
-        let mut cut = Vec::with_capacity(piece.len() / 16);
-        lines.cut(piece, &mut cut);
-        for part in cut.chunks(BATCH * BATCHES) {
+    /// Changes the keys of a frame of the body, piece by piece; what became of it. Fails as a whole
+    /// only if the runtime stops.
+    async fn frame(mut self, mut frame: Bytes) -> Result<(Self, Result<(), Problem>), Problem> {
+        let mut outcome = Ok(());
+        while !frame.is_empty() && outcome.is_ok() {
+            let piece = frame.split_to(PIECE.min(frame.len()));
             let lane = self.host.lane().await;
-            for batch in part.chunks(BATCH) {
-                let turn = self.host.turn(&self.set).await;
-                self.batch(batch)?;
-                drop(turn);
-                // Others have their turn.
-                tokio::task::yield_now().await;
+            let work = move || {
+                priority::work_long();
+                let outcome = self.piece(&piece);
+                drop(lane);
+                (self, outcome)
+            };
+            (self, outcome) = match tokio::task::spawn_blocking(work).await {
+                Ok(done) => done,
+                Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+                Err(_) => return Err(HostError::Stopping.into()),
+            };
+            if outcome.is_ok() {
+                outcome = self.wait().await;
             }
-            drop(lane);
-            self.wait().await?;
         }
-        Ok(())
+        Ok((self, outcome))
     }
 
-    async fn finish(&mut self, lines: &mut Lines) -> Result<(), Problem> {
+    /// Changes the keys whose lines end in a piece of the body. Blocks while others have their turn.
+    fn piece(&mut self, piece: &[u8]) -> Result<(), Problem> {
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
+        let mut cut = Vec::with_capacity(piece.len() / 16);
+        lines.cut(piece, &mut cut);
+        let outcome = cut.chunks(BATCH).try_for_each(|batch| {
+            let turn = self.host.blocking_turn(&self.set);
+            let outcome = self.batch(batch);
+            drop(turn);
+            priority::let_others_run();
+            outcome
+        });
+        self.lines = lines;
+        outcome
+    }
+
+    fn finish(&mut self) -> Result<(), Problem> {
+        let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         let mut last = Vec::new();
         lines.finish(&mut last);
         if last.is_empty() { Ok(()) } else { self.batch(&last) }

@@ -16,6 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use umbel::mesh::Encoding;
 
 use super::{OwnSet, Sets, State};
+use crate::priority;
 
 /// Keys of a part, for which the set's lock is held: about a hundred microseconds.
 const PART: usize = 256;
@@ -116,7 +117,10 @@ impl Sets {
     fn build(&self, own: Arc<OwnSet>) -> bool {
         let lane = self.lanes.enter_blocking();
         let start = Instant::now();
-        let has_more = (0..PARTS).all(|_| own.build_part(self.clock.now(), PART));
+        let has_more = (0..PARTS).all(|_| {
+            priority::let_others_run();
+            own.build_part(self.clock.now(), PART)
+        });
         let time = start.elapsed();
         drop(lane);
         if has_more {

@@ -143,7 +143,7 @@ impl OwnSet {
     }
 
     /// As [`Self::turn`], for a thread.
-    pub(super) fn blocking_turn(&self) -> OwnedMutexGuard<()> {
+    pub(in crate::host) fn blocking_turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).blocking_lock_owned()
     }
 
