@@ -301,7 +301,7 @@ async fn join(
         let question = Question::Life { of: settings.name.clone() }.encode();
         let answers = joined.network.ask_all(question, HEARD).await;
         let lives: Vec<(u64, bool)> =
-            answers.iter().filter_map(|answer| decode_life(answer)).collect();
+            answers.iter().filter_map(|(_, answer)| decode_life(answer)).collect();
         let highest = lives.iter().map(|(life, _)| *life).max().unwrap_or(0);
         let is_seen = |(life, is_seen): &(u64, bool)| *is_seen && *life != incarnation.0;
         if lives.iter().any(is_seen) {
@@ -322,7 +322,7 @@ async fn refuse_taken_name(settings: &Settings, joined: &Joined) -> Result<(), S
     let (network, name) = (&joined.network, &settings.name);
     let question = Question::Holder { of: name.clone() }.encode();
     let answers = network.ask_all(question, HOLDER).await;
-    let mut hellos = answers.iter().filter_map(|answer| Hello::decode(answer));
+    let mut hellos = answers.iter().filter_map(|(_, answer)| Hello::decode(answer));
     let Some(holder) = hellos.find(|hello| hello.is_other(name, joined.incarnation)) else {
         return Ok(());
     };

@@ -1,4 +1,5 @@
-//! Lookups that came too early are counted when the update arrives that would have answered them.
+//! Lookups that come too early: under the default policy for about a second, and they are counted when the
+//! update arrives that would have answered them.
 
 use std::time::Duration;
 
@@ -66,6 +67,31 @@ async fn lookups_that_came_too_early_are_counted() {
     };
     let told = tokio::time::timeout(Duration::from_secs(20), told).await.expect("reported");
     assert_eq!(told, info.late_lookups);
+    home.stop().await;
+    host.stop().await;
+}
+
+/// A share of misses alone is not broken by one key of three hundred, which then waited for many more.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_added_to_a_quiet_set_is_known_everywhere_without_further_changes() {
+    let network = LocalNetwork::new();
+    let home = Host::builder().name("home").local(&network).start().await.expect("started");
+    let host = Host::builder().name("host").local(&network).start().await.expect("started");
+    let knows = async |key: &[u8]| {
+        while host.who_has("set", key).expect("answered") != ["home"] {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    for key in 0..300 {
+        home.add_key("set", format!("key-{key}").as_bytes()).await.expect("added");
+    }
+    home.publish("set").expect("published");
+    for key in 0..300 {
+        knows(format!("key-{key}").as_bytes()).await;
+    }
+    home.add_key("set", b"one more").await.expect("added");
+    let known = tokio::time::timeout(Duration::from_secs(60), knows(b"one more")).await;
+    known.expect("it is known although nothing else changes");
     home.stop().await;
     host.stop().await;
 }

@@ -230,6 +230,12 @@ impl Cluster {
         (status.expect("a status"), answer)
     }
 
+    /// Whether a host that was started still runs.
+    pub(crate) fn runs(&mut self, host: usize) -> bool {
+        let running = self.hosts[host].as_mut().expect("it was started");
+        running.child.try_wait().expect("waited").is_none()
+    }
+
     /// The process of a host.
     pub(crate) fn process_id(&self, host: usize) -> u32 {
         self.hosts[host].as_ref().expect("it runs").child.id()

@@ -444,6 +444,14 @@ fn a_host_whose_folder_is_deleted_acknowledges_nothing_more() {
     let told = added.expect_err("nobody keeps it").to_string();
     assert!(told.contains("deleted, replaced or unmounted"), "{told}");
     assert_eq!(cluster.get(0, "/healthz").0, 503);
+    let (resp, listen) = (cluster.resp(0), cluster.listen(0));
+    let doctor = hosts::binary()
+        .args(["doctor", "--name", &name(0), "--memory", "--resp", resp, "--listen", listen])
+        .output()
+        .expect("it runs");
+    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert_eq!(doctor.status.code(), Some(1), "{found}");
+    assert!(found.contains("refuses changes until its catalogue can be written"), "{found}");
     let held: Vec<u8> = ask(&mut connection, &["UMBEL.HAS", "images", "before"]).expect("answered");
     assert_eq!(held, [1]);
 }

@@ -98,6 +98,68 @@ fn a_second_host_of_a_name_stops_and_harms_nobody() {
     assert!(twin.runs());
 }
 
+/// Starts a second host 0 that is told of these hosts while the first one hangs for so long, and waits
+/// until one of the two has stopped. Returns the other one, if it is the second.
+fn second_while_the_first_hangs(
+    cluster: &mut Cluster,
+    peers: &[usize],
+    pause: Duration,
+) -> Option<Twin> {
+    let peers: Vec<&str> = peers.iter().map(|peer| cluster.listen(*peer)).collect();
+    let flags: Vec<&str> = peers.iter().flat_map(|peer| ["--peer", peer]).collect();
+    cluster.signal(0, "STOP");
+    let mut twin = Twin::start(&name(0), &flags);
+    std::thread::sleep(pause);
+    cluster.signal(0, "CONT");
+    eventually("one of the two stops", || !cluster.runs(0) || !twin.runs());
+    twin.runs().then_some(twin)
+}
+
+/// Whichever is left is believed by the others, and goes on.
+fn one_is_left(cluster: &mut Cluster, twin: Option<Twin>) {
+    let others = 1..cluster.len();
+    eventually("the others know all hosts", || {
+        others.clone().all(|host| cluster.status_number(host, "hosts_known") == 3)
+    });
+    match twin {
+        Some(mut twin) => {
+            assert!(twin.runs(), "both have stopped: {}", cluster.log(0));
+            assert!(cluster.log(0).contains("another host is called 'host-0'"));
+        }
+        None => {
+            assert!(cluster.runs(0), "both have stopped: {}", cluster.log(0));
+            assert_eq!(named(cluster, 1, "images", "key", KEYS, 0), KEYS);
+        }
+    }
+}
+
+/// The others asked the first one once, for three seconds, and believed the second one for good; the
+/// first one went on, or both stopped because each of them counted the other's word.
+#[test]
+fn a_second_host_that_starts_while_the_first_one_hangs_does_not_stay_beside_it() {
+    // Shorter and longer than links survive.
+    for seconds in [5, 12] {
+        let mut cluster = Cluster::running(3);
+        load(&cluster);
+        let pause = Duration::from_secs(seconds);
+        let twin = second_while_the_first_hangs(&mut cluster, &[1, 2], pause);
+        one_is_left(&mut cluster, twin);
+    }
+}
+
+/// Nobody else is there to decide: the later one stops.
+#[test]
+fn of_two_hosts_that_have_one_name_and_know_nobody_else_the_first_one_goes_on() {
+    let mut cluster = Cluster::running(1);
+    let pause = Duration::from_secs(5);
+    let twin = second_while_the_first_hangs(&mut cluster, &[0], pause);
+    assert!(twin.is_none(), "{}", cluster.log(0));
+    // It was asked by the second one before that stopped, and has decided since.
+    eventually("the first one knows", || cluster.log(0).contains("another host is called"));
+    std::thread::sleep(Duration::from_secs(5));
+    assert!(cluster.runs(0), "both have stopped: {}", cluster.log(0));
+}
+
 #[test]
 fn a_second_host_of_a_name_stops_with_certificates_too() {
     let mut cluster = Cluster::new(3);

@@ -124,3 +124,37 @@ impl Drop for Place<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// What a future returns if it need not wait.
+    fn at_once<F: Future>(future: F) -> Option<F::Output> {
+        match std::pin::pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Guesses from many addresses at once would take all hashers, and delay everybody's logins.
+    #[tokio::test]
+    async fn sources_with_failures_leave_a_hasher_to_all_others() {
+        let turns = Turns::new();
+        let source = |number| IpAddr::V4([10, 0, 0, number].into());
+        let mut suspects = Vec::new();
+        for number in 0..10 {
+            let turn = turns.take(source(number)).await.expect("its first attempt");
+            turn.failed();
+            suspects.push(turn);
+        }
+        let first = at_once(suspects[0].permit()).expect("a hasher is free");
+        assert!(at_once(suspects[1].permit()).is_none(), "suspects share one hasher");
+        let other = turns.take(source(99)).await.expect("its first attempt");
+        let _permit = at_once(other.permit()).expect("a hasher is free for others");
+        drop(first);
+        assert!(at_once(suspects[1].permit()).is_some(), "it is its turn");
+    }
+}

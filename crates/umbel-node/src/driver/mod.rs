@@ -8,7 +8,7 @@ mod names;
 
 use std::cell::Cell;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -57,6 +57,10 @@ pub(crate) struct Driver {
     rivals: Rivals,
     /// Later lives of neighbours that others spoke of.
     rumours: HashMap<Name, Incarnation>,
+    /// Other lives of this host's own name that are seen.
+    namesakes: BTreeSet<Incarnation>,
+    /// When such a host was last looked for because one is seen.
+    namesakes_tested: Duration,
     /// Whether another host of this one's name is being looked for.
     is_contested: Arc<AtomicBool>,
     /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
@@ -78,6 +82,8 @@ impl Driver {
             dropped: 0,
             rivals: Rivals::default(),
             rumours: HashMap::new(),
+            namesakes: BTreeSet::new(),
+            namesakes_tested: Duration::ZERO,
             is_contested: Arc::default(),
             under_way: Arc::default(),
             complaints: HashMap::new(),
@@ -113,7 +119,8 @@ impl Driver {
         let asking = self.introductions.next();
         let timeout = sets.lock().protocol.poll_timeout();
         let look = self.looked.get() + LOOK_EVERY;
-        let until = timeout.min(self.next_greeting).min(expiry).min(asking).min(look);
+        let names = self.next_name_test();
+        let until = timeout.min(self.next_greeting).min(expiry).min(asking).min(look).min(names);
         sets.set_sleeping_until(until);
         until
     }
@@ -127,18 +134,19 @@ impl Driver {
             Happening::Asked { from, bytes, reply } => self.answer(&from, &bytes, reply),
             Happening::Greeted { bytes } => self.greeted(&bytes),
             Happening::Alive { host, incarnation } => {
-                // Of one's own name: the token of a life that ended a moment ago, or another
-                // host; its greeting tells which.
                 if host == self.inner.settings.name {
-                    return;
+                    return self.namesake_appeared(incarnation);
                 }
-                let live = self.inner.sets.lock().protocol.live_of(&host);
-                match live.filter(|live| *live != incarnation) {
-                    Some(held) => self.test_rival(host, held, incarnation),
+                match self.held_against(&host, incarnation) {
+                    Some(held) => self.test_rival(&host, held, incarnation),
                     None => self.believe(host, incarnation),
                 }
             }
             Happening::Gone { host, incarnation } => {
+                if host == self.inner.settings.name {
+                    self.namesakes.remove(&incarnation);
+                    return;
+                }
                 let mut state = self.inner.sets.lock();
                 // Another life of its name says nothing about the one that is believed.
                 if state.protocol.live_of(&host).is_none_or(|live| live == incarnation) {
@@ -149,9 +157,7 @@ impl Driver {
                     self.believe(host, life);
                 }
             }
-            Happening::Tested { host, held, life, greetings } => {
-                self.decide(&host, held, life, &greetings);
-            }
+            Happening::Tested { host, greetings } => self.decide(&host, &greetings),
             Happening::Excluded { host } => {
                 self.inner.sets.lock().protocol.handle_excluded(now, &host);
             }
@@ -249,7 +255,7 @@ impl Driver {
                     if let Some(address) = address {
                         self.inner.cluster.network.learn(&self.inner.settings.name, address);
                     }
-                    self.look_for_namesake(life, address);
+                    self.look_for_namesake();
                 }
             }
             Some(Question::Hosts) => {
@@ -269,7 +275,7 @@ impl Driver {
             if hello.incarnation != own.incarnation {
                 self.greet_soon();
                 self.name_taken();
-                self.look_for_namesake(Incarnation(hello.incarnation), hello.listens());
+                self.look_for_namesake();
             }
             return;
         }
@@ -287,8 +293,15 @@ impl Driver {
             }
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
-        let address = hello.listens();
-        if let Some(address) = address {
+        let life = Incarnation(hello.incarnation);
+        let held = self.inner.sets.lock().protocol.live_of(&name);
+        if let Some(held) = held.filter(|held| *held != life) {
+            self.test_rival(&name, held, life);
+            if self.rivals.is_refused(&name, life) {
+                return;
+            }
+        }
+        if let Some(address) = hello.listens() {
             self.inner.cluster.network.learn(&name, address);
         }
         let mut greetings = self.inner.cluster.greetings();
@@ -349,6 +362,17 @@ impl Driver {
         cluster.greetings().list(from, hosts, self.inner.settings.limits.hosts);
     }
 
+    /// The life of a host that is believed instead of this one. Where nobody is seen, a later life that
+    /// was: this one may be what is left of an earlier one.
+    fn held_against(&self, host: &Name, life: Incarnation) -> Option<Incarnation> {
+        let state = self.inner.sets.lock();
+        let live = state.protocol.live_of(host);
+        // Of an overlay's hosts others speak, truly or not.
+        let is_mesh = state.protocol.mesh().is_some();
+        let latest = state.protocol.incarnation_of(host).filter(|latest| is_mesh && *latest > life);
+        live.or(latest).filter(|held| *held != life)
+    }
+
     /// A life of a host is the one to be believed from now on.
     fn believe(&self, host: Name, life: Incarnation) {
         self.inner.sets.lock().protocol.handle_alive(self.inner.now(), &host, life);
@@ -393,6 +417,7 @@ impl Driver {
         events.into_iter().for_each(|event| self.tell(event));
         self.greet(now);
         self.ask_for_hosts(now);
+        self.test_names(now);
     }
 
     /// Counts lookups that came too early for what an update brought, and reports them.

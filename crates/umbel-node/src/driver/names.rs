@@ -1,6 +1,7 @@
 //! Hosts of one name: who is asked whether it still replies, who is refused, and who stops. The
 //! rules are in `rivals`.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,26 +14,49 @@ use crate::hello::Hello;
 use crate::host::Host;
 use crate::network::{Happening, Reply};
 use crate::question::{Question, decode_life};
-use crate::rivals;
+use crate::rivals::{self, MAX_LIVES, TEST_EVERY, Verdict};
 
 /// How often another host of this one's name is looked for, and how long between.
 const NAMESAKE_TRIES: usize = 6;
 const NAMESAKE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Driver {
-    /// Another life of a host appeared than the one that is believed: asks whether that one still
-    /// replies.
-    pub(super) fn test_rival(&mut self, host: Name, held: Incarnation, life: Incarnation) {
-        if !self.rivals.appeared(&host, held, life) {
-            return;
+    /// Another life of a host is seen than the one that is believed, or was last: both are tested.
+    pub(super) fn test_rival(&mut self, host: &Name, held: Incarnation, life: Incarnation) {
+        self.rivals.appeared(self.inner.now(), host, held, life);
+    }
+
+    /// Asks whoever lives under the names that are to be tested now, and looks for other hosts of this
+    /// one's name while one is seen.
+    pub(super) fn test_names(&mut self, now: Duration) {
+        for host in self.rivals.due(now) {
+            let cluster = &self.inner.cluster;
+            let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
+            let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
+            self.inner.lifecycle.runtime.spawn(async move {
+                let greetings = network.ask_lives(&host, hello, ANSWER).await;
+                inbox.put(Happening::Tested { host, greetings });
+            });
         }
-        let cluster = &self.inner.cluster;
-        let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
-        let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
-        self.inner.lifecycle.runtime.spawn(async move {
-            let greetings = network.ask_lives(&host, hello, ANSWER).await;
-            inbox.put(Happening::Tested { host, held, life, greetings });
-        });
+        if !self.namesakes.is_empty() && now >= self.namesakes_tested + TEST_EVERY {
+            self.namesakes_tested = now;
+            self.look_for_namesake();
+        }
+    }
+
+    /// When the lives of a name are to be tested next.
+    pub(super) fn next_name_test(&self) -> Duration {
+        let own = self.namesakes_tested + TEST_EVERY;
+        if self.namesakes.is_empty() { self.rivals.next() } else { own.min(self.rivals.next()) }
+    }
+
+    /// Another life of this host's own name is seen: another host, or what is left of this one's last
+    /// life.
+    pub(super) fn namesake_appeared(&mut self, life: Incarnation) {
+        if life != self.inner.cluster.incarnation && self.namesakes.len() < MAX_LIVES {
+            self.namesakes.insert(life);
+            self.look_for_namesake();
+        }
     }
 
     /// Replies who has a name, if the host that is known under it still replies.
@@ -55,23 +79,19 @@ impl Driver {
     }
 
     /// Believes another life of a host if the one before does not reply; refuses it if it does.
-    pub(super) fn decide(
-        &mut self,
-        host: &Name,
-        held: Incarnation,
-        life: Incarnation,
-        greetings: &[Vec<u8>],
-    ) {
-        let replied = |life| greetings.iter().find(|bytes| is_greeting_of(bytes, host, life));
-        let (is_there, replied) = (replied(life).is_some(), replied(held));
-        let replied = replied.and_then(|bytes| Hello::decode(bytes));
-        match self.rivals.tested(host, held, life, replied.is_some()) {
-            None => {}
-            // A token may outlive its host.
-            Some(false) if !is_there => {}
-            Some(true) => self.believe(host.clone(), life),
-            Some(false) => {
-                let address = replied.and_then(|hello| hello.listens());
+    pub(super) fn decide(&mut self, host: &Name, greetings: &[Vec<u8>]) {
+        let hellos: Vec<Hello> = greetings
+            .iter()
+            .filter_map(|bytes| Hello::decode(bytes))
+            .filter(|hello| hello.name == host.as_str())
+            .collect();
+        let replied = hellos.iter().map(|hello| Incarnation(hello.incarnation)).collect();
+        match self.rivals.tested(self.inner.now(), host, &replied) {
+            Verdict::Wait => {}
+            Verdict::Believe(life) => self.believe(host.clone(), life),
+            Verdict::Refuse(held) => {
+                let address = hellos.iter().find(|hello| hello.incarnation == held.0);
+                let address = address.and_then(Hello::listens);
                 self.complain(format!(
                     "another host is called '{host}' and is refused: the one that is known{} replies",
                     at(address)
@@ -114,18 +134,18 @@ impl Driver {
 
     /// Looks whether another host lives under this host's name. If it replies, one of the two
     /// stops.
-    pub(super) fn look_for_namesake(&self, life: Incarnation, address: Option<SocketAddr>) {
+    pub(super) fn look_for_namesake(&self) {
         if self.is_contested.swap(true, Ordering::SeqCst) {
             return;
         }
         let (host, is_contested) =
             (Host { inner: Arc::clone(&self.inner) }, Arc::clone(&self.is_contested));
         self.inner.lifecycle.runtime.spawn(async move {
-            if host.gives_way_to(life).await {
+            if let Some(other) = host.gives_way_to().await {
                 let name = &host.inner.settings.name;
                 host.inner.lifecycle.fail(&format!(
                     "another host is called '{name}' and replies{}: give this one another name, or stop the other one first",
-                    at(address)
+                    at(other.listens())
                 ));
                 host.stop().await;
             }
@@ -143,25 +163,42 @@ impl Driver {
 }
 
 impl Host {
-    /// Whether this host is the one to stop of the two that have its name, if the other one, in
-    /// this life of it, replies.
-    async fn gives_way_to(&self, other: Incarnation) -> bool {
+    /// The other host of this one's name, if one replies and this one is the one to stop.
+    async fn gives_way_to(&self) -> Option<Hello> {
         let cluster = &self.inner.cluster;
         let (network, name) = (&cluster.network, &self.inner.settings.name);
         let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
-        let is_other = |bytes: &Vec<u8>| is_greeting_of(bytes, name, other);
         for _ in 0..NAMESAKE_TRIES {
-            if network.ask_lives(name, hello.clone(), ANSWER).await.iter().any(is_other) {
-                let question = Question::Life { of: name.clone() }.encode();
-                let answers = network.ask_all(question, ANSWER).await;
-                let lives = answers.iter().filter_map(|answer| decode_life(answer));
-                let lives: Vec<u64> = lives.map(|(life, _)| life).collect();
-                return rivals::must_stop(cluster.incarnation, other, &lives);
+            let answers = network.ask_lives(name, hello.clone(), ANSWER).await;
+            let others: Vec<Hello> = answers
+                .iter()
+                .filter_map(|bytes| Hello::decode(bytes))
+                .filter(|hello| hello.is_other(name, cluster.incarnation))
+                .collect();
+            if !others.is_empty() {
+                let lives = self.lives_believed_by_others().await;
+                let must_stop = |other: &Hello| {
+                    rivals::must_stop(cluster.incarnation, Incarnation(other.incarnation), &lives)
+                };
+                return others.into_iter().find(must_stop);
             }
             // The link to it may be on its way.
             tokio::time::sleep(NAMESAKE_PAUSE).await;
         }
-        false
+        None
+    }
+
+    /// The lives of this host's name that the others believe, one for each of them. What hosts of this
+    /// name say does not count: each would speak for itself.
+    async fn lives_believed_by_others(&self) -> Vec<u64> {
+        let name = &self.inner.settings.name;
+        let question = Question::Life { of: name.clone() }.encode();
+        let answers = self.inner.cluster.network.ask_all(question, ANSWER).await;
+        let others = answers.into_iter().filter(|(host, _)| host != name);
+        let lives: BTreeMap<Name, u64> = others
+            .filter_map(|(host, answer)| decode_life(&answer).map(|(life, _)| (host, life)))
+            .collect();
+        lives.into_values().collect()
     }
 }
 

@@ -161,15 +161,17 @@ impl Network for LocalMember {
         })
     }
 
-    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
+    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<(Name, Vec<u8>)>> {
         Box::pin(async move {
-            let asked: Vec<_> =
-                self.others().iter().map(|(_, inbox)| self.asked(inbox, bytes.clone())).collect();
+            let others = self.others().into_iter();
+            let asked: Vec<_> = others
+                .map(|(other, inbox)| (other.name, self.asked(&inbox, bytes.clone())))
+                .collect();
             let deadline = tokio::time::Instant::now() + timeout;
             let mut answers = Vec::new();
-            for answered in asked {
+            for (host, answered) in asked {
                 if let Ok(Ok(answer)) = tokio::time::timeout_at(deadline, answered).await {
-                    answers.push(answer);
+                    answers.push((host, answer));
                 }
             }
             answers

@@ -68,8 +68,9 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
         Box::pin(async move { answer.await.into_iter().collect() })
     }
 
-    /// Asks every host in reach, and gathers the answers that come in time.
-    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>>;
+    /// Asks every host in reach, and gathers the answers that come in time, each with whom it comes
+    /// from. Whoever is reached in several ways may answer several times.
+    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<(Name, Vec<u8>)>>;
 
     /// Notes where another host listens, as hosts tell each other: a network whose links are
     /// opened one by one links up with it.
@@ -162,15 +163,11 @@ pub enum Happening {
         /// Who.
         host: Name,
     },
-    /// Whoever lives under a name was asked who it is, because another life of it appeared than
-    /// the one that is believed.
+    /// Whoever lives under a name was asked who it is, because another life of it is seen than the
+    /// one that is believed.
     Tested {
         /// The name.
         host: Name,
-        /// The life that is believed.
-        held: Incarnation,
-        /// The other one.
-        life: Incarnation,
         /// The answers.
         greetings: Vec<Vec<u8>>,
     },

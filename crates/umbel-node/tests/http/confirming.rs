@@ -18,6 +18,8 @@ struct Cache {
     asked: Arc<Mutex<Vec<String>>>,
     /// The status for everything, if it is out of order.
     broken: Arc<Mutex<Option<u16>>>,
+    /// Where it says that everything is, if so.
+    elsewhere: Arc<Mutex<Option<String>>>,
 }
 
 impl Cache {
@@ -45,7 +47,11 @@ impl Cache {
             let status =
                 self.broken.lock().expect("a lock").unwrap_or(if held { 200 } else { 404 });
             self.asked.lock().expect("a lock").push(request);
-            let answer = format!("HTTP/1.1 {status} So\r\ncontent-length: 0\r\n\r\n");
+            let elsewhere = self.elsewhere.lock().expect("a lock").clone();
+            let status = if elsewhere.is_some() { 302 } else { status };
+            let location = elsewhere.map(|place| format!("location: {place}\r\n"));
+            let location = location.unwrap_or_default();
+            let answer = format!("HTTP/1.1 {status} So\r\n{location}content-length: 0\r\n\r\n");
             if socket.write_all(answer.as_bytes()).is_err() {
                 return;
             }
@@ -194,4 +200,19 @@ fn a_host_asks_no_server_that_its_configuration_does_not_name() {
     port.send("PUT", "/v1/sets/s/keys/role", b"");
     assert_eq!(port.get("/v1/sets/s/locate/role").json()["hosts"], json!(["here"]));
     assert_eq!(inside.asked(), ["GET /latest/meta-data/role"]);
+}
+
+/// A permitted server could send the host to any other.
+#[test]
+fn a_host_follows_no_redirect_of_a_cache() {
+    let (cache, address) = Cache::open();
+    let (inside, secret) = Cache::open();
+    inside.put("/latest/meta-data/role");
+    let place = format!("http://{secret}/latest/meta-data/role");
+    *cache.elsewhere.lock().expect("a lock") = Some(place);
+    let port = port("here", &LocalNetwork::new(), address);
+    port.send("PUT", "/v1/sets/s/keys/role", b"");
+    let _ = port.get("/v1/sets/s/locate/role");
+    assert_eq!(cache.asked()[0], "HEAD /o/role");
+    assert!(inside.asked().is_empty(), "{:?}", inside.asked());
 }

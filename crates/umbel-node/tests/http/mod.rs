@@ -173,6 +173,27 @@ fn many_keys_are_asked_for_at_once() {
     assert_eq!(port.send("POST", "/v1/sets/s/who", b"").json()["answers"], json!([]));
 }
 
+/// For the first moments after somebody's first key, and after the last holder left, everybody who
+/// asked had to catch an error.
+#[test]
+fn a_set_that_nobody_is_known_to_have_answers_as_an_empty_one() {
+    let port = Port::open();
+    let empty = |answer: Answer, field: &str, expected: serde_json::Value| {
+        assert_eq!(answer.status, 200);
+        let answer = answer.json();
+        assert_eq!((&answer[field], &answer["set_known"]), (&expected, &json!(false)));
+        assert_eq!(answer["complete"], true);
+    };
+    empty(port.get("/v1/sets/none/who/k"), "hosts", json!([]));
+    empty(port.get("/v1/sets/none/locate/k"), "hosts", json!([]));
+    let nobody = json!([{ "key": "k", "hosts": [] }, { "key": "j", "hosts": [] }]);
+    empty(port.send("POST", "/v1/sets/none/who", b"k\nj\n"), "answers", nobody);
+    empty(port.send("POST", "/v1/sets/none/missing", b"k\nj\n"), "missing", json!(["k", "j"]));
+    port.send("PUT", "/v1/sets/none/keys/k", b"");
+    let answer = port.get("/v1/sets/none/who/j").json();
+    assert_eq!((&answer["hosts"], &answer["set_known"]), (&json!([]), &json!(true)));
+}
+
 #[test]
 fn sets_are_made_changed_listed_and_deleted() {
     let port = Port::open();

@@ -491,6 +491,10 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return;
         }
         self.wake(now);
+        // A later life that is not there any more: what it said does not count for this one.
+        if self.peers.get(host).is_some_and(|peer| peer.incarnation > incarnation) {
+            self.forget(host.clone());
+        }
         self.heard(now, host);
         self.live_anew(host, incarnation);
         if let Some(peer) = self.peers.get_mut(host) {

@@ -123,8 +123,14 @@ impl Channel {
         }
     }
 
-    /// Requests something from whoever answers for this key.
-    pub(super) async fn get(&self, key: &str, bytes: Vec<u8>, timeout: Duration) -> Vec<Vec<u8>> {
+    /// Requests something from whoever answers for this key: the answers, each with the host that it
+    /// comes from.
+    pub(super) async fn get(
+        &self,
+        key: &str,
+        bytes: Vec<u8>,
+        timeout: Duration,
+    ) -> Vec<(Name, Vec<u8>)> {
         let replies = self
             .session
             .get(key)
@@ -140,8 +146,9 @@ impl Channel {
         let mut answers = Vec::new();
         if let Ok(replies) = replies {
             while let Ok(reply) = replies.recv_async().await {
-                if let Ok(sample) = reply.result() {
-                    answers.push(sample.payload().to_bytes().into_owned());
+                let Ok(sample) = reply.result() else { continue };
+                if let Some(host) = part(sample.key_expr(), 2) {
+                    answers.push((host, sample.payload().to_bytes().into_owned()));
                 }
             }
         }

@@ -335,7 +335,7 @@ impl Network for ZenohNetwork {
         let host = host.clone();
         Box::pin(async move {
             let channel = channel?;
-            let answer = channel.get(&key, bytes, timeout).await.pop();
+            let answer = channel.get(&key, bytes, timeout).await.pop().map(|(_, answer)| answer);
             if answer.is_some() {
                 self.inner.shared.reach.heard(&host, channel.id);
             }
@@ -352,11 +352,11 @@ impl Network for ZenohNetwork {
             paths.iter().filter_map(|path| channels.get(&path.session).cloned()).collect();
         Box::pin(async move {
             let asked = channels.iter().map(|channel| channel.get(&key, bytes.clone(), timeout));
-            join_all(asked).await.into_iter().flatten().collect()
+            join_all(asked).await.into_iter().flatten().map(|(_, answer)| answer).collect()
         })
     }
 
-    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
+    fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<(Name, Vec<u8>)>> {
         let me = &self.inner.shared.me;
         let key = format!("umbel/{}/*/ask/{}", me.cluster, me.name);
         let channels = self.inner.channels();

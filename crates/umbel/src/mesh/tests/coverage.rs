@@ -202,3 +202,20 @@ fn another_life_of_a_host_that_is_seen_is_not_believed_before_the_driver_says_so
     cluster.engines[1].handle_alive(now, &name("a"), Incarnation(2));
     assert_eq!(cluster.engines[1].incarnation_of(&name("a")), Some(Incarnation(2)));
 }
+
+/// A host hung, another one took its name and stopped again: the first one was never heard again.
+#[test]
+fn an_earlier_life_that_the_driver_believes_again_is_heard() {
+    let mut cluster = Cluster::pair();
+    cluster.wait(4);
+    let (a, now) = (name("a"), cluster.now);
+    cluster.engines[1].handle_alive(now, &a, Incarnation(1));
+    cluster.engines[1].handle_alive(now, &a, Incarnation(2));
+    cluster.engines[1].handle_gone(now, &a, Incarnation(2));
+    cluster.engines[1].handle_alive(now, &a, Incarnation(1));
+    assert_eq!(cluster.engines[1].live_of(&a), Some(Incarnation(1)));
+    cluster.wait(4);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    assert_eq!(cluster.gap_of_a(1), Some(None));
+    cluster.engines[1].validate();
+}
