@@ -443,6 +443,24 @@ fn columns_are_listed_anew_only_when_rows_are_built() {
     bank.validate();
 }
 
+/// Rows were built anew, from all columns, for every other 512 of them.
+#[test]
+fn rows_of_many_columns_are_built_a_few_times_for_each_doubling() {
+    let filter = StandardFilter::with_shape(Shape::new(64, 3).unwrap()).unwrap();
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut widths = std::collections::BTreeSet::new();
+    for _ in 0..20_000 {
+        bank.add(filter.scheme(), filter.bits()).unwrap();
+        widths.extend(bank.groups.iter().map(Group::width));
+    }
+    let wide = widths.range(8193..=16_384).count();
+    assert!(wide <= 8, "{wide} widths from 8192 to 16384 columns: {widths:?}");
+    // An eighth too much at most.
+    let (columns, width) = (bank.columns(), bank.groups[0].width());
+    assert!(width <= columns + columns / 8, "{columns} columns in rows for {width}");
+    bank.validate();
+}
+
 /// Columns that are asked alone, some of which stay in the cache while a batch is asked.
 #[test]
 fn batches_over_many_shapes_are_answered_as_single_keys_are() {
