@@ -1,7 +1,7 @@
 //! Shapes whose columns may share rows, and how many columns there are of each.
 //!
-//! Always true: the numbers are those of the columns, kept up with every change, so that whoever
-//! looks for work need not pass over the columns.
+//! Always true: the numbers are those of the columns and groups, kept up with every change, so that
+//! whoever looks for work need not pass over all columns, or over the groups of other families.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,6 +37,8 @@ pub(super) struct Members {
     pub(super) rungs: BTreeMap<u32, (Shape, usize)>,
     /// Those that are asked alone.
     pub(super) loose: BTreeSet<ColumnId>,
+    /// Groups in whose rows the others stand, by index.
+    pub(super) groups: BTreeSet<usize>,
 }
 
 impl<R: Rows> Bank<R> {
@@ -66,17 +68,11 @@ impl<R: Rows> Bank<R> {
 
     /// Forgets a family that has neither columns nor rows.
     pub(super) fn forget_if_empty(&mut self, family: Family) {
-        let is_empty = self.families.get(&family).is_some_and(|members| members.rungs.is_empty());
-        if is_empty && self.groups_of(family).is_empty() {
+        let is_empty = |members: &Members| members.rungs.is_empty() && members.groups.is_empty();
+        if self.families.get(&family).is_some_and(is_empty) {
             self.families.remove(&family);
             self.unsettled.remove(&family);
         }
-    }
-
-    /// The groups of a family.
-    pub(super) fn groups_of(&self, family: Family) -> Vec<usize> {
-        let of_family = |index: &usize| Family::of(self.groups[*index].shape()) == family;
-        (0..self.groups.len()).filter(of_family).collect()
     }
 
     /// Counts everything anew, the slow way.
@@ -90,8 +86,8 @@ impl<R: Rows> Bank<R> {
                 members.loose.insert(id);
             }
         }
-        for group in &self.groups {
-            families.entry(Family::of(group.shape())).or_default();
+        for (index, group) in self.groups.iter().enumerate() {
+            families.entry(Family::of(group.shape())).or_default().groups.insert(index);
             let mut rungs: BTreeMap<u32, usize> = BTreeMap::new();
             for column in group.slots().iter().flatten().flat_map(|id| &self.columns[id.index()]) {
                 *rungs.entry(exponent(&column.shape)).or_default() += 1;

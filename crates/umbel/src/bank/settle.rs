@@ -105,14 +105,14 @@ impl<R: Rows> Bank<R> {
     pub(crate) fn next_work(&self) -> Option<Work<R>> {
         let changed = || self.unsettled.iter().filter_map(|it| Some((it, self.families.get(it)?)));
         changed()
-            .find_map(|(family, members)| self.next_move(*family, members))
+            .find_map(|(_, members)| self.next_move(members))
             .or_else(|| changed().find_map(|(family, members)| self.next_build(*family, members)))
     }
 
     /// A column that is asked alone although a group has room for it.
-    fn next_move(&self, family: Family, members: &Members) -> Option<Work<R>> {
-        let mut with_room = self.groups_of(family);
-        with_room.retain(|index| self.groups[*index].free_slot().is_some());
+    fn next_move(&self, members: &Members) -> Option<Work<R>> {
+        let has_room = |index: &usize| self.groups[*index].free_slot().is_some();
+        let with_room: Vec<usize> = members.groups.iter().copied().filter(has_room).collect();
         if with_room.is_empty() {
             return None;
         }
@@ -137,12 +137,14 @@ impl<R: Rows> Bank<R> {
             .map(|(exponent, (_, columns))| Rungful { exponent: *exponent, columns: *columns });
         let counted: Vec<Rungful> = counted.collect();
         let bits = counted.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
-        let (best, now) = (Layout::best(&counted, family.hashes), self.cost(family, members));
+        let (best, now) =
+            (Layout::best(&counted, family.hashes), self.cost(family.hashes, members));
         let is_worthwhile = best.is_worthwhile(now, bits);
         if !is_worthwhile && !best.is_better(now) {
             return None;
         }
-        let (mut runs, mut replaced) = (Vec::new(), self.groups_of(family));
+        let mut runs = Vec::new();
+        let mut replaced: Vec<usize> = members.groups.iter().copied().collect();
         for run in best.runs.iter().filter(|run| run.width > 0) {
             let shape = rungs[&run.highest].0;
             let same = |group: &Group<R>| {
@@ -180,11 +182,11 @@ impl<R: Rows> Bank<R> {
     }
 
     /// What the columns of a family cost as they are.
-    fn cost(&self, family: Family, members: &Members) -> Cost {
+    fn cost(&self, hashes: u32, members: &Members) -> Cost {
         let mut cost = Cost::default();
-        for group in self.groups_of(family).into_iter().map(|index| &self.groups[index]) {
+        for group in members.groups.iter().map(|index| &self.groups[*index]) {
             let bits = 1 << exponent(group.shape());
-            cost.add_group(group.columns(), group.width(), bits, family.hashes);
+            cost.add_group(group.columns(), group.width(), bits, hashes);
         }
         cost.add_loose(members.loose.len());
         cost
@@ -198,6 +200,7 @@ impl<R: Rows> Bank<R> {
         for index in replaced.iter().rev() {
             let gone = self.groups.swap_remove(*index);
             gone.slots().iter().flatten().for_each(|id| self.move_out(*id));
+            self.members(&gone).groups.remove(index);
             self.renumber(*index);
             old.push(gone);
         }
@@ -208,6 +211,7 @@ impl<R: Rows> Bank<R> {
                     self.move_in(*id, index, slot);
                 }
             }
+            self.members(&group).groups.insert(index);
             self.groups.push(group);
         }
         old.iter().for_each(|group| self.forget_if_empty(Family::of(group.shape())));
@@ -215,7 +219,12 @@ impl<R: Rows> Bank<R> {
         old
     }
 
-    /// Notes for the columns of a group where it stands now, if there is one.
+    /// The family of a group.
+    fn members(&mut self, group: &Group<R>) -> &mut Members {
+        self.families.entry(Family::of(group.shape())).or_default()
+    }
+
+    /// Notes where a group stands now that was the last until another one went, if there is one.
     fn renumber(&mut self, index: usize) {
         let Some(group) = self.groups.get(index) else { return };
         for (slot, id) in (0..).zip(group.slots()) {
@@ -223,6 +232,9 @@ impl<R: Rows> Bank<R> {
                 column.place = Place::Slot { group: index, slot };
             }
         }
+        let members = self.families.entry(Family::of(group.shape())).or_default();
+        members.groups.remove(&self.groups.len());
+        members.groups.insert(index);
     }
 
     /// Notes that a column is asked alone from now on. The slots are to be listed anew.

@@ -59,6 +59,7 @@ fn sorted(ids: &[ColumnId]) -> Vec<ColumnId> {
 fn without_simd(bank: &Bank) -> Bank {
     let mut bank = bank.clone();
     bank.groups.iter_mut().for_each(Group::forget_simd);
+    bank.avx2 = None;
     bank
 }
 
@@ -440,6 +441,24 @@ fn columns_are_listed_anew_only_when_rows_are_built() {
     bank.remove(ids[7]).unwrap();
     assert_eq!(bank.add(filter.scheme(), filter.bits()).unwrap(), ids[7]);
     assert_eq!(*candidates.slots, *kept);
+    bank.validate();
+}
+
+/// Rows were built anew, from all columns, for every other 512 of them.
+#[test]
+fn rows_of_many_columns_are_built_a_few_times_for_each_doubling() {
+    let filter = StandardFilter::with_shape(Shape::new(64, 3).unwrap()).unwrap();
+    let mut bank: Bank = Bank::new(KeyHasher::default());
+    let mut widths = std::collections::BTreeSet::new();
+    for _ in 0..20_000 {
+        bank.add(filter.scheme(), filter.bits()).unwrap();
+        widths.extend(bank.groups.iter().map(Group::width));
+    }
+    let wide = widths.range(8193..=16_384).count();
+    assert!(wide <= 8, "{wide} widths from 8192 to 16384 columns: {widths:?}");
+    // An eighth too much at most.
+    let (columns, width) = (bank.columns(), bank.groups[0].width());
+    assert!(width <= columns + columns / 8, "{columns} columns in rows for {width}");
     bank.validate();
 }
 

@@ -49,12 +49,20 @@ pub fn replica_shape(items: u64, per_lookup: Rate, hosts: u64) -> Result<Shape, 
 
 /// Columns that a row of a bank of so many columns has room for: 8, 16, 32, whole words in powers
 /// of two up to a cache line, whole lines beyond; 0 for fewer than 8 columns, which have no rows.
+///
+/// From 8192 columns on widths grow by an eighth to a sixteenth at a time: rows that are built
+/// anew for every other line would make the work of adding columns grow with the square of
+/// their number.
 #[must_use]
 pub const fn row_width(columns: usize) -> usize {
     match columns {
         0..=7 => 0,
         8..=512 => columns.next_power_of_two(),
-        _ => columns.saturating_add(511) / 512 * 512,
+        _ => {
+            let eighth = (1 << columns.ilog2()) / 8;
+            let step = if eighth < 512 { 512 } else { eighth };
+            columns.saturating_add(step - 1) / step * step
+        }
     }
 }
 
