@@ -73,6 +73,7 @@ fn use_filter(mut filter: AnyFilter) {
             a.shrink();
             let _: Removal = a.remove_digest(digest);
         }
+        (AnyFilter::Blocked(a), AnyFilter::Blocked(b)) => a.union_with(b).expect("one scheme"),
         (AnyFilter::PlainDynamic(a), AnyFilter::PlainDynamic(b)) => {
             a.union_with(b).expect("one scheme");
             a.shrink();
@@ -95,6 +96,8 @@ fn validate(filter: &AnyFilter) {
             filter.components().iter().for_each(|(_, component)| component.validate());
         }
         AnyFilter::PlainDynamic(filter) => filter.validate(),
+        // Any bits are those of a filter.
+        AnyFilter::Blocked(_) => {}
     }
 }
 

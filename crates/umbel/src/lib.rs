@@ -60,7 +60,7 @@ pub mod scheme;
 mod sync;
 pub mod text;
 
-pub use filter::{CountingFilter, DynamicFilter, Membership, StandardFilter};
+pub use filter::{BlockedFilter, CountingFilter, DynamicFilter, Membership, StandardFilter};
 pub use key_hash::{Digest, HashId, KeyHash, KeyHasher, Seed};
 pub use params::{DigestBits, Rate, Shape};
 pub use scheme::{Mismatch, Scheme};

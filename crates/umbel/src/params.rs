@@ -208,6 +208,16 @@ pub enum ParamError {
     /// No components allowed, or more than a dynamic filter can hold.
     #[error("a dynamic filter is planned for 1 to 65536 components, not {0}")]
     Components(u64),
+    /// A shape that no blocked filter has.
+    #[error(
+        "a blocked filter has 8 hashes and a multiple of 256 bits, not {hashes} hashes and {bits} bits"
+    )]
+    Blocks {
+        /// Its length.
+        bits: u64,
+        /// Its positions per key.
+        hashes: u32,
+    },
     /// The system has no room for the filter.
     #[error("no memory for a filter of {0} bits")]
     Memory(u64),

@@ -236,11 +236,12 @@ fn what_is_built_within_a_memory_limit_can_be_read_within_it() {
     let scratch = Scratch::with_filters();
     let keys: String = (0..2000).map(|key| format!("{key}\n")).collect();
     scratch.write("keys", keys);
-    for kind in ["standard", "counting", "dynamic"] {
+    for kind in ["standard", "blocked", "counting", "dynamic"] {
         let mut built = 0;
         for kilobytes in 1..40 {
             let limit = format!("{kilobytes}K");
-            let size = ["--bits", "40000", "--hashes", "3", "--max-memory", &limit];
+            let hashes = if kind == "blocked" { "8" } else { "3" };
+            let size = ["--bits", "40192", "--hashes", hashes, "--max-memory", &limit];
             let args = [&["build", "--kind", kind, "-o", "f", "keys"], &size[..]].concat();
             if scratch.run(&args, b"").status.success() {
                 built += 1;

@@ -107,11 +107,51 @@ fn more_keys_than_fit_into_a_block_are_all_found() {
     let keys: String =
         (0..200_000).map(|n| format!("a key of some length, number {n}\n")).collect();
     scratch.write("keys", &keys);
-    for kind in ["standard", "counting", "dynamic"] {
+    for kind in ["standard", "blocked", "counting", "dynamic"] {
         let size = ["--items", "2e5", "--false-positive", "1%", "-o", "f", "keys"];
         scratch.succeeds(&[&["build", "--kind", kind], &size[..]].concat());
         assert!(scratch.succeeds(&["query", "f", "keys"]) == keys, "{kind}");
     }
+}
+
+#[test]
+fn a_blocked_filter_is_built_asked_joined_and_sent_as_a_delta() {
+    let scratch = Scratch::with_filters();
+    let build = |file: &str, keys: &str| {
+        let size = ["--items", "1000", "--false-positive", "1%", "-o", file, keys];
+        scratch.succeeds(&[&["build", "--kind", "blocked"], &size[..]].concat())
+    };
+    assert!(build("old", "fruit").contains("blocked filter of 3 items"));
+    build("more.umbel", "more");
+    scratch.succeeds(&["union", "old", "more.umbel", "-o", "new"]);
+    assert_eq!(scratch.succeeds(&["query", "new", "fruit", "more", "--count"]), "5\n");
+    scratch.succeeds(&["delta", "old", "new", "-o", "change"]);
+    scratch.succeeds(&["apply", "old", "change", "-o", "applied"]);
+    assert_eq!(scratch.read("applied"), scratch.read("new"));
+    let info = scratch.json(&["info", "new"]);
+    assert_eq!((&info["kind"], &info["hashes"]), (&json!("blocked"), &json!(8)));
+    assert_eq!(info["bits"].as_u64().unwrap() % 256, 0);
+}
+
+#[test]
+fn what_a_blocked_filter_cannot_do_is_refused() {
+    let scratch = Scratch::with_filters();
+    let sized = |bits: &'static str, hashes: &'static str| {
+        ["build", "--kind", "blocked", "--bits", bits, "--hashes", hashes, "-o", "f", "fruit"]
+    };
+    let why = ["8 hashes", "multiple of 256"];
+    scratch.refuses(&sized("1000", "8"), &why);
+    scratch.refuses(&sized("1024", "7"), &why);
+    scratch.succeeds(&sized("1024", "8"));
+    scratch.refuses(&["remove", "f", "more"], &["a blocked filter", "--kind counting"]);
+    scratch.refuses(
+        &["intersect", "f", "f", "-o", "out"],
+        &["cannot be intersected", "--kind standard"],
+    );
+    scratch.refuses(
+        &["union", "f", "standard.umbel", "-o", "out"],
+        &["a blocked filter", "a standard"],
+    );
 }
 
 #[test]

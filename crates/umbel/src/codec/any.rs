@@ -4,7 +4,9 @@ use std::fmt;
 
 use super::body::private::Body as _;
 use super::frame;
-use crate::filter::{Component, CountingFilter, DynamicFilter, Membership, StandardFilter};
+use crate::filter::{
+    BlockedFilter, Component, CountingFilter, DynamicFilter, Membership, StandardFilter,
+};
 use crate::key_hash::{Digest, Seed, WrongSeed};
 use crate::scheme::Scheme;
 
@@ -20,6 +22,8 @@ pub enum Kind {
     Dynamic,
     /// A [`DynamicFilter`] of standard components.
     PlainDynamic,
+    /// A [`BlockedFilter`].
+    Blocked,
     /// What turns one filter into another of the same kind.
     Delta,
 }
@@ -31,6 +35,7 @@ impl Kind {
             Self::Counting => 2,
             Self::Dynamic => 3,
             Self::PlainDynamic => 4,
+            Self::Blocked => 5,
             Self::Delta => 0x10,
         }
     }
@@ -41,6 +46,7 @@ impl Kind {
             2 => Some(Self::Counting),
             3 => Some(Self::Dynamic),
             4 => Some(Self::PlainDynamic),
+            5 => Some(Self::Blocked),
             _ => None,
         }
     }
@@ -53,6 +59,7 @@ impl fmt::Display for Kind {
             Self::Counting => "a counting filter",
             Self::Dynamic => "a dynamic filter",
             Self::PlainDynamic => "a dynamic filter of plain components",
+            Self::Blocked => "a blocked filter",
             Self::Delta => "a delta",
         })
     }
@@ -69,6 +76,8 @@ pub enum AnyFilter {
     Dynamic(DynamicFilter),
     /// Adds and grows.
     PlainDynamic(DynamicFilter<StandardFilter>),
+    /// Adds only, with one cache line per key.
+    Blocked(BlockedFilter),
 }
 
 /// Does the same to whatever filter there is.
@@ -79,6 +88,7 @@ macro_rules! each {
             AnyFilter::Counting($filter) => $action,
             AnyFilter::Dynamic($filter) => $action,
             AnyFilter::PlainDynamic($filter) => $action,
+            AnyFilter::Blocked($filter) => $action,
         }
     };
 }
@@ -92,6 +102,7 @@ impl AnyFilter {
             Self::Counting(_) => Kind::Counting,
             Self::Dynamic(_) => Kind::Dynamic,
             Self::PlainDynamic(_) => Kind::PlainDynamic,
+            Self::Blocked(_) => Kind::Blocked,
         }
     }
 
@@ -128,6 +139,9 @@ impl AnyFilter {
                 filter.insert_digest(digest);
             }
             Self::PlainDynamic(filter) => {
+                filter.insert_digest(digest);
+            }
+            Self::Blocked(filter) => {
                 filter.insert_digest(digest);
             }
         }
@@ -186,7 +200,7 @@ impl AnyFilter {
     #[must_use]
     pub fn memory_bytes_with(&self, more: u64) -> u64 {
         match self {
-            Self::Standard(_) | Self::Counting(_) => self.memory_bytes() as u64,
+            Self::Standard(_) | Self::Counting(_) | Self::Blocked(_) => self.memory_bytes() as u64,
             Self::Dynamic(filter) => filter.memory_bytes_with(more),
             Self::PlainDynamic(filter) => filter.memory_bytes_with(more),
         }
@@ -197,6 +211,7 @@ impl AnyFilter {
     pub fn ones(&self) -> u64 {
         match self {
             Self::Standard(filter) => filter.bits().ones(),
+            Self::Blocked(filter) => filter.ones(),
             Self::Counting(filter) => filter.bits().ones(),
             Self::Dynamic(filter) => ones(filter),
             Self::PlainDynamic(filter) => ones(filter),
@@ -207,7 +222,7 @@ impl AnyFilter {
     #[must_use]
     pub fn components(&self) -> usize {
         match self {
-            Self::Standard(_) | Self::Counting(_) => 1,
+            Self::Standard(_) | Self::Counting(_) | Self::Blocked(_) => 1,
             Self::Dynamic(filter) => filter.components().len(),
             Self::PlainDynamic(filter) => filter.components().len(),
         }
@@ -217,7 +232,7 @@ impl AnyFilter {
     #[must_use]
     pub fn stuck_counters(&self) -> u64 {
         match self {
-            Self::Standard(_) | Self::PlainDynamic(_) => 0,
+            Self::Standard(_) | Self::PlainDynamic(_) | Self::Blocked(_) => 0,
             Self::Counting(filter) => filter.stuck_counters(),
             Self::Dynamic(filter) => filter.stuck_counters(),
         }
@@ -260,3 +275,4 @@ convert!(Standard, StandardFilter);
 convert!(Counting, CountingFilter);
 convert!(Dynamic, DynamicFilter);
 convert!(PlainDynamic, DynamicFilter<StandardFilter>);
+convert!(Blocked, BlockedFilter);

@@ -6,6 +6,8 @@
 //! counting = varint items, varint levels, for each level t = 1, 2, …:
 //!            whole,      subset of the positions of level t-1 whose counter reaches t
 //!            or against the base's level t, subset of zeros set, subset of ones cleared
+//! blocked  = varint items, then: whole,      subset of all positions: the ones
+//!                                or against the base, subset of zeros set, subset of ones cleared
 //! dynamic  = varint capacity, max components, next id,
 //!            varint aliases, each: varint id, varint the component it leads to,
 //!            varint components, each: varint id, 0 whole | 1 against the base's, body
@@ -24,7 +26,8 @@ use super::subset::{self, Sink, Source};
 use super::{DecodeError, Kind};
 use crate::bits::BitVector;
 use crate::filter::{
-    Component, ComponentId, CountingFilter, DynamicFilter, StandardFilter, slices_bytes,
+    BlockedFilter, Component, ComponentId, CountingFilter, DynamicFilter, StandardFilter,
+    slices_bytes,
 };
 use crate::key_hash::Digest;
 use crate::params::Bits;
@@ -238,6 +241,57 @@ impl Body for CountingFilter {
         filter.recount(scheme, items)?;
         Ok(filter)
     }
+}
+
+#[expect(private_interfaces, reason = "sealed: nobody outside can name or call this")]
+impl Body for BlockedFilter {
+    const KIND: Kind = Kind::Blocked;
+
+    fn own_scheme(&self) -> &Scheme {
+        self.scheme()
+    }
+
+    fn checksum(&self) -> u64 {
+        bits_of(self).checksum()
+    }
+
+    fn write(&self, base: Option<&Self>, _added: &[Digest], out: &mut Vec<u8>) {
+        put_varint(out, self.items());
+        let here = bits_of(self);
+        match base.map(bits_of) {
+            None => write_whole(&here, out),
+            Some(before) => {
+                encode_differing(out, &before, &here, Among::Zeros);
+                encode_differing(out, &before, &here, Among::Ones);
+            }
+        }
+    }
+
+    fn read(
+        reader: &mut Reader<'_>,
+        scheme: Scheme,
+        base: Option<&Self>,
+        budget: &mut Budget,
+    ) -> Result<Self, DecodeError> {
+        budget.charge(vector_bytes(&scheme))?;
+        budget.lend(vector_bytes(&scheme) * 2)?;
+        let items = reader.varint()?;
+        let bits = match base {
+            None => read_whole(reader, &scheme)?,
+            Some(base) => {
+                let before = base.to_bits()?;
+                let mut after = before.clone();
+                decode_differing(reader, &before, Among::Zeros, &mut after)?;
+                decode_differing(reader, &before, Among::Ones, &mut after)?;
+                after
+            }
+        };
+        Ok(Self::from_parts(scheme, &bits, items)?)
+    }
+}
+
+fn bits_of(filter: &BlockedFilter) -> BitVector {
+    filter.to_bits().expect("memory for a copy")
 }
 
 /// The positions of one level that reach the next, by rank.

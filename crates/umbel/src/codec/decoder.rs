@@ -5,7 +5,7 @@ use super::body::{Budget, Encodable};
 use super::bytes::Reader;
 use super::frame::{Ends, Frame};
 use super::{AnyFilter, DecodeError};
-use crate::filter::{CountingFilter, DynamicFilter, StandardFilter};
+use crate::filter::{BlockedFilter, CountingFilter, DynamicFilter, StandardFilter};
 use crate::key_hash::Seed;
 use crate::scheme::Scheme;
 
@@ -76,6 +76,7 @@ impl Decoder {
             Kind::Standard => self.whole::<StandardFilter>(reader, scheme)?.into(),
             Kind::Counting => self.whole::<CountingFilter>(reader, scheme)?.into(),
             Kind::Dynamic => self.whole::<DynamicFilter>(reader, scheme)?.into(),
+            Kind::Blocked => self.whole::<BlockedFilter>(reader, scheme)?.into(),
             _ => self.whole::<DynamicFilter<StandardFilter>>(reader, scheme)?.into(),
         };
         body.end()?;
@@ -101,6 +102,7 @@ impl Decoder {
             AnyFilter::Counting(base) => self.changed(&mut frame, base)?.into(),
             AnyFilter::Dynamic(base) => self.changed(&mut frame, base)?.into(),
             AnyFilter::PlainDynamic(base) => self.changed(&mut frame, base)?.into(),
+            AnyFilter::Blocked(base) => self.changed(&mut frame, base)?.into(),
         };
         frame.body.end()?;
         Ok(filter)

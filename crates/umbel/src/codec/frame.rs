@@ -3,7 +3,7 @@
 //! ```text
 //!  0  4  "UMBL"
 //!  4  1  format version, 1
-//!  5  1  kind: 1 standard, 2 counting, 3 dynamic, 4 dynamic of plain components;
+//!  5  1  kind: 1 standard, 2 counting, 3 dynamic, 4 dynamic of plain components, 5 blocked;
 //!        +0x10: a delta of that kind
 //!  6  1  flags: bit 0, the seed is public; else it is secret
 //!  7  1  hash: 1 xxh3, 2 SipHash-1-3
@@ -104,6 +104,7 @@ impl AnyFilter {
             (Self::Counting(base), Self::Counting(new)) => encode_delta(base, new, added)?,
             (Self::Dynamic(base), Self::Dynamic(new)) => encode_delta(base, new, added)?,
             (Self::PlainDynamic(base), Self::PlainDynamic(new)) => encode_delta(base, new, added)?,
+            (Self::Blocked(base), Self::Blocked(new)) => encode_delta(base, new, added)?,
             _ => return Err(DeltaError::Kinds(self.kind(), new.kind())),
         })
     }

@@ -27,6 +27,7 @@ pub use dynamic::dynamic_component;
 use std::f64::consts::LN_2;
 
 use crate::model::LN_06185;
+use crate::model::blocked::{self, BLOCK_BITS, BLOCK_WORDS};
 use crate::model::standard::false_positive;
 use crate::params::{Bits, DigestBits, Hashes, ParamError, Rate, Shape};
 
@@ -49,6 +50,40 @@ use crate::params::{Bits, DigestBits, Hashes, ParamError, Rate, Shape};
 /// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
 pub fn standard(items: u64, rate: Rate) -> Result<Shape, ParamError> {
     let shape = average::shortest(standard_by_formula(items, rate)?, items, rate)?;
+    Ok(shape.with_digest_bits(DigestBits::for_target(items, rate)))
+}
+
+/// The shortest blocked filter that holds `items` keys at a false positive rate of at most `rate`, by
+/// [`model::blocked::false_positive`](blocked::false_positive): the average over the keys that blocks
+/// get by chance. At 1 % it takes a tenth more bits than a standard filter, at 10^-4 a third more.
+///
+/// ```
+/// let rate = umbel::Rate::new(0.01)?;
+/// let (standard, blocked) = (umbel::design::standard(10_000, rate)?, umbel::design::blocked(10_000, rate)?);
+/// assert!(blocked.bits() < standard.bits() * 115 / 100);
+/// # Ok::<(), umbel::params::ParamError>(())
+/// ```
+///
+/// # Errors
+/// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
+pub fn blocked(items: u64, rate: Rate) -> Result<Shape, ParamError> {
+    if items == 0 {
+        return Err(ParamError::Items(items));
+    }
+    let (mut broken, mut kept) = (0, Bits::MAX / BLOCK_BITS);
+    if blocked::false_positive(kept, items) > rate.get() {
+        return Err(ParamError::Bits(u64::MAX));
+    }
+    // Binary search: the rate falls with the number of blocks.
+    while kept - broken > 1 {
+        let blocks = kept.midpoint(broken);
+        if blocked::false_positive(blocks, items) > rate.get() {
+            broken = blocks
+        } else {
+            kept = blocks
+        }
+    }
+    let shape = Shape::new(kept * BLOCK_BITS, BLOCK_WORDS)?;
     Ok(shape.with_digest_bits(DigestBits::for_target(items, rate)))
 }
 

@@ -1,8 +1,9 @@
-//! Filters: standard, counting, and dynamic ones that grow and shrink.
+//! Filters: standard, blocked, counting, and dynamic ones that grow and shrink.
 //!
 //! | kind | adds | removes | grows | bits per key at 1 % |
 //! |---|---|---|---|---|
 //! | [`StandardFilter`] | yes | no | no | 9.6 |
+//! | [`BlockedFilter`] | yes | no | no | 10.6, in one cache line per key |
 //! | [`CountingFilter`] | yes | yes | no | 48 (its plain bits included) |
 //! | [`DynamicFilter`] | yes | yes | yes | as its components |
 //! | [`AttributeFilter`] | yes | no | yes | one filter an attribute, one for combinations |
@@ -13,6 +14,7 @@
 //! keep an exact catalogue beside the filter.
 
 mod attributes;
+mod blocked;
 mod component;
 mod counting;
 mod dynamic;
@@ -23,6 +25,7 @@ mod standard;
 mod tests;
 
 pub use attributes::{Answer, AttributeError, AttributeFilter, Combinations};
+pub use blocked::BlockedFilter;
 pub use component::Component;
 pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
@@ -63,6 +66,12 @@ impl Membership for StandardFilter {
     }
 }
 
+impl Membership for BlockedFilter {
+    fn may_contain(&self, key: &[u8]) -> bool {
+        self.contains(key)
+    }
+}
+
 impl Membership for CountingFilter {
     fn may_contain(&self, key: &[u8]) -> bool {
         self.contains(key)
@@ -74,6 +83,27 @@ impl<C: Component> Membership for DynamicFilter<C> {
         self.contains(key)
     }
 }
+
+/// Adds all keys of an iterator.
+macro_rules! extend {
+    ($filter:ty) => {
+        impl<K: AsRef<[u8]>> Extend<K> for $filter {
+            /// Adds keys, one by one.
+            ///
+            /// # Panics
+            /// If the hasher is locked; if a dynamic filter has no memory for another component.
+            fn extend<I: IntoIterator<Item = K>>(&mut self, keys: I) {
+                keys.into_iter().for_each(|key| _ = self.insert(key));
+            }
+        }
+    };
+}
+
+extend!(StandardFilter);
+extend!(BlockedFilter);
+extend!(CountingFilter);
+extend!(DynamicFilter);
+extend!(DynamicFilter<StandardFilter>);
 
 /// How many keys a batch works on at once: enough to hide a memory access behind the
 /// others, few enough that their prefetched lines are still there when their turn comes.

@@ -13,6 +13,7 @@
 //! hosts. docs/papers.md translates them and lists where a paper was put right.
 
 pub mod attributes;
+pub mod blocked;
 pub mod chain;
 pub mod churn;
 pub mod differential;

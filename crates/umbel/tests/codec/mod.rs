@@ -19,8 +19,8 @@ use umbel::codec::{
 use umbel::filter::{ComponentId, Removal};
 use umbel::params::Bits;
 use umbel::{
-    CountingFilter, Digest, DigestBits, DynamicFilter, HashId, KeyHasher, Membership, Scheme, Seed,
-    Shape, StandardFilter,
+    BlockedFilter, CountingFilter, Digest, DigestBits, DynamicFilter, HashId, KeyHasher,
+    Membership, Scheme, Seed, Shape, StandardFilter,
 };
 
 /// The same cases every time: a failure is the next one's too.
@@ -186,6 +186,8 @@ fn validate(filter: &AnyFilter) {
             filter.validate();
             filter.components().iter().for_each(|(_, component)| component.bits().validate());
         }
+        // Any bits are those of a filter.
+        AnyFilter::Blocked(_) => {}
     }
 }
 
@@ -215,7 +217,18 @@ fn pairs() -> Vec<(AnyFilter, AnyFilter)> {
         pair::<CountingFilter>(),
         pair::<DynamicFilter>(),
         pair::<DynamicFilter<StandardFilter>>(),
+        blocked_pair(),
     ]
+}
+
+/// An old and a new blocked filter, which has a shape of its own.
+fn blocked_pair() -> (AnyFilter, AnyFilter) {
+    let shape = Shape::new(512, 8).unwrap().with_digest_bits(DigestBits::new(20).unwrap());
+    let mut filter = BlockedFilter::new(shape.into()).unwrap();
+    filter.extend((0..30u64).map(u64::to_le_bytes));
+    let old = filter.clone();
+    filter.extend((40..50u64).map(u64::to_le_bytes));
+    (old.into(), filter.into())
 }
 
 /// A frame of these bytes with a checksum that fits.
@@ -292,6 +305,10 @@ fn use_up(filter: &AnyFilter) {
             a.union_with(b).unwrap();
             a.shrink();
             let _: Removal = a.remove("key");
+            a.insert("key");
+        }
+        (AnyFilter::Blocked(a), AnyFilter::Blocked(b)) => {
+            a.union_with(b).unwrap();
             a.insert("key");
         }
         (AnyFilter::PlainDynamic(a), AnyFilter::PlainDynamic(b)) => {

@@ -93,10 +93,11 @@ impl Sides {
 }
 
 fn union(a: &mut AnyFilter, b: &AnyFilter) -> anyhow::Result<()> {
-    use AnyFilter::{Counting, Dynamic, PlainDynamic, Standard};
+    use AnyFilter::{Blocked, Counting, Dynamic, PlainDynamic, Standard};
     let joined: Result<(), Mismatch> = match (a, b) {
         (Standard(a), Standard(b)) => a.union_with(b),
         (Counting(a), Counting(b)) => a.union_with(b),
+        (Blocked(a), Blocked(b)) => a.union_with(b),
         (Dynamic(a), Dynamic(b)) => a.union_with(b).map(|_| drop(a.shrink())),
         (PlainDynamic(a), PlainDynamic(b)) => a.union_with(b).map(|_| drop(a.shrink())),
         (a, b) => bail!("one is {}, the other is {}", a.kind(), b.kind()),
@@ -108,6 +109,9 @@ fn plain_bits(filter: &AnyFilter) -> anyhow::Result<StandardFilter> {
     match filter {
         AnyFilter::Standard(filter) => Ok(filter.clone()),
         AnyFilter::Counting(filter) => Ok(filter.to_standard()),
+        AnyFilter::Blocked(_) => {
+            Err(anyhow!("{} cannot be intersected: build it with --kind standard", filter.kind()))
+        }
         _ => Err(anyhow!("{} cannot be intersected: its keys lie in any component", filter.kind())),
     }
 }

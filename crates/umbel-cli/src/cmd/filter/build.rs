@@ -9,7 +9,9 @@ use serde::Serialize;
 use umbel::codec::AnyFilter;
 use umbel::filter::estimate_items;
 use umbel::params::ParamError;
-use umbel::{CountingFilter, DynamicFilter, Rate, Scheme, Shape, StandardFilter, design};
+use umbel::{
+    BlockedFilter, CountingFilter, DynamicFilter, Rate, Scheme, Shape, StandardFilter, design,
+};
 
 use super::file::{Content, Target, name};
 use super::keys::{KeyArgs, Tally};
@@ -69,6 +71,7 @@ const EXAMPLES: &str = "\
 Examples:
   umbel filter build --items 1e6 --false-positive 1% -o seen.umbel keys.txt more-keys.txt
   find /srv -type f | umbel filter build --items 50000 --false-positive 0.001 -o files.umbel
+  umbel filter build --kind blocked --items 1e6 --false-positive 1% -o fast.umbel keys.txt
   umbel filter build --kind counting --bits 9593 --hashes 7 --seed 42 -o c.umbel keys.txt
   umbel filter build --kind dynamic --items 10000 --false-positive 1% -o grows.umbel keys.txt
   umbel filter build --items 1e6 --false-positive 1% --seed-file secret -o s.umbel keys.txt";
@@ -78,6 +81,8 @@ enum KindArg {
     /// Adds keys: the smallest
     #[default]
     Standard,
+    /// Adds keys and answers faster, one cache line per key: a tenth more memory at 1 %
+    Blocked,
     /// Adds and removes keys: five times the memory
     Counting,
     /// Adds, removes, and grows by components with its keys
@@ -119,9 +124,14 @@ impl Build {
         let Plan { shape, capacity, components } = self.plan()?;
         let scheme = Scheme::new(shape, self.hasher.hasher()?);
         let plain = shape.bits() / 8;
-        limit.check(if self.kind == KindArg::Standard { plain } else { plain * 7 })?;
+        limit.check(match self.kind {
+            KindArg::Standard => plain,
+            KindArg::Blocked => plain * 3,
+            KindArg::Counting | KindArg::Dynamic => plain * 7,
+        })?;
         Ok(match self.kind {
             KindArg::Standard => StandardFilter::new(scheme)?.into(),
+            KindArg::Blocked => BlockedFilter::new(scheme)?.into(),
             KindArg::Counting => CountingFilter::new(scheme)?.into(),
             KindArg::Dynamic => {
                 DynamicFilter::<CountingFilter>::new(scheme, capacity, components)?.into()
@@ -138,8 +148,11 @@ impl Build {
             return Ok(Plan { shape, capacity, components: unplanned });
         }
         let (items, rate) = self.goal().expect("clap requires one of both pairs");
-        if self.kind != KindArg::Dynamic {
-            return Ok(Plan { shape: design::standard(items, rate)?, capacity: 0, components: 0 });
+        let plain = |shape| Ok(Plan { shape, capacity: 0, components: 0 });
+        match self.kind {
+            KindArg::Standard | KindArg::Counting => return plain(design::standard(items, rate)?),
+            KindArg::Blocked => return plain(design::blocked(items, rate)?),
+            KindArg::Dynamic => {}
         }
         let (capacity, components) = match self.capacity {
             Some(capacity) => (capacity, items.div_ceil(capacity).max(1)),
@@ -183,6 +196,8 @@ pub(super) fn add_batch(
 fn to_read(filter: &AnyFilter) -> u64 {
     match filter {
         AnyFilter::Standard(_) | AnyFilter::PlainDynamic(_) => 0,
+        // Its bits in the order of the file, and a base's.
+        AnyFilter::Blocked(_) => filter.scheme().shape().bits() / 4,
         // A level of the counters, and the one before it.
         AnyFilter::Counting(_) | AnyFilter::Dynamic(_) => filter.scheme().shape().bits() / 4,
     }

@@ -74,7 +74,7 @@ impl Remove {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
         let limit = options.memory_limit();
         let mut filter = read_filter(&self.file, self.secret.decoder()?, limit)?;
-        if matches!(filter.kind(), Kind::Standard | Kind::PlainDynamic) {
+        if matches!(filter.kind(), Kind::Standard | Kind::PlainDynamic | Kind::Blocked) {
             let (file, kind) = (name(&self.file), filter.kind());
             bail!(
                 "{file}: this is {kind}, which cannot remove keys: build it with --kind counting"
@@ -122,7 +122,7 @@ fn remove(filter: &mut AnyFilter, key: &[u8]) -> Outcome {
             Removal::Absent => false,
             Removal::Kept => return Outcome::Kept,
         },
-        AnyFilter::Standard(_) | AnyFilter::PlainDynamic(_) => {
+        AnyFilter::Standard(_) | AnyFilter::PlainDynamic(_) | AnyFilter::Blocked(_) => {
             unreachable!("plain filters are refused before any key is read")
         }
     };

@@ -57,6 +57,7 @@ pub(super) const fn kind_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Standard => "standard",
         Kind::Counting => "counting",
+        Kind::Blocked => "blocked",
         _ => "dynamic",
     }
 }
