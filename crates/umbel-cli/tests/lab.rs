@@ -90,6 +90,7 @@ fn worlds_of_faults_break_no_promise_and_repeat_from_their_seed() {
         "crashes",
         "partitions",
         "queries",
+        "parts",
         "violations",
     ];
     expected.sort_unstable();

@@ -2,7 +2,8 @@
 //!
 //! Every host is home to as many keys of one set. What a host receives and holds is counted, to be
 //! held against the model of [`umbel::design::replica`]: messages as the engines make them, without
-//! the headers of a network.
+//! the headers of a network. Keys come at random moments, as the model assumes: keys that come every
+//! second on the second would make an update each, where random ones share some.
 //!
 //! Always true: the same mesh gives the same counts. There is no clock: whoever wants to know what
 //! it costs the processor measures the calls.
@@ -16,8 +17,10 @@ use umbel::design::replica::{ReplicaPlan, Workload, plan};
 use umbel::mesh::{Config, Engine};
 use umbel::params::ParamError;
 use umbel::protocol::{Destination, Protocol as _, Transmit};
-use umbel::replica::{Incarnation, Name, SetPlan};
+use umbel::replica::{Incarnation, Intervals, Name, SetPlan};
 use umbel::{KeyHasher, Rate};
+
+use crate::random::Random;
 
 /// How many hosts, each of how many keys, of which so many come and go in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,6 +49,7 @@ impl ScalePlan {
             miss: Rate::new(0.01)?,
             false_positive: Rate::new(defaults.false_positive)?,
             longest: defaults.policy.longest.map(|longest| longest.as_secs_f64()),
+            shortest: Intervals::DEFAULT.shortest.as_secs_f64(),
         })
     }
 
@@ -86,11 +90,32 @@ pub struct Mesh {
     numbers: BTreeMap<Name, usize>,
     /// What arrived at each host.
     received: Vec<Traffic>,
-    /// Keys that each host has been given; the oldest of them have gone.
-    given: u64,
-    gone: u64,
+    /// Which keys each host holds.
+    held: Vec<Held>,
     now: Duration,
 }
+
+/// The keys of a host: numbers from `gone` to `given`.
+#[derive(Debug)]
+struct Held {
+    given: u64,
+    gone: u64,
+    /// When the next one comes, and the oldest one goes.
+    next_change: Duration,
+    random: Random,
+}
+
+impl Held {
+    /// Draws the time from one change to the next: exponential, so that changes come at random.
+    fn draw_gap(&mut self, per_second: u64) -> Duration {
+        let uniform = ((self.random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        Duration::from_secs_f64(-uniform.ln() / per_second.max(1) as f64)
+    }
+}
+
+/// Step of the clock while keys come and go. Whatever is due waits for the next step, which adds a
+/// fortieth of a second on average to intervals of about two.
+const STEP: Duration = Duration::from_millis(50);
 
 impl Mesh {
     /// Hosts with their keys, that have not heard of each other.
@@ -103,8 +128,7 @@ impl Mesh {
             engines: Vec::new(),
             numbers: BTreeMap::new(),
             received: Vec::new(),
-            given: plan.keys,
-            gone: 0,
+            held: Vec::new(),
             now: Duration::from_secs(1),
         };
         for _ in 0..plan.hosts {
@@ -138,19 +162,35 @@ impl Mesh {
     /// Lets seconds pass in which keys come and go; what all hosts together received.
     pub fn change(&mut self, seconds: u64) -> Traffic {
         let before = self.all_received();
-        for _ in 0..seconds {
-            let (new, old) = (self.given, self.gone);
-            let changes = self.plan.changes_per_second.min(new - old);
+        for held in &mut self.held {
+            let gap = held.draw_gap(self.plan.changes_per_second);
+            held.next_change = self.now + gap;
+        }
+        let until = self.now + Duration::from_secs(seconds);
+        while self.now < until {
+            self.now += STEP;
             for host in 0..self.engines.len() {
-                self.add_keys(host, new..new + changes);
-                for number in old..old + changes {
-                    self.engines[host].remove(self.now, &set(), &key(host, number));
+                self.change_keys(host);
+                if self.engines[host].poll_timeout() <= self.now {
+                    self.engines[host].handle_timeout(self.now);
                 }
             }
-            (self.given, self.gone) = (new + changes, old + changes);
-            self.pass(1);
+            self.deliver();
         }
         since(before, self.all_received())
+    }
+
+    /// Changes the keys of a host whose time has come.
+    fn change_keys(&mut self, host: usize) {
+        while self.held[host].next_change <= self.now {
+            let held = &mut self.held[host];
+            let gap = held.draw_gap(self.plan.changes_per_second);
+            held.next_change += gap;
+            let (new, old) = (held.given, held.gone);
+            (held.given, held.gone) = (new + 1, old + 1);
+            self.add_keys(host, new..new + 1);
+            self.engines[host].remove(self.now, &set(), &key(host, old));
+        }
     }
 
     /// One more host with as many keys; what it received until it knew the others, or `None` if it
@@ -211,7 +251,10 @@ impl Mesh {
         self.engines.push(engine);
         self.numbers.insert(name, host);
         self.received.push(Traffic::default());
-        self.add_keys(host, self.gone..self.given);
+        let random = Random::of_trial(1, "scale", host as u64);
+        let next_change = Duration::ZERO;
+        self.held.push(Held { given: self.plan.keys, gone: 0, next_change, random });
+        self.add_keys(host, 0..self.plan.keys);
         self.engines[host].handle_timeout(self.now);
         Ok(())
     }

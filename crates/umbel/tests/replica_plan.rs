@@ -78,6 +78,7 @@ fn workload(items: u64, adds_per_second: f64, removes_per_second: f64) -> Worklo
         miss: rate(0.01),
         false_positive: rate(0.01),
         longest: None,
+        shortest: 0.0,
     }
 }
 

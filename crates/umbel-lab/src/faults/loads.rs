@@ -34,6 +34,32 @@ const SLOW_MESSAGES: usize = 3;
 const MOST_IMAGES: f64 = 4.0;
 const MOST_LOSSY_IMAGES: f64 = 6.0;
 
+/// Bytes sent to a receiver, by what they carried.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    updates: u64,
+    changes: u64,
+    pages: u64,
+    others: u64,
+}
+
+impl Sent {
+    /// Counts a message, of which the second byte is the kind.
+    fn count(&mut self, message: &[u8]) {
+        let bytes = match message.get(1) {
+            Some(1) => &mut self.updates,
+            Some(4) => &mut self.pages,
+            Some(6) => &mut self.changes,
+            _ => &mut self.others,
+        };
+        *bytes += message.len() as u64;
+    }
+
+    const fn all(&self) -> u64 {
+        self.updates + self.changes + self.pages + self.others
+    }
+}
+
 /// A world of loads.
 pub(super) struct LoadWorld {
     random: Random,
@@ -44,7 +70,7 @@ pub(super) struct LoadWorld {
     starved_until: Duration,
     set: Name,
     now: Duration,
-    bytes_to: [u64; HOSTS],
+    sent_to: [Sent; HOSTS],
     history: Vec<u64>,
     pub(super) tally: Tally,
     pub(super) violations: Vec<String>,
@@ -66,7 +92,7 @@ impl LoadWorld {
             starved_until: Duration::ZERO,
             set: Name::new("set").expect("a name"),
             now: Duration::from_secs(1),
-            bytes_to: [0; HOSTS],
+            sent_to: [Sent::default(); HOSTS],
             history: Vec::new(),
             tally: Tally { worlds: 1, ..Tally::default() },
             violations: Vec::new(),
@@ -103,6 +129,7 @@ impl LoadWorld {
         if let Some(host) = self.behind() {
             self.violations.push(format!("{host} does not agree {AGREEMENT:?} after the load"));
         }
+        self.tally.parts = self.engines.iter().map(|engine| engine.counters().parts).sum();
         self.check_bytes();
         self.engines.iter().for_each(Protocol::validate);
     }
@@ -114,10 +141,12 @@ impl LoadWorld {
             let images = if host == LOSSY { MOST_LOSSY_IMAGES } else { MOST_IMAGES };
             // Beside them announcements, requests, and updates that carry nothing.
             let most = images * (bits / 8) as f64 + 64_000.0;
-            let bytes = self.bytes_to[host];
-            if bytes as f64 > most {
-                let name = name_of(host);
-                self.violations.push(format!("{bytes} bytes were sent to {name}, of {bits} bits"));
+            let sent = self.sent_to[host];
+            if sent.all() as f64 > most {
+                let (name, times) = (name_of(host), sent.all() as f64 / (bits / 8) as f64);
+                self.violations.push(format!(
+                    "{times:.1} images of {bits} bits were sent to {name}: {sent:?} bytes"
+                ));
             }
         }
     }
@@ -187,7 +216,7 @@ impl LoadWorld {
     }
 
     fn send(&mut self, from: usize, to: usize, bytes: &[u8]) {
-        self.bytes_to[to] += bytes.len() as u64;
+        self.sent_to[to].count(bytes);
         let is_lost = (from == LOSSY || to == LOSSY) && self.random.below(4) == 0;
         if is_lost && self.network.weather.delay_ms > 1 {
             self.tally.dropped += 1;

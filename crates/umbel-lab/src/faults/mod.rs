@@ -86,6 +86,9 @@ pub struct Tally {
     pub partitions: u64,
     /// Queries that ended, in overlays.
     pub queries: u64,
+    /// Parts of updates that receivers fetched, in worlds of loads: one for each update that was
+    /// missed and short, several for a long one.
+    pub parts: u64,
     /// Promises broken.
     pub violations: u64,
 }
@@ -102,6 +105,7 @@ impl Tally {
         self.crashes += other.crashes;
         self.partitions += other.partitions;
         self.queries += other.queries;
+        self.parts += other.parts;
         self.violations += other.violations;
     }
 }
@@ -207,6 +211,7 @@ mod tests {
         let (tally, failures) = run(&WorldPlan { worlds: 6, kind, ..WorldPlan::default() }, || {});
         assert_eq!(failures, []);
         assert!(tally.worlds == 6 && tally.crashes == 0 && tally.dropped > 0, "{tally:?}");
+        assert!(tally.parts > 20, "{tally:?}: too few updates are long or lost to show anything");
     }
 
     #[test]

@@ -94,6 +94,7 @@ fn workload(items: u64, per_second: f64, hosts: u64) -> Workload {
         miss: rate(0.01),
         false_positive: rate(0.01),
         longest: None,
+        shortest: 0.0,
     }
 }
 

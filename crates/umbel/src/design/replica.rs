@@ -4,7 +4,10 @@
 //! other host holds its replica. Planned is the average between two updates:
 //!
 //! * an update is due when the members that the replica denies would pass `X` of all, or one of them
-//!   has waited for `L`, or the removed keys that it still claims (ghosts) pass 5 %;
+//!   has waited for `L`, or the removed keys that it still claims (ghosts) pass 5 %; but not before
+//!   the shortest interval after the last update is over, and a tenth of it after the key that made
+//!   it due. Keys come at random, so that a key often waits for the end of an interval and shares
+//!   its update with others;
 //! * it carries the added keys, as digests or as set bits, whichever is shorter;
 //! * it carries cleared bits only when waiting for one more update like it would break the
 //!   ghost target (larger batches are cheaper), or the promised rate: a rung that is nearly
@@ -87,6 +90,8 @@ pub struct Workload {
     pub false_positive: Rate,
     /// Seconds until an added key is published, at most; `None`: misses alone decide.
     pub longest: Option<f64>,
+    /// Seconds from one update to the next, at least: the policy's `shortest=`, or what hosts use.
+    pub shortest: f64,
 }
 
 /// The averages to expect.
@@ -121,6 +126,7 @@ pub struct ReplicaPlan {
 ///     miss: Rate::new(0.01)?,
 ///     false_positive: Rate::new(0.01)?,
 ///     longest: None,
+///     shortest: 1.0,
 /// })?;
 /// // A thousand keys may be missing, and ten come every second.
 /// assert!((plan.seconds_between_updates - 100.0).abs() < 2.0);
@@ -298,13 +304,10 @@ impl Between {
         }
         // An added key that the replica claims by chance is no miss. The bound only matters to
         // sets of a handful of keys.
-        let missing = first_above(given * n) / churn.items / (1.0 - claimed);
+        let missed = first_above(given * n);
+        let missing = missed / churn.items / (1.0 - claimed);
         let by_misses = churn.seconds_until_unpublished(missing.min(0.95));
-        // The first key after an update comes after a while, and waits.
-        let by_time = workload.longest.filter(|_| workload.adds_per_second > 0.0);
-        let by_time =
-            by_time.map(|longest| longest + 1.0 / (workload.adds_per_second * (1.0 - claimed)));
-        let by_misses = by_misses.into_iter().chain(by_time).reduce(f64::min);
+        let by_misses = by_misses.map(|seconds| seconds_between(workload, missed, seconds));
         let ghosts_due = first_above(GHOST_TARGET * n) / n;
         // Without adds all members may go before the ghosts are too many.
         let longest = by_misses.unwrap_or(churn.items / churn.removes_per_second);
@@ -340,6 +343,55 @@ impl Between {
         let after = if cleared > 0.0 { self.members } else { replica_items + self.added };
         UPDATE_HEADER_BYTES + delta.min(snapshot_bytes(shape, fill_at(&shape, after)))
     }
+}
+
+/// Seconds from one update to the next, on average, if an update is due after `missed` keys, which
+/// take `seconds` to come.
+///
+/// With `G` the time of the last of them, `X` that of the first, `s` the shortest interval and
+/// `d = s/10` how long a broken target settles, an update leaves at `max(min(G + d, X + L), s)`.
+/// Its mean follows from `E[max(Y, s)] = s + E[Y] - E[min(Y, s)]`, since `X + L` is at least `s`.
+fn seconds_between(workload: &Workload, missed: f64, seconds: f64) -> f64 {
+    let per_second = missed / seconds;
+    let shortest = workload.shortest.min(workload.longest.unwrap_or(f64::INFINITY)).max(0.0);
+    let settling = shortest / 10.0;
+    let first_within =
+        |keys: f64, within: f64| mean_of_lesser(keys, within * per_second) / per_second;
+    let due = match workload.longest {
+        None => seconds,
+        Some(longest) => 1.0 / per_second + first_within(missed - 1.0, longest - settling),
+    };
+    shortest + due - first_within(missed, shortest - settling)
+}
+
+/// The mean of the lesser of a number and a Poisson variable. It is also the mean time until so many
+/// keys have come at random, one a second on average, or `mean` seconds are over.
+fn mean_of_lesser(number: f64, mean: f64) -> f64 {
+    if mean > 1e6 {
+        return number.min(mean);
+    }
+    // Weights relative to that of the likeliest value: no factorials, nothing underflows.
+    let middle = mean.floor();
+    let (mut all, mut lesser) = (0.0, 0.0);
+    let mut take = |value: f64, weight: f64| {
+        all += weight;
+        lesser += weight * value.min(number);
+        weight > 1e-12
+    };
+    let (mut value, mut weight) = (middle, 1.0);
+    while take(value, weight) {
+        value += 1.0;
+        weight *= mean / value;
+    }
+    (value, weight) = (middle, 1.0);
+    while value > 0.0 {
+        weight *= value / mean;
+        value -= 1.0;
+        if !take(value, weight) {
+            break;
+        }
+    }
+    lesser / all
 }
 
 /// The smallest whole number of keys above a target, averaged over targets a tenth smaller
@@ -382,6 +434,7 @@ mod tests {
             miss: rate(0.01),
             false_positive: rate(0.01),
             longest: None,
+            shortest: 0.0,
         }
     }
 
@@ -399,11 +452,53 @@ mod tests {
         assert!(bounded.wire_bytes_per_second_per_host() > sent + quiet);
         // Where a load passes the target first, time does not matter.
         let load = Workload { adds_per_second: 1e5, longest: Some(1.0), ..workload() };
-        let without = plan(&Workload { longest: None, ..load }).unwrap();
-        assert_eq!(plan(&load).unwrap(), without);
+        let seconds = |workload: &Workload| plan(workload).unwrap().seconds_between_updates;
+        let without = seconds(&Workload { longest: None, ..load });
+        assert!((seconds(&load) / without - 1.0).abs() < 1e-9);
+        // No two updates follow each other more closely than the shortest interval.
+        assert!((seconds(&Workload { shortest: 1.0, ..load }) - 1.0).abs() < 1e-6);
         let removals = Workload { adds_per_second: 0.0, ..workload() };
         let bounded = plan(&Workload { longest: Some(1.0), ..removals }).unwrap();
         assert_eq!(bounded, plan(&removals).unwrap(), "removals have their own time");
+    }
+
+    #[test]
+    fn keys_that_come_at_random_share_updates() {
+        let small = Workload {
+            items: 40,
+            adds_per_second: 1.0,
+            removes_per_second: 1.0,
+            longest: Some(1.0),
+            ..workload()
+        };
+        let seconds = |workload: &Workload| plan(workload).unwrap().seconds_between_updates;
+        // Every key makes an update due, and two in three of them come less than a second after the
+        // last one: an update leaves after a second and the mean of what a key comes later, e^-0.9.
+        assert!((seconds(&small) - 1.0).abs() < 0.03, "{}", seconds(&small));
+        let spaced = seconds(&Workload { shortest: 1.0, ..small });
+        assert!((spaced - 1.0 - (-0.9_f64).exp()).abs() < 0.03, "{spaced}");
+        // A first key waits for a second; of a hundred keys a second one makes the update due.
+        let hundred = Workload { items: 100, miss: rate(0.0149), ..small };
+        let due = 1.0 + (1.0 - (-1.0_f64).exp());
+        assert!((seconds(&hundred) - due).abs() < 0.03, "{}", seconds(&hundred));
+    }
+
+    #[test]
+    fn the_mean_of_the_lesser_is_that_of_the_poisson_weights() {
+        let by_weights = |number: f64, mean: f64| {
+            let (mut weight, mut sum) = ((-mean).exp(), 0.0);
+            for value in 0..200 {
+                sum += weight * f64::from(value).min(number);
+                weight *= mean / f64::from(value + 1);
+            }
+            sum
+        };
+        for (number, mean) in [(0.0, 1.0), (1.0, 0.5), (2.5, 3.0), (7.0, 40.0), (90.0, 40.0)] {
+            let (found, expected) = (mean_of_lesser(number, mean), by_weights(number, mean));
+            assert!((found - expected).abs() < 1e-9, "{number}, {mean}: {found}, {expected}");
+        }
+        assert_eq!(mean_of_lesser(5.0, 0.0), 0.0);
+        assert_eq!(mean_of_lesser(5.0, 1e9), 5.0);
     }
 
     #[test]
@@ -513,6 +608,7 @@ mod tests {
             let workload = Workload {
                 items, adds_per_second: adds, removes_per_second: removes, hosts,
                 miss: rate(miss), false_positive, longest: (adds > 1.0).then_some(1.0),
+                shortest: 1.0,
             };
             let plan = plan(&workload).unwrap();
             for figure in [

@@ -70,6 +70,7 @@ impl Faults {
             .row("crashes", count(tally.crashes), "of hosts")
             .row("partitions", count(tally.partitions), "of the network")
             .row("queries", count(tally.queries), "ended, in overlays")
+            .row("parts", count(tally.parts), "of missed updates were fetched, under loads")
             .row("violations", count(tally.violations), "of what is promised")
             .print(self.json)?;
         failures.iter().for_each(|failure| self.tell(failure));

@@ -11,14 +11,17 @@ use umbel_lab::scale::{Joined, Mesh, ScalePlan, Traffic};
 use crate::output::{Report, bytes, count, number};
 use crate::values;
 
-/// Seconds that are measured when nothing changes, and when keys come and go.
+/// Seconds that are measured when nothing changes.
 const QUIET_SECONDS: u64 = 12;
-const CHANGE_SECONDS: u64 = 6;
+/// Seconds of all hosts together that are measured when keys come and go, at random, and seconds at
+/// least: with few hosts it takes longer until the average is known.
+const CHANGE_HOST_SECONDS: u64 = 2000;
+const MIN_CHANGE_SECONDS: u64 = 6;
 
 /// Run a mesh of many hosts in one process, and compare what each pays with the model
 ///
 /// Real engines, and a network that delivers at once. Every host is home to --keys keys of one set;
-/// --changes of them come and as many go in a second. Bytes are those of the messages, without the
+/// --changes of them come and as many go in a second, at random moments. Bytes are those of the messages, without the
 /// headers of a network, which 'umbel plan replica' counts for 'quiet' and 'join'. A host takes about
 /// three times the bytes of all filters together: a thousand hosts of 40 keys some gigabytes in all.
 #[derive(Args)]
@@ -79,13 +82,14 @@ impl Scale {
         let (quiet, quiet_time) = timed(|| mesh.pass(QUIET_SECONDS));
         let (replica_bytes, charged_bytes) = (mesh.replica_bytes(), mesh.charged_bytes());
         let resident = resident_bytes().zip(before).map(|(now, before)| now.saturating_sub(before));
-        mesh.change(2);
-        let (changed, changed_time) = timed(|| mesh.change(CHANGE_SECONDS));
+        mesh.change(4);
+        let change_seconds = MIN_CHANGE_SECONDS.max(CHANGE_HOST_SECONDS / self.hosts);
+        let (changed, changed_time) = timed(|| mesh.change(change_seconds));
         let (joined, join_time) = timed(|| mesh.join());
         let joined = joined?.context("one more host did not know the others within a minute")?;
 
         let quiet = self.per_host(quiet, QUIET_SECONDS);
-        let changed = self.per_host(changed, CHANGE_SECONDS);
+        let changed = self.per_host(changed, change_seconds);
         let share =
             |time: Duration, seconds: u64| time.as_secs_f64() / (self.hosts * seconds) as f64;
         let Joined { seconds, received } = joined;
@@ -105,7 +109,7 @@ impl Scale {
             // Announcements go on meanwhile.
             received_bytes_per_second: changed.1 - quiet.1,
             received_bytes_per_second_model: model.received_bytes_per_second_per_host(),
-            changes_processor_share: share(changed_time, CHANGE_SECONDS),
+            changes_processor_share: share(changed_time, change_seconds),
             join_seconds: seconds,
             join_bytes: received.bytes,
             join_bytes_model: plan.join_bytes()?,

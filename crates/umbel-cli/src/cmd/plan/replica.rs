@@ -9,7 +9,7 @@ use serde_json::Value;
 use umbel::Rate;
 use umbel::design::PlanError;
 use umbel::design::replica::{GHOST_TARGET, ReplicaPlan, Workload, plan};
-use umbel::replica::{Policy, Rule};
+use umbel::replica::{Intervals, Policy, Rule};
 
 use crate::output::{Report, bits, bytes, count, number, percent, whole};
 use crate::values;
@@ -86,6 +86,7 @@ impl Replica {
             miss: self.miss,
             false_positive: self.false_positive,
             longest: self.longest.map(|longest| longest.as_secs_f64()),
+            shortest: Intervals::DEFAULT.shortest.as_secs_f64(),
         };
         plan(&workload).map_err(named)
     }

@@ -142,6 +142,86 @@ fn an_update_of_any_length_is_fetched_in_parts() {
 }
 
 #[test]
+fn updates_before_and_after_a_climb_are_fetched_as_one_stream() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, SetPlan { policy: plan("miss:0", 1).policy, ..SetPlan::default() });
+    cluster.load(0, 0..30_000);
+    cluster.deliver(|_, _, _| true);
+    cluster.agree(0, 1);
+    let rung =
+        |cluster: &Cluster| cluster.engines[0].home(&name("set")).unwrap().rung().unwrap().rung();
+    let (before, snapshots) = (rung(&cluster), cluster.engines[1].counters().snapshots);
+    cluster.add(0, 30_000..30_010);
+    cluster.load(0, 30_010..60_010);
+    cluster.add(0, 60_010..60_020);
+    cluster.deliver(|_, _, _| false);
+    assert!(rung(&cluster) > before, "it has climbed");
+    let mut pages = 0;
+    for _ in 0..10 {
+        cluster.tick();
+        pages += cluster.deliver_counting()[1];
+    }
+    cluster.agree(0, 1);
+    let counters = cluster.engines[1].counters();
+    assert_eq!((pages, counters.snapshots, counters.caught_up), (0, snapshots, 1));
+}
+
+#[test]
+fn a_receiver_that_missed_more_than_the_home_keeps_fetches_the_image_once() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    cluster.create(0, plan("miss:0", 100_000));
+    cluster.load(0, 0..20_000);
+    cluster.deliver(|_, _, _| true);
+    cluster.agree(0, 1);
+    for round in 1..5 {
+        cluster.load(0, round * 20_000..(round + 1) * 20_000);
+        cluster.now += Duration::from_secs(20);
+        cluster.engines[0].handle_timeout(cluster.now);
+        cluster.deliver(|_, _, _| false);
+    }
+    let mut fetched = [0; 3];
+    for _ in 0..10 {
+        cluster.tick();
+        let bytes = cluster.deliver_counting();
+        (0..3).for_each(|kind| fetched[kind] += bytes[kind]);
+    }
+    cluster.agree(0, 1);
+    let bits = cluster.engines[0].home(&name("set")).unwrap().kept().scheme().shape().bits();
+    let [_, pages, changes] = fetched;
+    assert!(pages > 0 && pages as u64 <= bits / 8 + 1000, "{pages} bytes of pages, {bits} bits");
+    assert_eq!(changes, 0);
+}
+
+/// Lets a host ask for the first page of a set, which is then published anew.
+fn being_fetched(own_bytes: u64) -> (Cluster, u64) {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    let mut config = Config::new(name("a"), Incarnation(1), hasher());
+    (config.own_bytes, config.intervals) = (own_bytes, AT_ONCE);
+    cluster.engines[0] = Engine::new(config);
+    cluster.create(0, plan("miss:0", 400_000));
+    cluster.load(0, 0..300_000);
+    cluster.deliver(|_, _, bytes| bytes[1] != PAGE);
+    cluster.load(0, 300_000..300_010);
+    let bits = cluster.engines[0].home(&name("set")).unwrap().kept().scheme().shape().bits();
+    (cluster, bits / 8)
+}
+
+#[test]
+fn an_image_that_is_being_fetched_counts_as_memory_of_own_sets() {
+    let (mut cluster, image) = being_fetched(u64::MAX);
+    let pinned = cluster.engines[0].own_bytes();
+    let (requested, patience) = (cluster.now, cluster.engines[0].config().page_patience);
+    let home = &mut cluster.engines[0];
+    home.handle_timeout(requested + patience * 3 - Duration::from_millis(1));
+    assert_eq!(home.own_bytes(), pinned, "three patience intervals are not over");
+    home.handle_timeout(requested + patience * 3);
+    assert_eq!(home.own_bytes(), pinned - image);
+    // Without as much memory nothing is pinned.
+    let (cluster, _) = being_fetched(pinned - image / 2);
+    assert_eq!(cluster.engines[0].own_bytes(), pinned - image);
+}
+
+#[test]
 fn a_busy_home_cannot_starve_a_joiner() {
     let mut cluster = Cluster::of(&["a", "b"]);
     cluster.create(0, plan("miss:0", 2_000_000));

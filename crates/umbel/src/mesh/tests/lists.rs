@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::mesh::requests::MAX_FETCHED;
+use crate::replica::message::MAX_SETS;
 
 pub(super) const ANNOUNCE: u8 = 2;
 pub(super) const LIST_REQUEST: u8 = 7;
@@ -91,6 +92,28 @@ fn only_what_changed_is_listed() {
     assert!(lists.len() == 1 && lists[0] < 100, "{lists:?}");
     let other = cluster.engines[1].hash(b"other");
     assert_eq!(cluster.engines[1].who(&name("set-7"), other), Some(vec![name("a")]));
+}
+
+#[test]
+fn a_list_is_requested_once_for_each_announcement() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    (0..MAX_SETS + 10).for_each(|number| cluster.create_named(0, &format!("set-{number}")));
+    cluster.deliver(|_, _, _| false);
+    // No list arrives.
+    let (mut announcements, mut requests) = (0, 0);
+    for _ in 0..30 {
+        cluster.now += Duration::from_secs(1);
+        cluster.engines.iter_mut().for_each(|engine| engine.handle_timeout(cluster.now));
+        cluster.deliver(|from, _, bytes| {
+            announcements += u32::from(from.as_str() == "a" && bytes[1] == ANNOUNCE);
+            requests += u32::from(bytes[1] == LIST_REQUEST);
+            bytes[1] != LIST
+        });
+        assert!(requests <= announcements, "{requests} requests, {announcements} announcements");
+    }
+    assert!(requests >= 10, "{requests}");
+    assert_eq!(cluster.wait_counting(4, LIST).len(), 2, "it is longer than one message");
+    assert!(cluster.knows(1, "set-0"));
 }
 
 #[test]
