@@ -1,8 +1,16 @@
-//! Dynamo's indexes: the radix tree, the concurrent compressed one, and the positional one.
-//! Its cuckoo filter has 16 lanes at most and is not compared here.
+//! Dynamo's indexes: the radix tree, the concurrent compressed one, the positional one, and the
+//! cuckoo filters, of which a router can hold 16 at most.
 
 use std::sync::Arc;
 
+use dynamo_kv_router::identity::{
+    CacheSemanticsId, DcId, IdentitySource, IndexerDomainId, PoolId, RoutingScopeId,
+};
+use dynamo_kv_router::indexer::cuckoo::{
+    CkfConfig, ConsumerInstanceId, DcCkfState, GlobalCkfDelta, GlobalCkfIndexer,
+    GlobalCkfLaneIngestor, GlobalCkfManifest, GlobalCkfSnapshot, LaneLease, PrefixSearchConfig,
+    ProducerIdentity,
+};
 use dynamo_kv_router::indexer::{SyncIndexer, WorkerTask};
 use dynamo_kv_router::protocols::{
     ExternalSequenceBlockHash, KvCacheEvent, KvCacheEventData, KvCacheRemoveData, KvCacheStoreData,
@@ -61,6 +69,8 @@ impl Shared {
     }
 
     fn load(&mut self, query: &Query) {
+        // Freed here, not while the next search is timed.
+        self.found = OverlapScores::default();
         self.query = query.contents.iter().map(|content| LocalBlockHash(*content)).collect();
     }
 
@@ -183,5 +193,114 @@ impl Index for Positional {
 
     fn find(&mut self, _: &Query) {
         self.shared.found = self.index.find_matches(&self.shared.query, false);
+    }
+}
+
+/// A cuckoo filter for each worker, side by side in the router. A search hashes the chain as well.
+pub(crate) struct Cuckoo {
+    producers: Vec<DcCkfState>,
+    lanes: Vec<Lane>,
+    index: GlobalCkfIndexer,
+    deltas: Vec<(usize, GlobalCkfDelta)>,
+    depths: Vec<u32>,
+    bytes: u64,
+    shared: Shared,
+}
+
+/// What a router knows of one producer.
+struct Lane {
+    ingestor: GlobalCkfLaneIngestor,
+    identity: ProducerIdentity,
+    lease: LaneLease,
+    sequence: u64,
+}
+
+impl Cuckoo {
+    /// The most workers.
+    pub(crate) const MAX_WORKERS: usize = 16;
+
+    /// For so many workers with so many blocks each.
+    pub(crate) fn new(workers: usize, blocks: usize) -> Self {
+        let config = CkfConfig::new(blocks);
+        let state = |_| DcCkfState::new(config).expect("the number of blocks is in range");
+        let mut producers: Vec<DcCkfState> = (0..workers).map(state).collect();
+        let format = producers[0].format();
+        let semantics = CacheSemanticsId::new([1; 16], IdentitySource::Explicit);
+        let scope = RoutingScopeId::new([2; 16], IdentitySource::Explicit);
+        let domain = IndexerDomainId::new(semantics, scope);
+        let pool = |worker: usize| PoolId::new(domain, DcId::new(worker as u64 + 1));
+        let pools = std::array::from_fn(|lane| (lane < workers).then(|| pool(lane)));
+        let consumer = ConsumerInstanceId::new(1);
+        let manifest = GlobalCkfManifest::new(consumer, domain, format, pools);
+        let manifest = manifest.expect("every worker has a pool of its own");
+        let index = GlobalCkfIndexer::new(manifest, PrefixSearchConfig::default());
+        let index = index.expect("the defaults are accepted");
+        let mut lanes = Vec::new();
+        for (worker, producer) in producers.iter_mut().enumerate() {
+            let mut ingestor = index.claim_lane(worker).expect("the lane is free");
+            let identity = ProducerIdentity::new(pool(worker), 1, 1, format);
+            let lease = LaneLease::new(consumer, worker as u8, 1);
+            ingestor.assign(identity, lease).expect("the lane is free");
+            let (_, buckets) = producer.barrier_snapshot().expect("an empty filter");
+            ingestor.install_snapshot(&GlobalCkfSnapshot::new(identity, lease, 0, buckets));
+            lanes.push(Lane { ingestor, identity, lease, sequence: 0 });
+        }
+        let buckets = config.bucket_count().expect("the number of blocks is in range") as u64;
+        Self {
+            producers,
+            lanes,
+            index,
+            deltas: Vec::new(),
+            depths: vec![0; workers],
+            bytes: buckets * 8 * workers as u64,
+            shared: Shared::default(),
+        }
+    }
+}
+
+impl Index for Cuckoo {
+    fn name(&self) -> String {
+        "dynamo cuckoo".to_owned()
+    }
+
+    fn prepare(&mut self, world: &World, events: &[Event]) {
+        self.shared.prepare(world, events);
+        for event in self.shared.events.drain(..) {
+            let worker = event.worker_id as usize;
+            let outcome = self.producers[worker].apply_event(event);
+            if let Some(batch) = outcome.into_publication() {
+                let Lane { identity, lease, sequence, .. } = &mut self.lanes[worker];
+                let images = batch.images().to_vec();
+                let delta =
+                    GlobalCkfDelta::new(*identity, *lease, *sequence, *sequence + 1, images);
+                *sequence += 1;
+                self.deltas.push((worker, delta));
+            }
+        }
+    }
+
+    fn apply(&mut self) {
+        for (worker, delta) in self.deltas.drain(..) {
+            self.lanes[worker].ingestor.apply_delta(&delta);
+        }
+    }
+
+    fn load(&mut self, query: &Query) {
+        self.shared.load(query);
+    }
+
+    fn find(&mut self, _: &Query) {
+        let found = self.index.find_prefix_matches(&self.shared.query).expect("a chain of blocks");
+        for (depth, lane) in self.depths.iter_mut().zip(found.lanes()) {
+            *depth = lane.as_ref().map_or(0, |lane| lane.prefix_depth());
+        }
+    }
+
+    fn depths(&self, depths: &mut [u32]) {
+        depths.copy_from_slice(&self.depths);
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        Some(self.bytes)
     }
 }

@@ -8,15 +8,15 @@
 //!
 //! `--trace FILE` reads a trace (lines such as `{"timestamp": 27482, "hash_ids": [0, 46]}`, or
 //! the same compressed by gzip); without it requests are synthetic conversations. `--copies C`
-//! services share the workers, `--blocks N` is what all caches hold together, `--block-tokens T` the length of a block,
-//! `--only-ours` leaves the rivals out, `--without NAME` one of them.
+//! services share the workers, `--blocks N` is what all caches hold together, `--block-tokens T`
+//! the length of a block, `--only-ours` leaves the rivals out, `--without NAME` one of them.
 
 mod dynamo;
 mod index;
 mod kv;
 mod ours;
+mod trace;
 
-use std::io::Read as _;
 use std::time::Instant;
 
 use index::{Event, Index, Query, World};
@@ -28,6 +28,8 @@ static MEMORY: PeakAlloc = PeakAlloc;
 
 /// Requests between two rounds of changes.
 const BATCH: usize = 64;
+/// How the names of our rows begin: they are compared with hashing included as well.
+const OURS: &str = "umbel";
 /// Tokens of a part of a trace.
 const PART_TOKENS: usize = 512;
 
@@ -70,21 +72,12 @@ fn settings() -> Settings {
     settings
 }
 
-fn read(path: &str) -> Trace {
-    let bytes = std::fs::read(path).expect("the trace can be read");
-    let mut text = String::new();
-    match path.ends_with(".gz") {
-        true => flate2::read::GzDecoder::new(&*bytes).read_to_string(&mut text).map(|_| ()),
-        false => (&*bytes).read_to_string(&mut text).map(|_| ()),
-    }
-    .expect("the trace is text");
-    Trace::parse(&text).expect("the trace has requests")
-}
-
 /// What was measured of one index.
 #[derive(Default)]
 struct Measured {
     ns: Vec<u32>,
+    /// With hashing the chain by one multiplication a block.
+    hashed: Vec<u32>,
     apply_ns: u128,
     bytes: i64,
     depths: u64,
@@ -112,7 +105,7 @@ fn percentile(sorted: &[u32], share: f64) -> f64 {
 
 fn main() {
     let settings = settings();
-    let trace = settings.trace.as_deref().map_or_else(|| Trace::synthetic(12_031, 1), read);
+    let trace = settings.trace.as_deref().map_or_else(|| Trace::synthetic(12_031, 1), trace::read);
     let trace = if settings.copies > 1 { trace.times(settings.copies) } else { trace };
     let blocks = Blocks::new(&trace, settings.per_part, kv::chain);
     let world = World { trace, blocks };
@@ -120,13 +113,18 @@ fn main() {
     let longest = world.trace.requests().iter().map(|request| request.parts.len()).max();
     assert!(Some(capacity) >= longest, "--blocks: a cache must hold the longest text");
     let items = (capacity * settings.per_part) as u64;
-    let (ours, design) = ours::Ours::new(settings.workers, items, false);
+    let workers = settings.workers;
+    let (ours, design) = ours::Ordinary::new(OURS, workers, items);
     let mut indexes: Vec<Box<dyn Index>> = vec![Box::new(ours)];
+    indexes.push(Box::new(ours::Huge::new("umbel, huge pages", workers, items).0));
     if !settings.only_ours {
-        indexes.push(Box::new(kv::Kv::new(settings.workers)));
+        indexes.push(Box::new(kv::Kv::new(workers)));
         indexes.push(Box::new(dynamo::Radix::new()));
         indexes.push(Box::new(dynamo::Concurrent::new()));
         indexes.push(Box::new(dynamo::Positional::new()));
+        if workers <= dynamo::Cuckoo::MAX_WORKERS {
+            indexes.push(Box::new(dynamo::Cuckoo::new(workers, items as usize)));
+        }
         indexes.retain(|index| !settings.without.contains(&index.name()));
     }
     let mut run = Run::new(&settings, &world, indexes, capacity, design.step);
@@ -144,6 +142,7 @@ struct Run<'a> {
     measured: Vec<Measured>,
     /// Hashing a chain: by one multiplication a block, and as kv-index does.
     hashing: [Vec<u32>; 2],
+    keys: Vec<u64>,
     lengths: Vec<u32>,
     changes: u64,
     held: Vec<u32>,
@@ -166,6 +165,7 @@ impl<'a> Run<'a> {
             measured: indexes.iter().map(|_| Measured::default()).collect(),
             indexes,
             hashing: [Vec::new(), Vec::new()],
+            keys: Vec::new(),
             lengths: Vec::new(),
             changes: 0,
             held: vec![0; settings.workers],
@@ -214,17 +214,23 @@ impl<'a> Run<'a> {
         self.lengths.push(query.keys.len() as u32);
         for (times, chain) in self.hashing.iter_mut().zip([fold, kv::chain]) {
             let start = Instant::now();
+            self.keys.clear();
             let mut before = None;
-            for content in &query.contents {
-                before = Some(std::hint::black_box(chain(before, *content)));
-            }
+            self.keys.extend(query.contents.iter().map(|content| {
+                let key = chain(before, *content);
+                before = Some(key);
+                key
+            }));
             times.push(start.elapsed().as_nanos() as u32);
+            std::hint::black_box(&self.keys);
         }
         for (index, measured) in self.indexes.iter_mut().zip(&mut self.measured) {
             index.load(&query);
             let start = Instant::now();
             index.find(&query);
             measured.ns.push(start.elapsed().as_nanos() as u32);
+            let hashing = self.hashing[0].last().copied().unwrap_or(0);
+            measured.hashed.extend(measured.ns.last().map(|ns| ns + hashing));
             index.depths(&mut self.found);
             measured.compare(&self.found, &self.held, self.step);
         }
@@ -255,6 +261,7 @@ impl<'a> Run<'a> {
         );
         for measured in &mut self.measured {
             measured.ns.sort_unstable();
+            measured.hashed.sort_unstable();
         }
         let rival = self.indexes.iter().position(|index| index.name() == "kv-index");
         let at = |measured: &Measured, share| percentile(&measured.ns, share);
@@ -278,6 +285,17 @@ impl<'a> Run<'a> {
                 measured.wrong,
                 measured.depths,
             );
+        }
+        let rival = rival.map(|rival| at(&self.measured[rival], 0.5)).unwrap_or(f64::NAN);
+        for (index, measured) in self.indexes.iter().zip(&self.measured) {
+            if index.name().starts_with(OURS) {
+                let hashed = percentile(&measured.hashed, 0.5);
+                println!(
+                    "{} with hashing by one multiplication a block, p50: {hashed:.0} ns, {:.2} of kv-index",
+                    index.name(),
+                    hashed / rival
+                );
+            }
         }
     }
 }

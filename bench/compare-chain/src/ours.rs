@@ -1,6 +1,7 @@
 //! umbel's bank, with columns that change as published filters do.
 
-use umbel::bank::{Bank, ColumnId, Depths};
+use memmap2::{Advice, MmapMut};
+use umbel::bank::{Bank, ColumnId, Depths, HeapRows, Line, Rows};
 use umbel::bits::BitVector;
 use umbel::design::chain::{ChainDesign, ChainPromise, ChainSearch};
 use umbel::params::Bits;
@@ -8,9 +9,34 @@ use umbel::{KeyHash, KeyHasher, Scheme, Shape};
 
 use crate::index::{Event, Index, Query, World};
 
+/// Rows on huge pages, as hosts keep them.
+pub(crate) struct HugeRows(MmapMut);
+
+impl Rows for HugeRows {
+    fn zeroed(lines: usize) -> Option<Self> {
+        let map = MmapMut::map_anon(lines.max(1) * size_of::<Line>()).ok()?;
+        // Where the system gives none, rows stand on ordinary pages.
+        _ = map.advise(Advice::HugePage);
+        Some(Self(map))
+    }
+
+    fn lines(&self) -> &[Line] {
+        bytemuck::cast_slice(&self.0)
+    }
+
+    fn lines_mut(&mut self) -> &mut [Line] {
+        bytemuck::cast_slice_mut(&mut self.0)
+    }
+}
+
+/// A router's replicas on ordinary pages.
+pub(crate) type Ordinary = Ours<HeapRows>;
+/// A router's replicas on huge pages.
+pub(crate) type Huge = Ours<HugeRows>;
+
 /// A router's replicas, and the counters of the homes.
-pub(crate) struct Ours {
-    bank: Bank,
+pub(crate) struct Ours<R: Rows> {
+    bank: Bank<R>,
     columns: Vec<ColumnId>,
     workers: Vec<usize>,
     shape: Shape,
@@ -22,9 +48,9 @@ pub(crate) struct Ours {
     found: Depths,
 }
 
-impl Ours {
+impl<R: Rows> Ours<R> {
     /// For so many workers with so many blocks each.
-    pub(crate) fn new(workers: usize, blocks: u64, is_walk: bool) -> (Self, ChainDesign) {
+    pub(crate) fn new(name: &'static str, workers: usize, blocks: u64) -> (Self, ChainDesign) {
         let design = ChainPromise::default().design().expect("the default can be kept");
         let ladder = design.ladder();
         let rung = ladder.rung_for(blocks, workers as u32).expect("a rung takes the blocks");
@@ -42,8 +68,8 @@ impl Ours {
             columns,
             workers: by_column,
             shape,
-            how: if is_walk { ChainSearch::walk(design.step) } else { design.search() },
-            name: if is_walk { "umbel, walk" } else { "umbel" },
+            how: design.search(),
+            name,
             counters: vec![vec![0; shape.bits() as usize]; workers],
             flips: Vec::new(),
             chain: Vec::new(),
@@ -53,7 +79,7 @@ impl Ours {
     }
 }
 
-impl Index for Ours {
+impl<R: Rows> Index for Ours<R> {
     fn name(&self) -> String {
         self.name.to_owned()
     }

@@ -231,7 +231,7 @@ fn a_reader_who_leaves_early_is_no_error() {
 
 #[test]
 fn chain_answers_with_its_keys_and_the_bound() {
-    let keys = ["over_estimate", "run", "one_step_more", "keys_read", "keys_walked"];
+    let keys = ["over_estimate", "run", "one_step_more", "keys_read", "rounds", "keys_walked"];
     let answer = json(
         "model chain --false-positive 10% --hashes 3 --window 12 --step 8 --length 8192 --workers 64",
         &keys,

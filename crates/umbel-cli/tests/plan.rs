@@ -458,6 +458,7 @@ fn a_chain_is_planned_with_its_keys_and_within_the_goals() {
         "over_estimate",
         "one_step_more",
         "keys_read",
+        "rounds",
         "cache_lines_read",
         "lookup_ns",
     ];

@@ -7,6 +7,7 @@
 //!
 //! Always true: bytes are counted when they are sent to the router, lost or not.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use umbel::bank::Depths;
@@ -14,7 +15,7 @@ use umbel::design::chain::ChainSearch;
 use umbel::mesh::{Config, Engine};
 use umbel::params::ParamError;
 use umbel::protocol::{Destination, Protocol, Transmit};
-use umbel::replica::{Incarnation, Intervals, Name, SetPlan};
+use umbel::replica::{Incarnation, Intervals, Name, Replicas, SetPlan};
 use umbel::{KeyHash, KeyHasher};
 
 use crate::policies::Ids;
@@ -24,7 +25,8 @@ use crate::random::Random;
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
 /// All hosts, and what is on its way between them.
-pub(super) struct Mesh {
+#[derive(Debug)]
+pub struct Mesh {
     hasher: KeyHasher,
     set: Name,
     plan: SetPlan,
@@ -41,19 +43,16 @@ pub(super) struct Mesh {
     to_router: Vec<(usize, Vec<u8>)>,
     to_workers: Vec<(usize, Vec<u8>)>,
     found: Depths,
-    /// Bytes sent to the router.
-    pub(super) bytes: u64,
-    /// Blocks that came to workers and went from them.
-    pub(super) changes: u64,
+    bytes: u64,
+    changes: u64,
 }
 
 impl Mesh {
-    pub(super) fn new(
-        workers: usize,
-        plan: SetPlan,
-        loss: f64,
-        seed: u64,
-    ) -> Result<Self, ParamError> {
+    /// Workers without blocks, and a router. `loss` is the share of messages that are lost.
+    ///
+    /// # Errors
+    /// If the plan's promise cannot be kept.
+    pub fn new(workers: usize, plan: SetPlan, loss: f64, seed: u64) -> Result<Self, ParamError> {
         let name = |text: String| Name::new(&text).expect("a short name of letters and digits");
         let hasher = KeyHasher::default();
         let names: Vec<Name> = (0..workers).map(|index| name(format!("w{index}"))).collect();
@@ -98,13 +97,32 @@ impl Mesh {
         }
     }
 
+    /// Bytes sent to the router, lost or not.
+    #[must_use]
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Blocks that came to workers and went from them.
+    #[must_use]
+    pub const fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// What the router asks; `None` until it has heard of the set.
+    #[must_use]
+    pub fn replicas(&self) -> Option<Arc<Replicas>> {
+        self.router.shared_replicas(&self.set).cloned()
+    }
+
     /// The key hash of a block.
-    pub(super) fn hash(&self, block: u64) -> KeyHash {
+    #[must_use]
+    pub fn hash(&self, block: u64) -> KeyHash {
         self.hasher.hash(&block.to_be_bytes())
     }
 
     /// Time passes, up to this moment.
-    pub(super) fn advance(&mut self, until: Duration) {
+    pub fn advance(&mut self, until: Duration) {
         while self.now + TICK <= until {
             self.now += TICK;
             self.tick();
@@ -164,7 +182,7 @@ impl Mesh {
     }
 
     /// Blocks come to a worker and go from it.
-    pub(super) fn change(&mut self, worker: usize, removed: &[u64], added: &[u64]) {
+    pub fn change(&mut self, worker: usize, removed: &[u64], added: &[u64]) {
         let bytes = |blocks: &[u64]| blocks.iter().map(|key| key.to_be_bytes()).collect::<Vec<_>>();
         let (removed, added) = (bytes(removed), bytes(added));
         let keys: Vec<&[u8]> = removed.iter().map(<[u8; 8]>::as_slice).collect();
@@ -190,7 +208,8 @@ impl Mesh {
     }
 
     /// Whether the router holds what every worker published last.
-    pub(super) fn is_current(&self) -> bool {
+    #[must_use]
+    pub fn is_current(&self) -> bool {
         self.names.iter().all(|name| {
             let replica = self.router.replica(self.now, &self.set, name);
             replica.is_some_and(|replica| replica.epoch.is_some() && replica.is_current)
@@ -203,7 +222,7 @@ impl Mesh {
     }
 
     /// The router starts again and knows nothing.
-    pub(super) fn restart_router(&mut self) {
+    pub fn restart_router(&mut self) {
         self.lives += 1;
         self.router = engine(&self.router_name, self.hasher, self.lives);
         self.to_router.clear();

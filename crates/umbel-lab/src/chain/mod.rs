@@ -18,7 +18,8 @@ use serde::Serialize;
 use umbel::design::chain::{ChainDesign, ChainPromise};
 use umbel::replica::{Policy, SetPlan};
 
-use mesh::{Mesh, TICK};
+pub use mesh::Mesh;
+use mesh::TICK;
 pub use pool::{Change, Pool, Served};
 pub use trace::{Blocks, Request, Trace, TraceError, fold};
 
@@ -268,7 +269,7 @@ impl<'a> World<'a> {
                     self.mesh.restart_worker(0)?;
                 }
             }
-            self.behind = Some((request.at, self.mesh.bytes));
+            self.behind = Some((request.at, self.mesh.bytes()));
         }
         self.restarts.mark(request.at, self.pool.served());
         let keys = |part: &u32| self.blocks.keys(self.trace, *part);
@@ -296,7 +297,7 @@ impl<'a> World<'a> {
             self.mesh.advance(now);
             if self.mesh.is_current() {
                 let seconds = now.as_secs_f64() - since / 1000.0;
-                self.recovered.push((seconds, self.mesh.bytes - bytes));
+                self.recovered.push((seconds, self.mesh.bytes() - bytes));
                 self.behind = None;
                 return self.mesh.advance(until);
             }
@@ -324,8 +325,8 @@ impl<'a> World<'a> {
             blind_hit_rate: blind.end.hit_rate(),
             delay_ms: served.mean_delay_ms(),
             exact_delay_ms: exact.end.mean_delay_ms(),
-            bytes_per_second: self.mesh.bytes as f64 / seconds.max(1e-3),
-            bytes_per_change: self.mesh.bytes as f64 / self.mesh.changes.max(1) as f64,
+            bytes_per_second: self.mesh.bytes() as f64 / seconds.max(1e-3),
+            bytes_per_change: self.mesh.bytes() as f64 / self.mesh.changes().max(1) as f64,
             bits_per_block: self.mesh.memory_bytes() as f64 * 8.0 / blocks.max(1) as f64,
             blocks,
             depths: self.asked,

@@ -19,7 +19,11 @@
 //!
 //! Letters: `f` false positive rate of a key, `L` keys of a chain, `w` window, `g` step.
 
-/// What a round of a search waits for memory, in nanoseconds: an estimate, for rows in a shared cache.
+/// Depths at which a search divides a range of depths at once (`bank::chain`).
+pub const FAN: u64 = 7;
+/// A range of at most so many depths above the lowest is divided into single ones.
+pub const NARROW: u64 = 15;
+/// What a round of a search waits for memory, in nanoseconds: an estimate.
 pub const NS_PER_ROUND: f64 = 80.0;
 /// What a cache line of a row costs beyond that, in nanoseconds: an estimate.
 pub const NS_PER_LINE: f64 = 5.0;
@@ -61,41 +65,58 @@ pub fn one_step_more(rate: f64, step: u32) -> f64 {
     sum / f64::from(step.max(1))
 }
 
-/// Keys that are asked for before no host of `hosts` is left, at most `limit`, if none of them
-/// holds any: `Σ 1 - (1 - f^j)^hosts` over `j` from 0.
-#[must_use]
-pub fn keys_until_none(rate: f64, hosts: u64, limit: u32) -> f64 {
-    (0..limit).map(|keys| super::any_of(power(rate, keys), hosts as f64)).sum()
+/// What a lookup costs, on average.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Effort {
+    /// Keys whose rows are requested.
+    pub keys: f64,
+    /// Times that the search waits for memory, each time for the rows of several keys.
+    pub rounds: f64,
 }
 
-/// Keys that a probe asks `hosts` hosts for: so many that one host in `2^5` that should not goes
-/// on, if a key leaves `2^-hashes` of them.
+/// What a search costs if one host of `hosts` holds a part of the chain, of any depth, and the
+/// others hold nothing, as in the search before.
+///
+/// Depths are counted in steps. The first round asks for the keys of the pivots, at all powers of
+/// two and at the end; for several keys at the first pivot, so that hardly any host that holds
+/// nothing goes on. The holder's depth lies between two powers of two; [`FAN`] keys divide that
+/// range into eight parts, until it has at most [`NARROW`] depths above the lowest one, each of
+/// which is tried. The last round asks for the window, once more for every pivot whose keys were
+/// wrongly claimed.
 #[must_use]
-pub fn keys_of_probe(hosts: u64, hashes: u32, window: u32) -> u32 {
-    (hosts.max(1).ilog2() + 5).div_ceil(hashes.max(1)).min(window)
-}
-
-/// Keys whose rows a lookup reads, on average: of `hosts` hosts one holds a part of the chain, of
-/// any depth, and the others nothing.
-#[must_use]
-pub fn keys_read(
+pub fn effort(
     rate: f64,
     hosts: u64,
     hashes: u32,
     length: u64,
     (window, step): (u32, u32),
-) -> f64 {
+) -> Effort {
     let steps = length / u64::from(step.max(1));
     if steps == 0 {
-        return 0.0;
+        return Effort { keys: 0.0, rounds: 0.0 };
     }
-    let rounds = (steps as f64 + 1.0).log2();
-    // All others go down at every round, until they and the holder part; then each for itself.
-    let many = keys_until_none(rate, hosts, keys_of_probe(hosts, hashes, window));
-    let alone = f64::from(keys_of_probe(1, hashes, window));
-    // Of the holder's probes half go up, and ask for all of their keys; half end at the first.
-    let holder = (rounds - 1.0).max(0.0) * (alone + 1.0) / 2.0;
-    rounds * many + holder + f64::from(window)
+    let pivots = steps.next_power_of_two().ilog2() + 1;
+    let others = hosts.saturating_sub(1) as f64;
+    let many = (hosts.max(1).ilog2() + 3).div_ceil(hashes.max(1)).min(step).min(window).max(1);
+    let (mut keys, mut rounds) = (0.0, 0.0);
+    for pivot in 0..pivots {
+        let (from, to) = (1u64 << pivot, (2u64 << pivot).min(steps));
+        let share = to.saturating_sub(from) as f64 / steps as f64;
+        let (mut depths, mut more, mut times) = (to.saturating_sub(from), 0, 0);
+        while depths > 1 {
+            let is_narrow = depths <= NARROW + 1;
+            more += if is_narrow { depths - 1 } else { FAN };
+            depths = if is_narrow { 1 } else { depths.div_ceil(FAN + 1) };
+            times += 1;
+        }
+        keys += share * more as f64;
+        rounds += share * f64::from(times);
+    }
+    // In each round before the last one, the holder is taken one pivot too far with chance `f`.
+    let windows = 1.0 + rate * (rounds + 1.0) + super::any_of(power(rate, many), others);
+    let window = f64::from(window.saturating_sub(1)) * windows;
+    let keys = f64::from(pivots + many - 1) + keys + window;
+    Effort { keys, rounds: rounds + 2.0 + rate * (rounds + 1.0) }
 }
 
 fn power(rate: f64, exponent: u32) -> f64 {
@@ -150,15 +171,16 @@ mod tests {
     }
 
     #[test]
-    fn few_keys_rule_out_many_hosts() {
-        assert!((keys_until_none(0.1, 1, 10) - 1.111).abs() < 1e-3);
-        assert!(keys_until_none(0.1, 64, 10) < 3.2);
-        assert_eq!(keys_until_none(1.0, 5, 4), 4.0);
-        assert_eq!(keys_until_none(0.1, 0, 4), 0.0);
-        assert_eq!((keys_of_probe(64, 3, 12), keys_of_probe(1, 3, 12)), (4, 2));
-        assert_eq!((keys_of_probe(64, 3, 2), keys_of_probe(0, 0, 9)), (2, 5));
+    fn the_effort_grows_with_the_logarithms_of_length_and_hosts() {
         assert!((one_step_more(0.1, 8) - 0.111 / 8.0).abs() < 1e-3);
         assert_eq!(one_step_more(0.1, 0), 0.1);
-        assert_eq!(keys_read(0.1, 64, 3, 5, (12, 8)), 0.0);
+        assert_eq!(effort(0.1, 64, 3, 5, (12, 8)), Effort { keys: 0.0, rounds: 0.0 });
+        let alone = effort(0.0, 1, 3, 8, (12, 8));
+        assert_eq!(alone, Effort { keys: 12.0, rounds: 2.0 }, "one pivot and the window");
+        let of = |hosts, length| effort(0.1, hosts, 3, length, (12, 8));
+        let (short, long) = (of(64, 352), of(64, 8192));
+        assert!(short.keys > 20.0 && long.keys < 65.0, "{short:?} {long:?}");
+        assert!(short.rounds < long.rounds && long.rounds < 6.0, "{short:?} {long:?}");
+        assert!(of(1, 8192).keys < long.keys && long.keys < of(1024, 8192).keys);
     }
 }

@@ -40,6 +40,7 @@ struct Answer {
     run: f64,
     one_step_more: f64,
     keys_read: f64,
+    rounds: f64,
     keys_walked: f64,
 }
 
@@ -47,11 +48,13 @@ impl Chain {
     pub(super) fn report(&self) -> anyhow::Result<Report> {
         let Self { hashes, window, step, length, workers, .. } = *self;
         let rate = self.false_positive.get();
+        let effort = chain::effort(rate, workers, hashes, length.into(), (window, step));
         let answer = Answer {
             over_estimate: chain::over_estimate(rate, length.into(), window, step),
             run: chain::run(rate, length.into(), window),
             one_step_more: chain::one_step_more(rate, step),
-            keys_read: chain::keys_read(rate, workers, hashes, length.into(), (window, step)),
+            keys_read: effort.keys,
+            rounds: effort.rounds,
             // The holder's depth is anywhere; the others deny one of the first keys.
             keys_walked: f64::from(length) / 2.0,
         };
@@ -68,8 +71,9 @@ impl Chain {
             .row(
                 "keys read",
                 number(answer.keys_read),
-                "by a search that one worker holds a part of",
+                "by a search, if one worker holds a part of the chain",
             )
+            .row("rounds", number(answer.rounds), "of waiting for memory, by that search")
             .row("walked", number(answer.keys_walked), "keys, by a walk"))
     }
 }

@@ -51,6 +51,7 @@ struct Answer {
     over_estimate: f64,
     one_step_more: f64,
     keys_read: f64,
+    rounds: f64,
     cache_lines_read: f64,
     lookup_ns: f64,
 }
@@ -67,10 +68,9 @@ impl Chain {
         let rung = rung.ok_or_else(|| anyhow!("--blocks: no filter takes so many blocks"))?;
         let width = row_width(self.workers as usize) as u64;
         let memory = rung.bits() / 8 * (self.workers + width);
-        let read =
-            chain::keys_read(rate, self.workers, ladder.hashes(), length.into(), (window, step));
-        let lines = read * f64::from(ladder.hashes()) * width.div_ceil(512).max(1) as f64;
-        let rounds = (f64::from(length / step) + 1.0).log2() + 1.0;
+        let effort =
+            chain::effort(rate, self.workers, ladder.hashes(), length.into(), (window, step));
+        let lines = effort.keys * f64::from(ladder.hashes()) * width.div_ceil(512).max(1) as f64;
         let all = self.workers as f64 * self.blocks as f64;
         Ok(Answer {
             key_false_positive: rate,
@@ -83,9 +83,10 @@ impl Chain {
             memory_bits_per_block: memory as f64 * 8.0 / all,
             over_estimate: chain::over_estimate(rate, length.into(), window, step),
             one_step_more: chain::one_step_more(rate, step),
-            keys_read: read,
+            keys_read: effort.keys,
+            rounds: effort.rounds,
             cache_lines_read: lines,
-            lookup_ns: rounds * chain::NS_PER_ROUND + lines * chain::NS_PER_LINE,
+            lookup_ns: effort.rounds * chain::NS_PER_ROUND + lines * chain::NS_PER_LINE,
         })
     }
 
@@ -100,7 +101,7 @@ impl Chain {
         let per_block = number(answer.bits_per_block);
         let in_all = format!("of a router, {} bits a block", number(answer.memory_bits_per_block));
         let beyond = format!("by more than {} blocks, at most, per worker and chain", self.step);
-        let lines = number(answer.cache_lines_read);
+        let (lines, rounds) = (number(answer.cache_lines_read), number(answer.rounds));
         Ok(Report::new(title, &answer)?
             .row("false positive", percent(answer.key_false_positive), "of a key at one worker")
             .row("hashes", answer.hashes.to_string(), "positions per key")
@@ -113,7 +114,7 @@ impl Chain {
             .row(
                 "keys read",
                 number(answer.keys_read),
-                &format!("by a lookup, {lines} cache lines"),
+                &format!("by a lookup, {lines} cache lines in {rounds} rounds"),
             )
             .row(
                 "lookup",

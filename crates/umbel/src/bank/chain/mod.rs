@@ -23,7 +23,7 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-pub(super) use search::Search;
+pub(super) use search::{Memory, Search};
 
 use super::candidates::Slots;
 use super::claims::Alone;
@@ -32,13 +32,14 @@ use crate::design::chain::ChainSearch;
 use crate::key_hash::KeyHash;
 
 /// How many leading keys of a chain each column claims: a buffer that is used again and again.
+/// It remembers at which depth most columns ended, and a search with the same buffer tries that
+/// depth first.
 #[derive(Debug, Clone, Default)]
 pub struct Depths {
     /// By place in the bank's rows, as in the bitmap of a lookup.
     depths: Vec<u32>,
     slots: Slots,
-    /// What a search remembers.
-    queue: Vec<u64>,
+    memory: Memory,
 }
 
 impl Depths {
@@ -85,16 +86,17 @@ impl<R: Rows> Bank<R> {
     /// ```
     pub fn chain(&self, chain: &[KeyHash], how: ChainSearch, depths: &mut Depths) {
         let chain = &chain[..chain.len().min(u32::MAX as usize)];
-        let Depths { depths, slots, queue } = depths;
+        let Depths { depths, slots, memory } = depths;
         if !std::ptr::eq(&**slots, &*self.slots) {
             *slots = self.slots.clone();
         }
         depths.clear();
         depths.resize(self.words() * 64, 0);
+        memory.begin();
         let mut rest = depths.as_mut_slice();
         for group in &self.groups {
             let (here, others) = rest.split_at_mut(group.words() * 64);
-            group.chain(chain, how, queue, here);
+            group.chain(chain, how, memory, here);
             rest = others;
         }
         if !self.loose.is_empty() {
@@ -103,8 +105,9 @@ impl<R: Rows> Bank<R> {
             );
             let live = |word: usize| u64::MAX >> 64usize.saturating_sub(alone.0.len() - word * 64);
             let live: Vec<u64> = (0..alone.0.len().div_ceil(64)).map(live).collect();
-            Search::run(&alone, chain, how, &live, queue, rest);
+            Search::run(&alone, chain, how, &live, memory, rest);
         }
+        memory.end();
     }
 
     /// Hashes of the columns that have the fewest; `None` without columns.

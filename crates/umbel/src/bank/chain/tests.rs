@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::super::claims::Claims;
 use super::super::group::Group;
 use super::*;
 use crate::bits::BitVector;
@@ -45,9 +46,20 @@ fn check_depth(claimed: &[bool], how: ChainSearch, depth: usize) {
 
 /// Compares a bank with its filters, with and without AVX2.
 fn check(bank: &Bank, filters: &[(ColumnId, StandardFilter)], chain: &[KeyHash], how: ChainSearch) {
+    check_after(&Depths::new(), bank, filters, chain, how);
+}
+
+/// The same with what an earlier search remembered. Returns what this one does.
+fn check_after(
+    before: &Depths,
+    bank: &Bank,
+    filters: &[(ColumnId, StandardFilter)],
+    chain: &[KeyHash],
+    how: ChainSearch,
+) -> Depths {
     let mut plain = bank.clone();
     plain.groups.iter_mut().for_each(Group::forget_simd);
-    let (mut depths, mut again) = (Depths::new(), Depths::new());
+    let (mut depths, mut again) = (before.clone(), before.clone());
     bank.chain(chain, how, &mut depths);
     plain.chain(chain, how, &mut again);
     assert_eq!(depths.iter().collect::<Vec<_>>(), again.iter().collect::<Vec<_>>());
@@ -61,6 +73,7 @@ fn check(bank: &Bank, filters: &[(ColumnId, StandardFilter)], chain: &[KeyHash],
         let depth = by_column[column.get() as usize] as usize;
         check_depth(&claims(filter, chain), how, depth);
     }
+    depths
 }
 
 /// A column: the exponent of its length, how many other keys it holds, and of which chains it holds
@@ -97,9 +110,11 @@ proptest! {
         columns in columns(), length in 0u64..200, window in 1u32..14, step in 1u32..17,
     ) {
         let (bank, filters) = bank_of(&columns);
-        for chain in 0..4 {
+        let mut before = Depths::new();
+        for (chain, length) in [(0, length), (1, length / 2), (2, length * 2), (3, length)] {
             let chain = hashes(&bank, (0..length).map(|place| key(chain, 20, place)));
-            check(&bank, &filters, &chain, ChainSearch::new(window, step));
+            let how = ChainSearch::new(window, step);
+            before = check_after(&before, &bank, &filters, &chain, how);
             check(&bank, &filters, &chain, ChainSearch::walk(step));
         }
     }
@@ -112,9 +127,10 @@ fn rows_of_every_width_answer() {
             .map(|column| (10, 150, vec![(column % 3, column * 7 % 90)]))
             .collect();
         let (bank, filters) = bank_of(&columns);
+        let mut before = Depths::new();
         for chain in 0..4 {
             let chain = hashes(&bank, (0..100).map(|place| key(chain, 20, place)));
-            check(&bank, &filters, &chain, ChainSearch::new(6, 4));
+            before = check_after(&before, &bank, &filters, &chain, ChainSearch::new(6, 4));
         }
     }
 }
@@ -186,4 +202,94 @@ fn hostile_columns_are_walked_after_some_searches() {
     let mut depths = Depths::new();
     bank.chain(&chain, ChainSearch::new(12, 8), &mut depths);
     assert!(depths.iter().any(|found| found == (column, 2000)));
+}
+
+/// Filters side by side that count the keys whose memory is requested.
+struct Counted<'a> {
+    filters: &'a [StandardFilter],
+    keys: std::cell::Cell<u64>,
+}
+
+impl Claims<1> for Counted<'_> {
+    fn hashes(&self) -> u32 {
+        3
+    }
+
+    fn fetch(&self, _: usize, _: KeyHash) {
+        self.keys.set(self.keys.get() + 1);
+    }
+
+    fn and(&self, _: usize, hash: KeyHash, columns: &mut [u64; 1]) {
+        for (column, filter) in self.filters.iter().enumerate() {
+            if !filter.contains_digest(filter.scheme().cut(hash)) {
+                columns[0] &= !(1 << column);
+            }
+        }
+    }
+}
+
+/// Filters at their capacity, one of which holds a part of every chain: a search asks for as many
+/// keys as the model says.
+#[test]
+fn searches_read_what_the_model_says() {
+    let design = crate::design::chain::ChainPromise::default().design().unwrap();
+    let ladder = design.ladder();
+    let rung = crate::design::ladder::Rung::new(13).unwrap();
+    let capacity = ladder.capacity(rung, 1);
+    for (hosts, length) in [(1usize, 400u64), (16, 400), (64, 400), (64, 100)] {
+        let (mut keys, rounds) = (0, 40);
+        for round in 0..rounds {
+            let chain = |place: u64| key(1 << 20 | round, 0, place);
+            let depth = (round * 2 + 1) * length / (2 * rounds);
+            let mut filters = Vec::new();
+            for host in 0..hosts as u64 {
+                let mut filter = StandardFilter::with_shape(ladder.shape(rung)).unwrap();
+                let held = if host == 7 % hosts as u64 { depth } else { 0 };
+                insert(&mut filter, (0..held).map(chain));
+                let other = (held..capacity).map(|other| key(1000 * (round + 1) + host, 0, other));
+                insert(&mut filter, other);
+                filters.push(filter);
+            }
+            let hasher = KeyHasher::default();
+            let chain: Vec<_> =
+                (0..length).map(|place| hasher.hash(&chain(place).to_le_bytes())).collect();
+            let counted = Counted { filters: &filters, keys: std::cell::Cell::new(0) };
+            let (mut memory, mut depths) = (Memory::default(), [0; 64]);
+            let live = [u64::MAX >> (64 - hosts)];
+            Search::run(&counted, &chain, design.search(), &live, &mut memory, &mut depths);
+            keys += counted.keys.get();
+        }
+        let read = keys as f64 / rounds as f64;
+        let (window, step) = (design.window, design.step);
+        let model = crate::model::chain::effort(0.1, hosts as u64, 3, length, (window, step)).keys;
+        assert!((read / model - 1.0).abs() < 0.25, "{hosts} hosts, {length} keys: {read}, {model}");
+    }
+}
+
+/// Chains that share their beginning, which all columns hold: a second search asks for fewer keys.
+#[test]
+fn a_search_tries_first_where_most_columns_ended_before() {
+    let filters: Vec<StandardFilter> = (0..64u64)
+        .map(|host| {
+            let mut filter = StandardFilter::for_target(2000, 0.1).unwrap();
+            insert(&mut filter, (0..88).map(|place| key(0, 0, place)));
+            insert(&mut filter, (88..2000).map(|place| key(1000 + host, 0, place)));
+            filter
+        })
+        .collect();
+    let hasher = KeyHasher::default();
+    let (mut memory, mut read) = (Memory::default(), Vec::new());
+    for number in 1..4 {
+        let place = |place: u64| key(number, 88, place);
+        let chain: Vec<_> = (0..400).map(|at| hasher.hash(&place(at).to_le_bytes())).collect();
+        let counted = Counted { filters: &filters, keys: std::cell::Cell::new(0) };
+        let mut depths = [0; 64];
+        memory.begin();
+        let how = ChainSearch::new(13, 8);
+        Search::run(&counted, &chain, how, &[u64::MAX], &mut memory, &mut depths);
+        memory.end();
+        assert_eq!(depths, [88; 64]);
+        read.push(counted.keys.get());
+    }
+    assert!(read[1] < read[0] && read[2] < read[0], "{read:?}");
 }

@@ -1,7 +1,7 @@
 //! The rows of a group as a search along a chain reads them: whole if they take at most a cache
 //! line, line by line if they are longer, so that a search for few columns reads few lines.
 
-use super::super::chain::Search;
+use super::super::chain::{Memory, Search};
 use super::super::claims::Claims;
 use super::{Group, Row, words};
 use crate::bank::Rows;
@@ -21,10 +21,10 @@ impl<R: Rows> Group<R> {
         &self,
         chain: &[KeyHash],
         how: ChainSearch,
-        queue: &mut Vec<u64>,
+        memory: &mut Memory,
         depths: &mut [u32],
     ) {
-        processor::run(self.avx2, Depths { group: self, chain, how, queue, depths });
+        processor::run(self.avx2, Depths { group: self, chain, how, memory, depths });
     }
 }
 
@@ -33,7 +33,7 @@ struct Depths<'a, R> {
     group: &'a Group<R>,
     chain: &'a [KeyHash],
     how: ChainSearch,
-    queue: &'a mut Vec<u64>,
+    memory: &'a mut Memory,
     depths: &'a mut [u32],
 }
 
@@ -69,8 +69,8 @@ impl<'a, R: Rows> Depths<'a, R> {
 
     #[inline(always)]
     fn of<C: Claims<W>, const W: usize>(self, claims: &C) {
-        let Self { group, chain, how, queue, depths } = self;
-        Search::run(claims, chain, how, &group.live, queue, depths);
+        let Self { group, chain, how, memory, depths } = self;
+        Search::run(claims, chain, how, &group.live, memory, depths);
     }
 }
 
