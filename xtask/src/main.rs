@@ -7,6 +7,7 @@
 mod fuzz;
 mod modules;
 mod options;
+mod screenshots;
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -35,6 +36,8 @@ usage: cargo xtask <command>
   soak    clients at full speed while hosts are killed, stopped, starved and cut off, their disks filled and their
           clocks moved: --minutes M (default 5), --seed S (all of it with root only)
   checker asks hosts for keys that it knows meanwhile: --minutes M (default 5), --seed S (all of it with root only)
+  screenshots
+          the quick report of the lab and pictures of it at 1200 and 390 pixels, below target/report (needs chromium)
   fuzz    all fuzz targets: --minutes M together (default 18), --seed S (needs a C++ compiler)
   help    this text";
 
@@ -43,6 +46,7 @@ fn main() -> ExitCode {
         Some("test") => options::none().and_then(|()| test()),
         Some("modules") => modules::print(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("clients") => options::none().and_then(|()| clients()),
+        Some("screenshots") => options::none().and_then(|()| screenshots::run()),
         Some("dist") => options::none().and_then(|()| dist()),
         Some("mesh") => options::none().and_then(|()| mesh()),
         Some("traffic") => traffic(),

@@ -160,15 +160,20 @@ fn the_quick_report_is_one_page_that_counts_its_claims() {
     let json = printed(&["report", "--quick", "--seed", "3", "--json", "--out", out]);
     let answer: Value = serde_json::from_str(&json).expect("one object");
     let html = fs::read_to_string(answer["file"].as_str().expect("a path")).expect("a page");
-    let number = |key: &str| answer[key].as_u64().expect("a number");
-    assert_eq!(number("claims"), number("hold") + number("fail") + number("unverifiable"));
-    let counted = format!(
-        "{} hold, {} do not, with reason; {} cannot be verified",
-        number("hold"),
-        number("fail"),
-        number("unverifiable")
-    );
-    assert!(html.contains(&counted), "{counted}");
-    assert_eq!(html.matches("<article ").count() as u64, number("experiments"));
+    let number = |value: &Value| value.as_u64().expect("a number");
+    for (whose, words) in [("papers", "claims of the papers"), ("ours", "of ours")] {
+        let counts = &answer[whose];
+        let of = |key: &str| number(&counts[key]);
+        let verdicts = ["hold", "fail", "too_rare", "unverifiable"];
+        assert_eq!(of("claims"), verdicts.map(of).iter().sum::<u64>());
+        let counted = format!(
+            "{} {words}:</strong> {} hold, {} do not",
+            of("claims"),
+            of("hold"),
+            of("fail")
+        );
+        assert!(html.contains(&counted), "{counted}");
+    }
+    assert_eq!(html.matches("<article ").count() as u64, number(&answer["experiments"]));
     assert_eq!(fs::read_dir(out).expect("a directory").count(), 1, "the page and nothing else");
 }

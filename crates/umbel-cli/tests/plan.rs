@@ -188,12 +188,25 @@ fn unbounded_answers_with_the_true_limits_beside_the_papers() {
         "dynamic_rebuild_at",
         "papers_standard_rebuild_at",
         "papers_dynamic_rebuild_at",
+        "better",
     ];
     let answer = json("plan unbounded --items 1000 --left 0.01 --right 0.1", &keys);
     assert_near(&answer, "standard_rebuild_at", 1740.0, 5.0);
     assert_near(&answer, "papers_standard_rebuild_at", 2000.0, 1.0);
     assert_eq!(answer["dynamic_rebuild_at"], 10_000);
     assert_eq!(answer["papers_dynamic_rebuild_at"], 11_000);
+    assert_eq!(answer["better"], "dynamic");
+    let told = printed("plan unbounded --items 1000 --left 0.01 --right 0.1");
+    assert!(told.contains("past the limit") && told.contains("15."), "{told}");
+    // Limits that are close: one component is all that a dynamic filter keeps.
+    let close = json("plan unbounded --items 1000 --left 0.01 --right 0.011", &keys);
+    assert_eq!(
+        (&close["better"], &close["dynamic_rebuild_at"]),
+        (&"standard".into(), &1000.into())
+    );
+    assert!(number(&close, "standard_rebuild_at") > 1000.0, "{close}");
+    let told = printed("plan unbounded --items 1000 --left 0.01 --right 0.011");
+    assert!(told.contains("umbel plan dynamic --max-items 1000 --false-positive 0.011"), "{told}");
     for right in ["0.01", "0.001"] {
         let line = ["plan", "unbounded", "--items", "9", "--left", "0.01", "--right", right];
         refused(&line, "--right", "above the left limit 0.01");
@@ -283,6 +296,66 @@ fn replica_plans_sets_that_only_grow_or_only_shrink() {
     assert_near(&json(&line(0, 100), &REPLICA), "seconds_between_updates", 476.2, 1.0);
     let still = line(0, 0);
     refused(&still.split(' ').collect::<Vec<_>>(), "--adds-per-second", "from 1e-9 to 1e12");
+}
+
+#[test]
+fn differential_answers_with_its_keys_and_reference_values() {
+    let keys = [
+        "bits",
+        "hashes",
+        "filter_error",
+        "filter_error_of_changed",
+        "changed_records",
+        "reads_without_differential_index",
+        "reads_without_filter",
+        "reads_with_filter",
+    ];
+    let answer = json("plan differential --records 10M --updates 500000 --bits 2M", &keys);
+    assert_eq!((&answer["bits"], &answer["hashes"]), (&2_000_000.into(), &3.into()));
+    assert_near(&answer, "filter_error", 0.1397, 5e-5);
+    assert_near(&answer, "reads_without_filter", 2.951, 1e-3);
+    assert_near(
+        &answer,
+        "reads_with_filter",
+        2.0 + number(&answer, "filter_error_of_changed"),
+        0.0,
+    );
+    let again = json("plan differential --records 1M --updates 1.5M --bits 10485760", &keys);
+    assert_near(&again, "changed_records", 776_870.0, 1.0);
+    assert!(number(&again, "filter_error") > 5.0 * number(&again, "filter_error_of_changed"));
+    let planned = json("plan differential --records 10M --updates 500000 --filter-error 1%", &keys);
+    assert!(number(&planned, "filter_error") <= 0.01, "{planned}");
+    for (line, told) in [
+        ("plan differential --records 10 --updates 5", "--bits"),
+        ("plan differential --records 10 --updates 5 --bits 0", "--bits"),
+        (
+            "plan differential --records 10 --updates 5 --bits 9 --filter-error 0.1",
+            "--filter-error",
+        ),
+    ] {
+        refused(&line.split(' ').collect::<Vec<_>>(), told, "");
+    }
+}
+
+#[test]
+fn prefix_takes_counts_by_length() {
+    let keys = [
+        "lengths",
+        "items",
+        "bits",
+        "expected_probes",
+        "expected_probes_at_worst",
+        "probes_without_filters",
+    ];
+    let line = "plan prefix --counts 16:1000,24:3000 --false-positive 0.01";
+    let answer = json(line, &keys);
+    assert_eq!((&answer["lengths"], &answer["items"]), (&2.into(), &4000.into()));
+    assert_near(&answer, "expected_probes", 1.0025, 1e-4);
+    assert_near(&answer, "probes_without_filters", 1.25, 1e-12);
+    for counts in ["24", "24:0", "129:5", "x:5"] {
+        let line = ["plan", "prefix", "--false-positive", "0.01", "--counts", counts];
+        refused(&line, "--counts", "");
+    }
 }
 
 #[test]

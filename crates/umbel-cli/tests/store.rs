@@ -85,6 +85,36 @@ fn a_file_is_loaded_whole_or_not_at_all() {
     says(folder, &["get", "s", "y"], "2\n");
 }
 
+/// The comparison of paper 2 from the terminal: changes that outgrow the memory budget, with the
+/// filter and without.
+#[test]
+fn the_filter_spares_reads_of_changes_on_disk() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let lines: String = (0..20_000).map(|i| format!("{i:024}\t{i:016}\n")).collect();
+    std::fs::write(folder.join("records"), lines).expect("a file");
+    // Each of 2,000 records is changed twice.
+    let changes: String = (0..4_000).map(|i| format!("{:024}\tchanged {i}\n", i % 2_000)).collect();
+    std::fs::write(folder.join("changes"), changes).expect("a file");
+    umbel(folder, &["load", "s", "records"]).code(0);
+    umbel(folder, &["integrate", "s"]).code(0);
+    umbel(folder, &["load", "s", "changes", "--memory-budget", "64k"]).code(0);
+    let stat = |more: &[&str]| -> Value {
+        let arguments = [&["stat", "s", "--json"], more].concat();
+        let output = umbel(folder, &arguments).code(0).get_output().stdout.clone();
+        serde_json::from_slice(&output).expect("JSON")
+    };
+    let number = |stat: &Value, key: &str| stat[key].as_f64().expect("a number");
+    let (with, without) = (stat(&[]), stat(&["--no-filter"]));
+    assert_eq!(number(&with, "differential_records"), 4000.0);
+    assert!(number(&with, "differential_keys") < 4000.0, "{with}");
+    assert!(number(&with, "spared_reads") > 10_000.0, "{with}");
+    assert!(number(&with, "index_reads") < 0.2 * number(&without, "index_reads"), "{with}");
+    assert_eq!((number(&without, "spared_reads"), number(&without, "filter_errors")), (0.0, 0.0));
+    refuses(folder, &["stat", "s", "--filter-bits", "0"], "--filter-bits");
+    refuses(folder, &["load", "s", "changes", "--memory-budget", "9G"], "8 GiB");
+}
+
 #[test]
 fn stat_has_the_keys_that_scripts_read() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -101,10 +131,13 @@ fn stat_has_the_keys_that_scripts_read() {
         "records",
         "master_bytes",
         "differential_records",
+        "differential_keys",
         "differential_bytes",
         "filter_bits",
         "filter_errors",
         "filter_error_expected",
+        "index_reads",
+        "spared_reads",
         "bytes_per_record",
         "generation",
     ];

@@ -42,7 +42,7 @@ mod spread;
 mod tables;
 
 pub use plan::{Plan, Progress, Silent};
-pub use report::{Claim, Report, Verdict};
+pub use report::{Author, Claim, Report, Verdict};
 
 use plan::Bench;
 use report::Findings;
@@ -93,7 +93,13 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::zhu_fig_9::EXPERIMENT,
     tables::zhu_table_2::EXPERIMENT,
     tables::zhu_fig_10::EXPERIMENT,
+    tables::zhu_thresholds::EXPERIMENT,
+    tables::zhu_rates::EXPERIMENT,
+    tables::zhu_triggers::EXPERIMENT,
     tables::zhu_assumptions::EXPERIMENT,
+    tables::sahni::files::EXPERIMENT,
+    tables::sahni::filter_error::EXPERIMENT,
+    tables::sahni::prefix::EXPERIMENT,
     tables::dbf::fig_1::EXPERIMENT,
     tables::dbf::fig_2::EXPERIMENT,
     tables::dbf::fig_3::EXPERIMENT,
@@ -112,6 +118,9 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::dbf::fig_15::EXPERIMENT,
     tables::dbf::fig_16::EXPERIMENT,
     tables::dbf::theorems::EXPERIMENT,
+    tables::dbf::operations::EXPERIMENT,
+    tables::dbf::hashing::EXPERIMENT,
+    tables::dbf::capacity::EXPERIMENT,
     tables::dbf::unbounded::EXPERIMENT,
     tables::dbf::distributed::EXPERIMENT,
     tables::dbf::updates::EXPERIMENT,
@@ -131,6 +140,7 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::ro::received::FIG_13,
     tables::ro::received::FIG_14,
     tables::ro::received::FIG_15,
+    tables::ro::delay::EXPERIMENT,
     tables::ro::overlay::EXPERIMENT,
     tables::ro::conditions::TOPOLOGY,
     tables::ro::conditions::POPULARITY,

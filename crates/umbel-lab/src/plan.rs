@@ -55,6 +55,14 @@ impl Plan {
     }
 }
 
+/// How a rate was sampled: the same number of random keys in every trial.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sampling {
+    pub(crate) seeds: u64,
+    /// Random keys asked in each trial.
+    pub(crate) asked: usize,
+}
+
 /// Is told how far an experiment is.
 pub trait Progress: Sync {
     /// An experiment of this many trials begins.
@@ -99,6 +107,11 @@ impl<'a> Bench<'a> {
     /// How many trials there are.
     pub(crate) const fn seeds(&self) -> u64 {
         self.plan.trials
+    }
+
+    /// What rates of the random keys that are asked in each trial are made of.
+    pub(crate) const fn sampling(&self) -> Sampling {
+        Sampling { seeds: self.seeds(), asked: self.asked() }
     }
 
     /// Runs every trial of the plan; results in the order of trials.

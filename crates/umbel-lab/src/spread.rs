@@ -37,9 +37,14 @@ impl Spread {
         self.deviation / self.count.sqrt()
     }
 
-    /// Whether a number lies between the lowest and the highest.
-    pub(crate) fn contains(&self, value: f64) -> bool {
-        (self.low..=self.high).contains(&value)
+    /// Whether a number may be that of one more trial: within three standard deviations.
+    pub(crate) fn may_be_a_trial(&self, value: f64) -> bool {
+        (value - self.mean).abs() <= 3.0 * self.deviation
+    }
+
+    /// The same of numbers that are all smaller by so much.
+    pub(crate) fn less(self, by: f64) -> Self {
+        Self { mean: self.mean - by, low: self.low - by, high: self.high - by, ..self }
     }
 
     /// The same in percent.
@@ -64,8 +69,9 @@ mod tests {
         assert_eq!((spread.mean, spread.low, spread.high), (3.0, 1.0, 6.0));
         assert!((spread.deviation - (14.0_f64 / 3.0).sqrt()).abs() < 1e-15);
         assert!((spread.standard_error() - spread.deviation / 2.0).abs() < 1e-15);
-        assert!(spread.contains(6.0) && !spread.contains(6.1));
+        assert!(spread.may_be_a_trial(9.4) && !spread.may_be_a_trial(9.6));
         assert_eq!(Spread::of([0.5]).deviation, 0.0);
         assert_eq!(Spread::of([0.25]).percent().mean, 25.0);
+        assert_eq!(spread.less(1.0).low, 0.0);
     }
 }

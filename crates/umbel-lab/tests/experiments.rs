@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 use umbel_lab::page::{Tally, page};
 use umbel_lab::report::Origin;
-use umbel_lab::{EXPERIMENTS, Experiment, Plan, Report, Silent, Verdict, find};
+use umbel_lab::{Author, Claim, EXPERIMENTS, Experiment, Plan, Report, Silent, Verdict, find};
 
 static REPORTS: LazyLock<Vec<Report>> = LazyLock::new(|| run_all(&Plan::reduced(1)));
 
@@ -31,6 +31,7 @@ const CHECKS: &[(&str, fn())] = checks![
     the_quick_report_lists_every_claim_with_its_verdict_and_counts_them,
     what_paper_4_says_in_numbers_is_held_against_them,
     every_claim_that_does_not_hold_has_a_reason,
+    every_claim_of_a_paper_is_in_its_own_words,
 ];
 
 #[test]
@@ -69,11 +70,20 @@ fn every_experiment_of_papers_1_3_and_4_is_there() {
 }
 
 #[test]
+fn every_experiment_of_paper_2_is_there() {
+    for name in ["sahni-files", "sahni-filter-error", "sahni-prefix"] {
+        assert!(find(name).is_some(), "{name}");
+    }
+}
+
+#[test]
 fn every_experiment_of_paper_5_is_there() {
     for name in (5..=15).map(|figure| format!("ro-fig-{figure}")) {
         assert!(find(&name).is_some(), "{name}");
     }
-    for name in ["ro-fig-1", "ro-overlay", "ro-topology", "ro-popularity", "ro-staleness"] {
+    for name in
+        ["ro-fig-1", "ro-delay", "ro-overlay", "ro-topology", "ro-popularity", "ro-staleness"]
+    {
         assert!(find(name).is_some(), "{name}");
     }
 }
@@ -123,18 +133,22 @@ fn json_has_exactly_the_promised_keys() {
             assert_eq!(
                 keys(claim),
                 [
+                    "author",
                     "claim",
+                    "finding",
                     "formula",
                     "note",
+                    "quote",
                     "seeds",
                     "simulated",
                     "stated",
                     "tolerance",
+                    "unit",
                     "verdict"
                 ]
             );
             let verdict = claim["verdict"].as_str().expect("a word");
-            assert!(["holds", "fails", "unverifiable"].contains(&verdict));
+            assert!(["holds", "fails", "too-rare", "unverifiable"].contains(&verdict));
             assert!(claim["seeds"].is_u64() && claim["note"].is_string());
         }
     }
@@ -148,7 +162,9 @@ fn keys(value: &Value) -> Vec<&str> {
 fn every_claim_that_has_a_verdict_has_a_number_behind_it() {
     for report in REPORTS.iter() {
         assert!(!report.claims().is_empty() && !report.table().rows().is_empty());
-        for claim in report.claims().iter().filter(|c| c.verdict() != Verdict::Unverifiable) {
+        let is_told =
+            |claim: &&Claim| !matches!(claim.verdict(), Verdict::Unverifiable | Verdict::TooRare);
+        for claim in report.claims().iter().filter(is_told) {
             assert!(claim.formula().is_some() || claim.simulated().is_some(), "{}", claim.claim());
             assert_eq!(claim.simulated().is_some(), claim.seeds() > 0, "{}", claim.claim());
         }
@@ -196,19 +212,32 @@ fn the_plots_are_pictures_that_need_nothing_else() {
 /// The quick report, as `umbel lab report --quick` writes it: every experiment, every claim.
 fn the_quick_report_lists_every_claim_with_its_verdict_and_counts_them() {
     let html = page(&REPORTS, "quick");
-    let tally = Tally::of(REPORTS.iter());
-    println!("{} claims: {tally}", tally.total());
-    assert!(html.contains(&format!("{} claims:</strong> {tally}.", tally.total())));
-    assert_eq!(html.matches("<tr class=\"claim ").count(), tally.total());
-    for (verdict, count) in
-        [("holds", tally.hold), ("fails", tally.fail), ("unverifiable", tally.unverifiable)]
-    {
-        assert_eq!(html.matches(&format!("<tr class=\"claim {verdict}\"")).count(), count);
+    let Tally { papers, ours } = Tally::of(REPORTS.iter());
+    println!("{} claims of the papers: {papers}; {} of ours: {ours}", papers.total(), ours.total());
+    for (counts, words) in [(papers, "claims of the papers"), (ours, "of ours")] {
+        let counted = format!("{} {words}:</strong> {counts}.", counts.total());
+        assert!(html.contains(&counted), "{counted}");
     }
+    let claims = || REPORTS.iter().flat_map(Report::claims);
+    assert_eq!(html.matches("<tr class=\"claim ").count(), claims().count());
+    for (verdict, class) in [
+        (Verdict::Holds, "holds"),
+        (Verdict::Fails, "fails"),
+        (Verdict::TooRare, "rare"),
+        (Verdict::Unverifiable, "unverifiable"),
+    ] {
+        let count = claims().filter(|claim| claim.verdict() == verdict).count();
+        assert_eq!(html.matches(&format!("<tr class=\"claim {class}\"")).count(), count);
+    }
+    // The first screen: ten lines, each with the numbers that it names.
+    let found = html.split("<ol class=\"found\">").nth(1).expect("what was found");
+    let found = found.split("</ol>").next().expect("a list");
+    assert_eq!(found.matches("<li>").count(), 10, "{found}");
+    assert!(!found.contains("<b></b>") && !found.contains('{'), "{found}");
     for experiment in EXPERIMENTS {
         assert!(html.contains(&format!("<article id=\"{}\">", experiment.name())));
     }
-    assert!(tally.total() > 150 && tally.hold > tally.fail, "{tally}");
+    assert!(papers.total() > 100 && papers.hold > papers.fail, "{papers}");
 }
 
 fn what_paper_4_says_in_numbers_is_held_against_them() {
@@ -237,5 +266,16 @@ fn every_claim_that_does_not_hold_has_a_reason() {
             let by_form = apart.abs() > claim.tolerance().unwrap_or(0.0);
             assert!(!claim.note().is_empty() || !by_form, "{}: {}", report.name(), claim.claim());
         }
+    }
+}
+
+/// A claim is a paper's, with a quotation, or ours, without.
+fn every_claim_of_a_paper_is_in_its_own_words() {
+    for claim in REPORTS.iter().flat_map(Report::claims) {
+        let is_quoted = !claim.quote().is_empty();
+        let is_of_points = claim.claim().starts_with("the points of ");
+        let is_of_a_paper = claim.author() == Author::Paper && !is_of_points;
+        assert_eq!(is_quoted, is_of_a_paper, "{}", claim.claim());
+        assert!(!claim.claim().contains("ours"), "{}", claim.claim());
     }
 }

@@ -16,6 +16,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::file_set::FileSet;
 use crate::format::manifest::{self, Form, Manifest, NAME};
+use crate::options::Options;
 use crate::reader::{lock_to_read, read_snapshot};
 use crate::recover::{read_manifest, write_manifest};
 use crate::storage::os::Folder;
@@ -192,7 +193,7 @@ pub fn restore_on(
     }
     let _lock = lock_to_read(from)?;
     let manifest = read_manifest(from)?;
-    let backup = read_snapshot(from, &manifest)?;
+    let backup = read_snapshot(from, &manifest, &Options::new())?;
     let to_check: u64 = backup.view.sorted_files().map(|sorted| sorted.len_bytes()).sum();
     let files = files_of(&manifest, u64::MAX);
     let mut copy = Copy::new(from, to, false);

@@ -20,6 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use hashbrown::HashTable;
 use umbel::{KeyHash, Shape};
 
+use crate::format::record::Kind;
 use crate::guard::LiveFilter;
 use crate::order;
 use crate::versions::{NONE, NewVersion, Version, Versions};
@@ -35,6 +36,8 @@ pub(crate) struct Delta {
     published: Mutex<Published>,
     visible: AtomicU64,
     updates: AtomicU64,
+    /// Keys that no older layer had when their first change came.
+    inserted: AtomicU64,
     net: AtomicI64,
     file_bytes: AtomicU64,
     memory: AtomicUsize,
@@ -88,6 +91,7 @@ impl Delta {
             visible: AtomicU64::new(published.sequence),
             published: Mutex::new(published),
             updates: AtomicU64::new(0),
+            inserted: AtomicU64::new(0),
             net: AtomicI64::new(0),
             file_bytes: AtomicU64::new(0),
             memory: AtomicUsize::new(0),
@@ -136,7 +140,11 @@ impl Delta {
         is_new: bool,
         change: &NewVersion<'_>,
     ) {
+        let keys = changes.keys();
         let grown = changes.add(hash, is_new, change);
+        if changes.keys() > keys && change.kind == Kind::Insert {
+            self.inserted.store(self.inserted() + 1, Ordering::Relaxed);
+        }
         self.memory.store(self.memory() + grown, Ordering::Relaxed);
         self.net.store(self.net() + change.kind.net(), Ordering::Relaxed);
     }
@@ -161,6 +169,16 @@ impl Delta {
     /// Changes made since the file was begun: what paper 2 calls u.
     pub(crate) fn updates(&self) -> u64 {
         self.updates.load(Ordering::Relaxed)
+    }
+
+    /// Keys that are in the filter, however often each was changed.
+    pub(crate) fn keys(&self) -> u64 {
+        self.read().keys() as u64
+    }
+
+    /// Keys that were absent before their first change here.
+    pub(crate) fn inserted(&self) -> u64 {
+        self.inserted.load(Ordering::Relaxed)
     }
 
     /// What the changes do to the number of records.
@@ -317,7 +335,6 @@ const RESORT: usize = 4096;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::format::record::Kind;
     use umbel::KeyHasher;
 
     fn delta() -> Delta {
@@ -371,5 +388,16 @@ mod tests {
                 .count();
             assert_eq!(keys.len(), expected);
         }
+    }
+
+    #[test]
+    fn keys_are_counted_once_however_often_they_change() {
+        let delta = delta();
+        add(&delta, 1, Kind::Insert, "new", "one");
+        add(&delta, 2, Kind::Change, "old", "one");
+        add(&delta, 3, Kind::Change, "new", "two");
+        add(&delta, 4, Kind::Delete, "old", "");
+        add(&delta, 5, Kind::Insert, "old", "again");
+        assert_eq!((delta.updates(), delta.keys(), delta.inserted()), (5, 2, 1));
     }
 }

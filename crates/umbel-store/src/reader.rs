@@ -51,7 +51,17 @@ impl Reader {
     /// [`Error::Missing`] if there is none, [`Error::Locked`] if somebody has it open to write;
     /// otherwise if a file is damaged or of another version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_on(Arc::new(Folder::new(path.as_ref())))
+        Self::open_with(path, &Options::new())
+    }
+
+    /// As [`Reader::open`], with the filters of these options: their bits, and whether they are
+    /// asked at all. No other option matters to a reader.
+    ///
+    /// # Errors
+    /// As [`Reader::open`]; [`Error::Options`] if an option is out of its range.
+    pub fn open_with(path: impl AsRef<Path>, options: &Options) -> Result<Self> {
+        options.check()?;
+        Self::read(Arc::new(Folder::new(path.as_ref())), options)
     }
 
     /// As [`Reader::open`], on any storage.
@@ -59,13 +69,17 @@ impl Reader {
     /// # Errors
     /// As [`Reader::open`].
     pub fn open_on(storage: Arc<dyn Storage>) -> Result<Self> {
+        Self::read(storage, &Options::new())
+    }
+
+    fn read(storage: Arc<dyn Storage>, options: &Options) -> Result<Self> {
         let names = storage.list().map_err(Error::io("list", "the folder"))?;
         if !names.iter().any(|name| name == NAME) {
             return Err(Error::Missing);
         }
         let lock = lock_to_read(&*storage)?;
         let manifest = read_manifest(&*storage)?;
-        let snapshot = read_snapshot(&*storage, &manifest)?;
+        let snapshot = read_snapshot(&*storage, &manifest, options)?;
         Ok(Self { storage, manifest, snapshot, _lock: lock })
     }
 
@@ -114,8 +128,12 @@ pub(crate) fn lock_to_read(storage: &dyn Storage) -> Result<Option<Box<dyn Send 
 }
 
 /// What a manifest names, without changing any of it.
-pub(crate) fn read_snapshot(storage: &dyn Storage, manifest: &Manifest) -> Result<Snapshot> {
-    let (view, _) = read_parts(storage, manifest, &Options::new())?;
+pub(crate) fn read_snapshot(
+    storage: &dyn Storage,
+    manifest: &Manifest,
+    options: &Options,
+) -> Result<Snapshot> {
+    let (view, _) = read_parts(storage, manifest, options)?;
     let state = view.active.published();
     Ok(Snapshot { view: Arc::new(view), state, hasher: hasher_of(manifest.store) })
 }

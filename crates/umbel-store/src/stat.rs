@@ -2,8 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use umbel::model::standard;
+
 use crate::error::Result;
-use crate::guard::{FileFilter, filter_error};
+use crate::guard::FileFilter;
 use crate::scan::Merge;
 use crate::snapshot::Snapshot;
 use crate::store::Store;
@@ -20,6 +22,8 @@ pub struct Stat {
     pub master_bytes: u64,
     /// Changes since the master was made: paper 2's u.
     pub differential_records: u64,
+    /// Keys that these changed, however often each: what the filters hold.
+    pub differential_keys: u64,
     /// Bytes of all differential files, sorted ones included.
     pub differential_bytes: u64,
     /// Bits of all filters over the changes: paper 2's m.
@@ -27,7 +31,8 @@ pub struct Stat {
     /// Lookups for which a filter said maybe and the index of changes said no, since the
     /// store was opened.
     pub filter_errors: u64,
-    /// Paper 2's p(u): how many of all lookups of master records that should be.
+    /// How many of all lookups of master records that should be: paper 2's p(u), with the
+    /// keys that were changed in place of the changes, since a key sets its bits only once.
     pub filter_error_expected: f64,
     /// Pages of an index on disk that were read since the store was opened.
     pub index_reads: u64,
@@ -66,6 +71,7 @@ pub(crate) fn stat_of(view: &View, generation: u64) -> Stat {
         records,
         master_bytes,
         differential_records: view.layers.iter().map(updates).sum(),
+        differential_keys: view.layers.iter().map(|layer| changed(layer).keys).sum(),
         differential_bytes,
         filter_bits: view.layers.iter().map(|layer| shape(layer).bits()).sum(),
         filter_errors: counts.filter_errors.load(Ordering::Relaxed),
@@ -113,10 +119,39 @@ fn shape(layer: &Layer) -> umbel::Shape {
     }
 }
 
-/// p(u) of each layer's filter; together, as filters that err independently do.
+/// The keys that a layer changes.
+struct Changed {
+    /// All that its filter holds.
+    keys: u64,
+    /// Those that were there before.
+    older: u64,
+}
+
+fn changed(layer: &Layer) -> Changed {
+    match layer {
+        Layer::Delta(delta) => {
+            let keys = delta.keys();
+            Changed { keys, older: keys - delta.inserted() }
+        }
+        Layer::Sorted(sorted) => {
+            // Of the keys that are there in the end, those that the file adds are new.
+            let trailer = sorted.trailer();
+            let added = trailer.net.saturating_add_unsigned(trailer.deletes).max(0);
+            let older = trailer.records.saturating_sub(added.unsigned_abs());
+            Changed { keys: trailer.records, older }
+        }
+    }
+}
+
+/// Filter errors of a lookup of a master record: it goes on from layer to layer until one has
+/// the key, and errs wherever a filter claims a key that its layer does not have.
 fn expected(view: &View) -> f64 {
-    let records = view.master_records();
-    let none =
-        view.layers.iter().map(|layer| 1.0 - filter_error(shape(layer), updates(layer), records));
-    1.0 - none.product::<f64>()
+    let records = view.master_records().max(1) as f64;
+    let (mut unchanged, mut errors) = (1.0, 0.0);
+    for layer in &view.layers {
+        let Changed { keys, older } = changed(layer);
+        unchanged *= (1.0 - older as f64 / records).max(0.0);
+        errors += unchanged * standard::false_positive(shape(layer), keys);
+    }
+    errors
 }

@@ -370,6 +370,37 @@ fn filter_errors_agree_with_the_formula() {
     }
 }
 
+/// Records that change again set no new bits: counted as changes they would be expected to err
+/// many times as often.
+#[test]
+fn filter_errors_are_expected_of_distinct_keys() {
+    let records = 50_000;
+    for budget in [8 << 20, 1 << 20] {
+        let disk = TestDisk::new();
+        let options = quiet().memory_budget(budget).integrate_bytes(1 << 40);
+        let store = Store::open_on(Arc::new(disk), options).unwrap();
+        fill(&store, records);
+        store.integrate().unwrap();
+        let mut dice = Dice::new(7);
+        for _ in 0..75 {
+            let mut batch = Batch::new();
+            for _ in 0..1000 {
+                batch.put(&key(dice.below(records)), b"changed!");
+            }
+            store.write(batch).unwrap();
+        }
+        let stat = store.stat();
+        assert_eq!(stat.differential_records, 75_000);
+        // n (1 - e^-1.5) records are changed; those of several layers count in each.
+        assert!(stat.differential_keys >= 38_500, "{stat:?}");
+        let (lookups, errors) = store.sample_filter(records).unwrap();
+        let expected = stat.filter_error_expected * lookups as f64;
+        let apart = (errors as f64 - expected).abs();
+        println!("{budget}: {errors} errors of {lookups} lookups, {expected:.1} expected");
+        assert!(apart <= 4.0 * expected.sqrt() + 0.1 * expected, "{errors} for {expected}");
+    }
+}
+
 fn umbel_hashes(bits: u64, updates: u64) -> u32 {
     let best = std::f64::consts::LN_2 * bits as f64 / updates as f64;
     let rate = |h: f64| (1.0 - (-(updates as f64) * h / bits as f64).exp()).powf(h);

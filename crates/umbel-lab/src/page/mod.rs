@@ -9,53 +9,17 @@
 //!
 //! Always true: the same reports give the same bytes.
 
+mod failures;
+mod highlights;
 mod markdown;
 mod papers;
 mod section;
+mod tally;
 
-use crate::report::{Claim, Report, Verdict};
+pub use tally::{Counts, Tally};
+
+use crate::report::Report;
 use papers::{PAPERS, Paper, paper_of};
-
-/// How many claims hold, do not hold, and cannot be told.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Borne out by form and simulation.
-    pub hold: usize,
-    /// Contradicted by form or simulation.
-    pub fail: usize,
-    /// Without numbers to be held against.
-    pub unverifiable: usize,
-}
-
-impl Tally {
-    /// Counts the claims of some reports.
-    #[must_use]
-    pub fn of<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Self {
-        let mut tally = Self::default();
-        for claim in reports.into_iter().flat_map(Report::claims) {
-            match claim.verdict() {
-                Verdict::Holds => tally.hold += 1,
-                Verdict::Fails => tally.fail += 1,
-                Verdict::Unverifiable => tally.unverifiable += 1,
-            }
-        }
-        tally
-    }
-
-    /// All claims.
-    #[must_use]
-    pub const fn total(&self) -> usize {
-        self.hold + self.fail + self.unverifiable
-    }
-}
-
-/// As the report begins: `41 hold, 7 do not, with reason; 9 cannot be verified`.
-impl std::fmt::Display for Tally {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { hold, fail, unverifiable } = self;
-        write!(f, "{hold} hold, {fail} do not, with reason; {unverifiable} cannot be verified")
-    }
-}
 
 /// The page. `how` says how it was made: plan and seed.
 #[must_use]
@@ -70,7 +34,7 @@ pub fn page(reports: &[Report], how: &str) -> String {
     );
     html.push_str(&head(reports, how));
     html.push_str("<main>\n");
-    html.push_str(&failures(reports));
+    html.push_str(&failures::section(reports));
     for paper in groups(reports) {
         let mine: Vec<&Report> = of(reports, paper).collect();
         html.push_str(&section::paper(paper, &mine));
@@ -88,18 +52,24 @@ fn of<'a>(reports: &'a [Report], paper: &'static Paper) -> impl Iterator<Item = 
     reports.iter().filter(move |report| paper_of(report.source()).number == paper.number)
 }
 
-/// Title, count and contents.
+/// Title, what was found, counts and contents.
 fn head(reports: &[Report], how: &str) -> String {
     let tally = Tally::of(reports);
     let mut html = format!(
         "<header>\n<p class=\"eyebrow\">umbel lab</p>\n<h1>The papers, put to the test</h1>\n\
          <p class=\"lead\">Every table and figure of the papers that umbel stands on, made again: \
          what the paper says, what its formula gives, what real filters do, and a verdict on every \
-         claim. Nothing is tuned; where a paper slips, the report says how.</p>\n\
-         <p class=\"tally\"><strong>{} claims:</strong> {tally}.</p>\n{}\
+         claim. Nothing is tuned.</p>\n\
+         <p class=\"tally\"><strong>{} claims of the papers:</strong> {}.</p>\n{}\
+         <p class=\"tally\"><strong>{} of ours:</strong> {}.</p>\n{}{}\
          <p class=\"how\">{}</p>\n<nav>\n<h2>Contents</h2>\n<table class=\"contents\">\n",
-        tally.total(),
-        bar(tally),
+        tally.papers.total(),
+        tally.papers,
+        bar(tally.papers),
+        tally.ours.total(),
+        tally.ours,
+        bar(tally.ours),
+        highlights::html(reports),
         escaped(how),
     );
     for paper in groups(reports) {
@@ -112,7 +82,7 @@ fn head(reports: &[Report], how: &str) -> String {
             html.push_str(&format!(
                 "<tr><td><a href=\"#{name}\">{name}</a></td><td>{}</td><td class=\"mini\">{}</td></tr>\n",
                 escaped(report.title()),
-                bar(Tally::of([report])),
+                bar(both(Tally::of([report]))),
                 name = report.name(),
             ));
         }
@@ -121,8 +91,18 @@ fn head(reports: &[Report], how: &str) -> String {
     html
 }
 
+/// The papers' claims and ours together, where there is room for one strip.
+fn both(Tally { papers, ours }: Tally) -> Counts {
+    Counts {
+        hold: papers.hold + ours.hold,
+        fail: papers.fail + ours.fail,
+        too_rare: papers.too_rare + ours.too_rare,
+        unverifiable: papers.unverifiable + ours.unverifiable,
+    }
+}
+
 /// Verdicts as one strip: how many of each.
-fn bar(tally: Tally) -> String {
+fn bar(counts: Counts) -> String {
     let part = |class: &str, word: &str, count: usize| match count {
         0 => String::new(),
         _ => format!(
@@ -130,32 +110,12 @@ fn bar(tally: Tally) -> String {
         ),
     };
     format!(
-        "<div class=\"bar\">{}{}{}</div>\n",
-        part("holds", "hold", tally.hold),
-        part("fails", "do not hold", tally.fail),
-        part("unverifiable", "cannot be verified", tally.unverifiable),
+        "<div class=\"bar\">{}{}{}{}</div>\n",
+        part("holds", "hold", counts.hold),
+        part("fails", "do not hold", counts.fail),
+        part("rare", "are too rare to tell", counts.too_rare),
+        part("unverifiable", "cannot be verified", counts.unverifiable),
     )
-}
-
-/// Claims that do not hold, all in one place.
-fn failures(reports: &[Report]) -> String {
-    let mut html = String::from(
-        "<section id=\"failures\">\n<h2>What does not hold</h2>\n\
-         <p>Claims that the formula or the simulation contradicts, with the reason.</p>\n<ul class=\"failures\">\n",
-    );
-    for report in reports {
-        let fails = |claim: &&Claim| claim.verdict() == Verdict::Fails;
-        for claim in report.claims().iter().filter(fails) {
-            html.push_str(&format!(
-                "<li><a href=\"#{name}\">{name}</a> {}{}</li>\n",
-                escaped(claim.claim()),
-                section::reason(claim),
-                name = report.name(),
-            ));
-        }
-    }
-    html.push_str("</ul>\n</section>\n");
-    html
 }
 
 fn escaped(text: &str) -> String {
@@ -183,10 +143,11 @@ mod tests {
         }
         // The only addresses are names of XML, never fetched, and links that a reader may follow.
         assert_eq!(html.matches("src=").count(), 0);
-        let tally = Tally::of(&reports);
-        assert_eq!(tally.total(), reports.iter().map(|r| r.claims().len()).sum::<usize>());
-        assert!(html.contains(&format!("{} claims:</strong> {tally}.", tally.total())));
-        assert_eq!(html.matches("<tr class=\"claim ").count(), tally.total());
+        let papers = Tally::of(&reports).papers;
+        let all = reports.iter().map(|r| r.claims().len()).sum::<usize>();
+        let counted = format!("{} claims of the papers:</strong> {papers}.", papers.total());
+        assert!(html.contains(&counted), "{counted}");
+        assert_eq!(html.matches("<tr class=\"claim ").count(), all);
         assert_eq!(html.matches("<svg ").count(), html.matches("</svg>").count());
         assert_eq!(html, page(&reports, "seed 1"));
     }

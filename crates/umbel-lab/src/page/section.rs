@@ -1,8 +1,8 @@
 //! One paper's part of the page, and each experiment's part of that.
 
 use super::papers::Paper;
-use super::{Tally, bar, escaped, markdown};
-use crate::report::{Claim, Column, Origin, Report, Table, Verdict};
+use super::{Tally, bar, both, escaped, markdown};
+use crate::report::{Author, Claim, Column, Origin, Report, Table, Verdict};
 
 /// What the headers of the experiments' modules say, by name.
 const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
@@ -26,8 +26,14 @@ pub(super) fn paper(paper: &Paper, reports: &[&Report]) -> String {
         );
     } else {
         let tally = Tally::of(reports.iter().copied());
-        html.push_str(&format!("<p class=\"source\">{} claims: {tally}.</p>\n", tally.total()));
-        html.push_str(&bar(tally));
+        html.push_str(&format!(
+            "<p class=\"source\">{} claims of the paper: {}. {} of ours: {}.</p>\n",
+            tally.papers.total(),
+            tally.papers,
+            tally.ours.total(),
+            tally.ours
+        ));
+        html.push_str(&bar(both(tally)));
     }
     if paper.has_text() {
         html.push_str(&format!(
@@ -50,7 +56,7 @@ fn experiment(report: &Report) -> String {
         name = report.name(),
     );
     html.push_str(&format!("<div class=\"about\">\n{}</div>\n", about(header_of(report.name()))));
-    html.push_str(&format!("<figure>\n{}</figure>\n", report.to_inline_svg()));
+    html.push_str(&format!("<figure>\n{}</figure>\n", report.to_inline_svgs()));
     html.push_str(&claims(report.claims()));
     html.push_str(&table(report.table()));
     html.push_str("</article>\n");
@@ -69,27 +75,69 @@ fn about(header: &str) -> String {
 fn claims(claims: &[Claim]) -> String {
     let mut html = String::from(
         "<div class=\"wide\"><table class=\"claims\">\n<thead><tr><th>verdict</th><th>claim</th><th>stated</th>\
-         <th>formula</th><th>simulated</th></tr></thead>\n<tbody>\n",
+         <th>formula</th><th>simulated</th><th></th></tr></thead>\n<tbody>\n",
     );
     for claim in claims {
-        let verdict = claim.verdict().name();
-        let number = |number: Option<f64>| number.map_or_else(|| "–".to_owned(), shown);
+        let (verdict, class) = (claim.verdict().name(), verdict_class(claim));
+        let number =
+            |number: Option<f64>| number.map_or_else(|| "–".to_owned(), |n| shown(n, claim));
         html.push_str(&format!(
-            "<tr class=\"claim {verdict}\"><td><span class=\"verdict {verdict}\">{verdict}</span></td><td>{}{}</td>\
-             <td>{}</td><td>{}</td><td>{}</td></tr>\n",
-            escaped(claim.claim()),
+            "<tr class=\"claim {class}\"><td><span class=\"verdict {class}\">{verdict}</span></td><td>{}{}</td>\
+             <td data-name=\"stated\">{}</td><td data-name=\"formula\">{}</td><td data-name=\"simulated\">{}</td>\
+             <td class=\"unit\">{}</td></tr>\n",
+            said(claim),
             reason(claim),
             number(claim.stated()),
             number(claim.formula()),
             number(claim.simulated()),
+            if claim.unit() == "%" { "" } else { claim.unit() },
         ));
     }
     html.push_str("</tbody></table></div>\n");
     html
 }
 
+/// The name of a verdict in the style sheet.
+const fn verdict_class(claim: &Claim) -> &'static str {
+    match claim.verdict() {
+        Verdict::TooRare => "rare",
+        other => other.name(),
+    }
+}
+
+/// The claim, after the paper's own words or marked as ours.
+pub(super) fn said(claim: &Claim) -> String {
+    let claimed = escaped(claim.claim());
+    match (claim.author(), claim.quote()) {
+        (Author::Ours, _) => format!("<span class=\"ours\">ours</span> {claimed}"),
+        (Author::Paper, "") => claimed,
+        (Author::Paper, quote) => format!("<q>{}</q> {claimed}", escaped(quote)),
+    }
+}
+
+/// The numbers of a claim in one line.
+pub(super) fn numbers(claim: &Claim) -> String {
+    let numbers = [
+        ("stated", claim.stated()),
+        ("formula", claim.formula()),
+        ("simulated", claim.simulated()),
+    ];
+    let told: Vec<String> = numbers
+        .into_iter()
+        .filter_map(|(name, number)| Some(format!("{name} <b>{}</b>", shown(number?, claim))))
+        .collect();
+    let unit = if ["%", ""].contains(&claim.unit()) { "" } else { claim.unit() };
+    format!("<span class=\"numbers\">{} {}</span>", told.join(", "), escaped(unit))
+}
+
+/// A number of a claim, with a percent sign if that is its unit.
+pub(super) fn shown(number: f64, claim: &Claim) -> String {
+    let sign = if claim.unit() == "%" { " %" } else { "" };
+    format!("{}{sign}", digits(number))
+}
+
 /// Four digits are enough for the eye; the table and the JSON have all of them.
-fn shown(number: f64) -> String {
+fn digits(number: f64) -> String {
     if number == 0.0 || number.abs() >= 1000.0 {
         return format!("{number}");
     }
@@ -109,7 +157,7 @@ pub(super) fn reason(claim: &Claim) -> String {
         parts.push("the numbers are further apart than the tolerance".to_owned());
     }
     if let Some(tolerance) = claim.tolerance().filter(|tolerance| *tolerance > 0.0) {
-        parts.push(format!("tolerance {}", shown(tolerance)));
+        parts.push(format!("tolerance {}", shown(tolerance, claim)));
     }
     if claim.seeds() > 0 {
         parts.push(format!("{} seeds", claim.seeds()));
@@ -159,13 +207,13 @@ mod tests {
 
     #[test]
     fn numbers_have_four_digits() {
-        assert_eq!(shown(0.000_946_77), "0.0009468");
-        assert_eq!(shown(101.234), "101.2");
-        assert_eq!(shown(5.0), "5");
-        assert_eq!(shown(100.0), "100");
-        assert_eq!(shown(0.0), "0");
-        assert_eq!(shown(-2.5), "-2.5");
-        assert_eq!(shown(30_720.0), "30720");
+        assert_eq!(digits(0.000_946_77), "0.0009468");
+        assert_eq!(digits(101.234), "101.2");
+        assert_eq!(digits(5.0), "5");
+        assert_eq!(digits(100.0), "100");
+        assert_eq!(digits(0.0), "0");
+        assert_eq!(digits(-2.5), "-2.5");
+        assert_eq!(digits(30_720.0), "30720");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::legend;
 use super::scale::Scale;
 use super::style::COLOURS;
 use super::{Panel, Points, Series};
@@ -24,6 +25,19 @@ impl Panel {
         self.draw_legend(svg);
     }
 
+    /// Pixels that axis, names and legend take below the plot.
+    pub(super) fn below(&self) -> f64 {
+        let lines = self.legend_lines();
+        self.axis_height() + lines as f64 * LEGEND_LINE + 10.0
+    }
+
+    /// Pixels from the axis to the legend.
+    fn axis_height(&self) -> f64 {
+        // Names of categories are written at a slant.
+        let longest = self.categories.iter().map(|name| name.chars().count()).max();
+        longest.map_or(BOTTOM, |chars| BOTTOM + 4.2 * chars as f64)
+    }
+
     fn draw_axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
         let (right, bottom) = (LEFT + PLOT_WIDTH, TOP + PLOT_HEIGHT);
         for (value, label) in y.ticks() {
@@ -38,7 +52,20 @@ impl Panel {
                 ),
             );
         }
-        for (value, label) in x.ticks() {
+        for (place, name) in self.categories.iter().enumerate() {
+            let (at, y) = (x.at(place as f64), bottom + 14.0);
+            put(
+                svg,
+                format_args!(
+                    "<path d=\"M{at:.1} {bottom}v4\" class=\"axis\"/>\
+                     <text transform=\"translate({:.1} {y}) rotate(-38)\" text-anchor=\"end\">{}</text>",
+                    at + 4.0,
+                    escaped(name)
+                ),
+            );
+        }
+        let ticks = if self.categories.is_empty() { x.ticks() } else { Vec::new() };
+        for (value, label) in ticks {
             let at = x.at(value);
             put(
                 svg,
@@ -56,7 +83,7 @@ impl Panel {
                  <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
                  <text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
                 LEFT + PLOT_WIDTH / 2.0,
-                bottom + 34.0,
+                bottom + self.axis_height() - 16.0,
                 escaped(self.x),
                 TOP + PLOT_HEIGHT / 2.0,
                 escaped(self.y)
@@ -64,43 +91,26 @@ impl Panel {
         );
     }
 
-    pub(super) fn legend_lines(&self) -> usize {
-        self.series.len().div_ceil(LEGEND_ACROSS)
+    fn draw_legend(&self, svg: &mut String) {
+        let top = TOP + PLOT_HEIGHT + self.axis_height();
+        for (line, entries) in legend::lines(&self.series).iter().enumerate() {
+            let y = top + 12.0 + line as f64 * LEGEND_LINE;
+            for (x, entry) in entries {
+                entry.draw(svg, LEFT_OF_LEGEND + x, y);
+            }
+        }
     }
 
-    fn draw_legend(&self, svg: &mut String) {
-        for (i, series) in self.series.iter().enumerate() {
-            let x = LEFT + (i % LEGEND_ACROSS) as f64 * PLOT_WIDTH / LEGEND_ACROSS as f64;
-            let y = TOP + PLOT_HEIGHT + 52.0 + (i / LEGEND_ACROSS) as f64 * LEGEND_LINE;
-            let (colour, middle) = (series.colour(), y - 4.0);
-            let sign = match &series.points {
-                Points::Line(_) => {
-                    format!("<path d=\"M{x} {middle}h20\" class=\"s{colour}\" stroke-width=\"2\"/>")
-                }
-                Points::Dashed(_) => format!(
-                    "<path d=\"M{x} {middle}h20\" class=\"s{colour}\" stroke-width=\"2\" stroke-dasharray=\"5 3\"/>"
-                ),
-                Points::Dots(_) => dot(x + 10.0, middle, colour),
-                Points::Crosses(_) => cross(x + 10.0, middle, colour),
-                Points::Bars(_) => bar(x + 10.0, middle - 5.0, middle + 5.0, colour),
-                Points::Marks(_) => {
-                    format!("<path d=\"M{} {}v12\" class=\"s{colour}\"/>", x + 10.0, middle - 6.0)
-                }
-            };
-            put(
-                svg,
-                format_args!(
-                    "{sign}<text x=\"{}\" y=\"{y}\">{}</text>",
-                    x + 26.0,
-                    escaped(&series.name)
-                ),
-            );
-        }
+    fn legend_lines(&self) -> usize {
+        legend::lines(&self.series).len()
     }
 
     fn x_scale(&self) -> Scale {
         let values = self.series.iter().flat_map(|series| series.points.xs());
         let ends = (LEFT, LEFT + PLOT_WIDTH);
+        if !self.categories.is_empty() {
+            return Scale::places(self.categories.len(), ends);
+        }
         if self.is_log_x { Scale::log(values, ends) } else { Scale::linear(values, ends, false) }
     }
 
@@ -112,7 +122,7 @@ impl Panel {
 }
 
 impl Series {
-    fn colour(&self) -> usize {
+    pub(super) fn colour(&self) -> usize {
         self.colour % COLOURS
     }
 
@@ -188,18 +198,18 @@ fn path(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: usiz
     );
 }
 
-fn dot(x: f64, y: f64, colour: usize) -> String {
+pub(super) fn dot(x: f64, y: f64, colour: usize) -> String {
     format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" class=\"f{colour}\"/>")
 }
 
-fn cross(x: f64, y: f64, colour: usize) -> String {
+pub(super) fn cross(x: f64, y: f64, colour: usize) -> String {
     let (left, top) = (x - 4.0, y - 4.0);
     format!(
         "<path d=\"M{left:.1} {top:.1}l8 8m0 -8l-8 8\" class=\"s{colour}\" stroke-width=\"1.6\"/>"
     )
 }
 
-fn bar(x: f64, top: f64, bottom: f64, colour: usize) -> String {
+pub(super) fn bar(x: f64, top: f64, bottom: f64, colour: usize) -> String {
     let left = x - 3.0;
     format!(
         "<path d=\"M{left:.1} {top:.1}h6m-3 0V{bottom:.1}m-3 0h6\" fill=\"none\" class=\"s{colour}\" opacity=\"0.6\"/>"
@@ -219,11 +229,12 @@ pub(super) fn escaped(text: &str) -> String {
 pub(super) const ACROSS: usize = 3;
 /// Of a panel, in pixels.
 pub(super) const WIDTH: f64 = 440.0;
-const LEFT: f64 = 66.0;
+pub(super) const LEFT: f64 = 66.0;
 pub(super) const TOP: f64 = 34.0;
-const PLOT_WIDTH: f64 = 350.0;
+pub(super) const PLOT_WIDTH: f64 = 350.0;
 pub(super) const PLOT_HEIGHT: f64 = 240.0;
-pub(super) const BOTTOM: f64 = 52.0;
+const BOTTOM: f64 = 52.0;
+/// The legend may begin below the names of the y axis.
+const LEFT_OF_LEGEND: f64 = 20.0;
 pub(super) const HEAD: f64 = 40.0;
 pub(super) const LEGEND_LINE: f64 = 17.0;
-const LEGEND_ACROSS: usize = 2;

@@ -5,12 +5,13 @@
 //! dots are simulated, bars show the spread of the seeds, crosses are what a paper prints.
 
 mod draw;
+mod legend;
 mod scale;
 mod style;
 
 pub(crate) use style::STYLE;
 
-use draw::{ACROSS, BOTTOM, HEAD, LEGEND_LINE, PLOT_HEIGHT, TOP, WIDTH, escaped, put};
+use draw::{ACROSS, HEAD, PLOT_HEIGHT, TOP, WIDTH, escaped, put};
 
 /// Some panels under one title.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Panel {
     y: &'static str,
     is_log: bool,
     is_log_x: bool,
+    /// Names of the places 0, 1, … of the x axis, if these are no numbers.
+    categories: Vec<String>,
     series: Vec<Series>,
 }
 
@@ -50,7 +53,14 @@ enum Points {
 
 impl Panel {
     pub(crate) fn new(title: impl Into<String>, x: &'static str, y: &'static str) -> Self {
-        Self { title: title.into(), x, y, is_log: false, is_log_x: false, series: Vec::new() }
+        let (categories, series) = (Vec::new(), Vec::new());
+        Self { title: title.into(), x, y, is_log: false, is_log_x: false, categories, series }
+    }
+
+    /// With names instead of numbers on the x axis: x is 0 for the first, 1 for the second.
+    pub(crate) fn categories(mut self, names: Vec<String>) -> Self {
+        self.categories = names;
+        self
     }
 
     /// With a logarithmic y axis; points at or below zero are left out.
@@ -111,22 +121,25 @@ impl Plot {
         self.drawn(&inside, HEAD)
     }
 
-    /// The panels alone, for a page that has the style and a title of its own.
-    pub(crate) fn to_inline_svg(&self, title: &str) -> String {
-        self.drawn(&format!("<title>{}</title>\n", escaped(title)), 0.0)
+    /// Every panel as a picture of its own, for a page that has the style and a title, and puts
+    /// as many side by side as there is room for.
+    pub(crate) fn to_inline_svgs(&self, title: &str) -> String {
+        let inside = format!("<title>{}</title>\n", escaped(title));
+        let one = |panel: &Panel| Self::of([panel.clone()]).drawn(&inside, 0.0);
+        self.panels.iter().map(one).collect()
     }
 
     fn drawn(&self, inside: &str, head: f64) -> String {
         // Four look better as a square.
         let across = if self.panels.len() == 4 { 2 } else { self.panels.len().clamp(1, ACROSS) };
         let down = self.panels.len().div_ceil(across).max(1);
-        let legend = self.panels.iter().map(Panel::legend_lines).max().unwrap_or(0);
-        let height = TOP + PLOT_HEIGHT + BOTTOM + legend as f64 * LEGEND_LINE;
+        let below = self.panels.iter().map(Panel::below).fold(0.0, f64::max);
+        let height = TOP + PLOT_HEIGHT + below;
         let (width, total) = (across as f64 * WIDTH, head + down as f64 * height);
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plot\" width=\"{width}\" \
              height=\"{total}\" viewBox=\"0 0 {width} {total}\" \
-             font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n{inside}"
+             font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\">\n{inside}"
         );
         for (i, panel) in self.panels.iter().enumerate() {
             let (x, y) = ((i % across) as f64 * WIDTH, head + (i / across) as f64 * height);

@@ -33,6 +33,11 @@ impl Scale {
         Self { low, high, ends, is_log: false, step }
     }
 
+    /// Places 0, 1, … of names, with half a place at both ends.
+    pub(super) fn places(count: usize, ends: (f64, f64)) -> Self {
+        Self { low: -0.5, high: count as f64 - 0.5, ends, is_log: false, step: 1.0 }
+    }
+
     pub(super) fn log(values: impl Iterator<Item = f64>, ends: (f64, f64)) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for value in values.filter(|value| value.is_finite() && *value > 0.0) {

@@ -16,5 +16,8 @@ pub(crate) const STYLE: &str = "\
 .plot .f4{fill:#f0b840}.plot .f5{fill:#8fd0f5}.plot .f6{fill:#b0b5ba}}
 ";
 
+/// Of what belongs to no series.
+pub(super) const GREY: usize = 6;
+
 /// How many there are.
 pub(super) const COLOURS: usize = 7;

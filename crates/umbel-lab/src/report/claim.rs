@@ -1,19 +1,23 @@
-//! One claim of a paper, and what became of it.
+//! One claim, of a paper or of ours, and what became of it.
 //!
-//! Three numbers at most: what the text states, what the closed form gives, what the
-//! simulation found. The verdict follows from them by a rule that is named when the claim
-//! is made ([`Draft::within`] and its siblings), never by looking at the outcome.
+//! A paper's claim carries the paper's own words ([`Claim::paper`]); what the lab adds is
+//! marked as ours ([`Claim::ours`]). Three numbers at most, all in one unit: what is stated,
+//! what the closed form gives, what the simulation found. The verdict follows from them by a
+//! rule that is named when the claim is made ([`Draft::within`] and its siblings), never by
+//! looking at the outcome.
 
 use serde::Serialize;
 
 /// What became of a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Formula and simulation bear it out.
     Holds,
     /// Formula or simulation contradict it.
     Fails,
+    /// The events are so rare that the samples could not tell a difference.
+    TooRare,
     /// The text does not give the numbers that it would have to be held against.
     Unverifiable,
 }
@@ -25,15 +29,30 @@ impl Verdict {
         match self {
             Self::Holds => "holds",
             Self::Fails => "fails",
+            Self::TooRare => "too rare",
             Self::Unverifiable => "unverifiable",
         }
     }
 }
 
-/// A claim with its verdict. Rates are in percent unless the claim says otherwise.
+/// Who claims it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Author {
+    /// A paper, in the words of the claim's quote.
+    Paper,
+    /// The lab: about umbel, or about what the papers leave open.
+    Ours,
+}
+
+/// A claim with its verdict.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claim {
     claim: String,
+    author: Author,
+    quote: &'static str,
+    finding: &'static str,
+    unit: &'static str,
     stated: Option<f64>,
     formula: Option<f64>,
     simulated: Option<f64>,
@@ -44,10 +63,23 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Begins a claim, in words.
-    pub(crate) fn about(claim: impl Into<String>) -> Draft {
+    /// Begins a claim of a paper: its own words, and what is held against them.
+    pub(crate) fn paper(quote: &'static str, claim: impl Into<String>) -> Draft {
+        Self::begin(Author::Paper, quote, claim.into())
+    }
+
+    /// Begins a claim that no paper makes.
+    pub(crate) fn ours(claim: impl Into<String>) -> Draft {
+        Self::begin(Author::Ours, "", claim.into())
+    }
+
+    fn begin(author: Author, quote: &'static str, claim: String) -> Draft {
         Draft(Self {
-            claim: claim.into(),
+            claim,
+            author,
+            quote,
+            finding: "",
+            unit: "%",
             stated: None,
             formula: None,
             simulated: None,
@@ -62,6 +94,31 @@ impl Claim {
     #[must_use]
     pub fn claim(&self) -> &str {
         &self.claim
+    }
+
+    /// Who claims it.
+    #[must_use]
+    pub const fn author(&self) -> Author {
+        self.author
+    }
+
+    /// The paper's own words; empty if the claim is ours.
+    #[must_use]
+    pub const fn quote(&self) -> &'static str {
+        self.quote
+    }
+
+    /// What several claims show together, each of which says it of another place. Empty if the
+    /// claim stands alone.
+    #[must_use]
+    pub const fn finding(&self) -> &'static str {
+        self.finding
+    }
+
+    /// The unit of all its numbers.
+    #[must_use]
+    pub const fn unit(&self) -> &'static str {
+        self.unit
     }
 
     /// What the text states.
@@ -128,6 +185,18 @@ impl Draft {
         self
     }
 
+    /// The unit of all numbers, percent unless it is given.
+    pub(crate) fn unit(mut self, unit: &'static str) -> Self {
+        self.0.unit = unit;
+        self
+    }
+
+    /// What this claim and others show together: counted once.
+    pub(crate) fn finding(mut self, finding: &'static str) -> Self {
+        self.0.finding = finding;
+        self
+    }
+
     pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
         self.0.note = note.into();
         self
@@ -169,6 +238,12 @@ impl Draft {
         self.0
     }
 
+    /// The samples cannot tell.
+    pub(crate) fn too_rare(mut self) -> Claim {
+        self.0.verdict = Verdict::TooRare;
+        self.0
+    }
+
     /// The text does not give the numbers.
     pub(crate) fn unverifiable(self) -> Claim {
         self.0
@@ -189,7 +264,7 @@ mod tests {
     use super::*;
 
     fn draft(stated: f64, formula: f64, simulated: f64) -> Draft {
-        Claim::about("it").stated(stated).formula(formula).simulated(simulated, 20)
+        Claim::paper("it is so", "it").stated(stated).formula(formula).simulated(simulated, 20)
     }
 
     #[test]

@@ -10,7 +10,8 @@ mod claim;
 mod csv;
 mod text;
 
-pub use claim::{Claim, Verdict};
+pub(crate) use claim::Draft;
+pub use claim::{Author, Claim, Verdict};
 
 use serde::ser::{SerializeMap as _, SerializeStruct as _};
 use serde::{Serialize, Serializer};
@@ -39,6 +40,12 @@ impl Report {
     pub(crate) fn new(experiment: &Experiment, findings: Findings) -> Self {
         let Experiment { name, source, title, .. } = *experiment;
         Self { name, source, title, findings }
+    }
+
+    /// A report without an experiment.
+    #[cfg(test)]
+    pub(crate) fn of_findings(findings: Findings) -> Self {
+        Self { name: "a", source: "b, section 1", title: "c", findings }
     }
 
     /// Which experiment it was.
@@ -99,8 +106,8 @@ impl Report {
     }
 
     /// For a page that has a title and the style of plots already.
-    pub(crate) fn to_inline_svg(&self) -> String {
-        self.findings.plot.to_inline_svg(self.title)
+    pub(crate) fn to_inline_svgs(&self) -> String {
+        self.findings.plot.to_inline_svgs(self.title)
     }
 
     /// For the eye.
@@ -312,9 +319,10 @@ mod tests {
         ]);
         table.push([6_u64.into(), 2.158_4.into(), true.into()]);
         table.push([11_u64.into(), f64::NAN.into(), (-0.04).into()]);
-        let claims = vec![Claim::about("it is so").stated(2.0).formula(2.1).within(0.2)];
+        let claims =
+            vec![Claim::paper("so it is", "it is so").stated(2.0).formula(2.1).within(0.2)];
         let findings = Findings { table, claims, plot: Plot::default() };
-        Report { name: "a", source: "b, section 1", title: "c", findings }
+        Report::of_findings(findings)
     }
 
     #[test]
@@ -325,7 +333,8 @@ mod tests {
              \"columns\":[\"k\",\"rate_percent\",\"found\"],\
              \"rows\":[{\"k\":6,\"rate_percent\":2.16,\"found\":\"yes\"},\
              {\"k\":11,\"rate_percent\":null,\"found\":0.0}],\
-             \"claims\":[{\"claim\":\"it is so\",\"stated\":2.0,\"formula\":2.1,\
+             \"claims\":[{\"claim\":\"it is so\",\"author\":\"paper\",\"quote\":\"so it is\",\
+             \"finding\":\"\",\"unit\":\"%\",\"stated\":2.0,\"formula\":2.1,\
              \"simulated\":null,\"tolerance\":0.2,\"seeds\":0,\"verdict\":\"holds\",\"note\":\"\"}]}"
         );
     }

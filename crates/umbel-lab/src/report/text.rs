@@ -1,6 +1,6 @@
 //! A report for people: columns under stacked names, then the claims.
 
-use super::{Claim, Column, Origin, Report, Table, Verdict};
+use super::{Author, Claim, Column, Origin, Report, Table, Verdict};
 
 /// The whole report, or only what does not depend on the seed.
 pub(super) fn report(report: &Report, simulated: bool) -> String {
@@ -60,9 +60,10 @@ fn aligned(lines: &[Vec<String>]) -> String {
 fn verdicts(claims: &[Claim]) -> String {
     let count = |verdict| claims.iter().filter(|claim| claim.verdict() == verdict).count();
     format!(
-        "Claims: {} hold, {} fail, {} unverifiable\n\n",
+        "Claims: {} hold, {} fail, {} too rare to tell, {} unverifiable\n\n",
         count(Verdict::Holds),
         count(Verdict::Fails),
+        count(Verdict::TooRare),
         count(Verdict::Unverifiable)
     )
 }
@@ -70,7 +71,8 @@ fn verdicts(claims: &[Claim]) -> String {
 fn claim(claim: &Claim, simulated: bool) -> String {
     let mut numbers = Vec::new();
     let mut tell = |what: &str, number: Option<f64>| {
-        numbers.extend(number.map(|number| format!("{what} {number}")));
+        let unit = if claim.unit() == "%" { " %" } else { "" };
+        numbers.extend(number.map(|number| format!("{what} {number}{unit}")));
     };
     tell("stated", claim.stated());
     tell("formula", claim.formula());
@@ -81,9 +83,12 @@ fn claim(claim: &Claim, simulated: bool) -> String {
             numbers.push(format!("{} seeds", claim.seeds()));
         }
     }
+    if !numbers.is_empty() && !["%", ""].contains(&claim.unit()) {
+        numbers.push(format!("in {}", claim.unit()));
+    }
     let verdict = if simulated { claim.verdict().name() } else { "-" };
     let indent = if simulated { 16 } else { 4 };
-    let mut text = wrapped(verdict, claim.claim(), indent);
+    let mut text = wrapped(verdict, &said(claim), indent);
     if !numbers.is_empty() {
         text.push_str(&wrapped("", &numbers.join(", "), indent));
     }
@@ -91,6 +96,15 @@ fn claim(claim: &Claim, simulated: bool) -> String {
         text.push_str(&wrapped("", claim.note(), indent));
     }
     text
+}
+
+/// The claim after the paper's own words, or marked as ours.
+fn said(claim: &Claim) -> String {
+    match claim.author() {
+        Author::Paper if claim.quote().is_empty() => claim.claim().to_owned(),
+        Author::Paper => format!("\u{201c}{}\u{201d}: {}", claim.quote(), claim.claim()),
+        Author::Ours => format!("ours: {}", claim.claim()),
+    }
 }
 
 /// Words in lines of at most 100 characters, the first after `start`.

@@ -103,7 +103,7 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
         rows.iter().find(is).expect("every setting has a row")
     };
     let claim = |what: &str, missed: &Spread, note: &str| {
-        Claim::about(format!(
+        Claim::ours(format!(
             "a policy that keeps 1 % of keys misses at most 1 % of lookups: {what}"
         ))
         .stated(TARGET)

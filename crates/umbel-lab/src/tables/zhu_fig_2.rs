@@ -103,12 +103,12 @@ fn claims(rows: &[Row], stuck: u64, seeds: u64) -> Vec<Claim> {
     };
     let example = at(8, 6);
     let mut claims = vec![
-        Claim::about("m/n = 8, k = 6: the expected false positive rate is 0.0216")
+        Claim::paper("when the bit-element ratio is 8 and the number of hash functions is 6, the expected false positive rate is only 0.0216", "m/n = 8, k = 6: the expected false positive rate is 0.0216")
             .stated(2.16)
             .formula(example.formula)
             .simulated(example.found.mean, seeds)
             .rounded_and_simulated(0.005, example.found.standard_error()),
-        Claim::about("the smallest rate is 0.6185^(m/n) (the constant)")
+        Claim::paper("the minimal false positive rate is, as has been shown", "the smallest rate is 0.6185^(m/n) (the constant)").unit("the constant")
             .stated(0.6185)
             .formula(LN_06185.exp())
             .within(0.000_05),
@@ -121,9 +121,9 @@ fn claims(rows: &[Row], stuck: u64, seeds: u64) -> Vec<Claim> {
         let near = at(bits_per_item, hashes);
         let apart = near.found.standard_error().hypot(lowest.found.standard_error());
         claims.push(
-            Claim::about(format!(
+            Claim::paper("is minimized when", format!(
                 "m/n = {bits_per_item}: the rate is smallest at k = (m/n) ln 2 (hashes, not percent)"
-            ))
+            )).unit("hashes")
             .stated(best)
             .formula(best)
             .simulated(lowest.hashes.into(), seeds)
@@ -135,7 +135,7 @@ fn claims(rows: &[Row], stuck: u64, seeds: u64) -> Vec<Claim> {
         );
     }
     claims.push(
-        Claim::about("4-bit counters overflow with minuscule probability, even with several hundred million elements (expected overflows, not percent)")
+        Claim::paper("4 bits per counter will guarantee the probability of overflow minuscule even with several hundred million elements in a BF", "4-bit counters overflow with minuscule probability, even with several hundred million elements (expected overflows, not percent)").unit("overflows")
             .stated(0.0)
             .formula(expected_overflows(500_000_000))
             .simulated(stuck as f64, seeds)

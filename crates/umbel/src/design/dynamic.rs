@@ -13,6 +13,7 @@
 use std::f64::consts::LN_2;
 
 use super::{Distribution, PaperDesign, PlanError, capacity, papers_standard, standard};
+use crate::model::standard::false_positive;
 use crate::model::{LN_06185, any_of, each_of};
 use crate::params::{ParamError, Rate, Shape};
 
@@ -249,6 +250,29 @@ pub struct Unbounded {
     pub papers_standard_rebuild_at: f64,
     /// The paper's `n0 · ceil(ln(1-γ)/ln(1-ε))`, which overshoots `γ`.
     pub papers_dynamic_rebuild_at: f64,
+    papers_components: f64,
+}
+
+impl Unbounded {
+    /// Whether the dynamic filter carries more keys before it must be rebuilt. It does not where
+    /// the two limits are so close that it keeps but one component; paper 4 then advises to plan
+    /// for a distribution of sizes with the right limit ([`bounded`]).
+    #[must_use]
+    pub fn is_dynamic_better(&self) -> bool {
+        self.dynamic_rebuild_at > self.standard_rebuild_at
+    }
+
+    /// The rate of the standard filter where the paper rebuilds it.
+    #[must_use]
+    pub fn papers_standard_rate(&self) -> f64 {
+        false_positive(self.shape, self.papers_standard_rebuild_at as u64)
+    }
+
+    /// The rate of the dynamic filter where the paper rebuilds it, its components at `left` each.
+    #[must_use]
+    pub fn papers_dynamic_rate(&self, left: Rate) -> f64 {
+        any_of(left.get(), self.papers_components)
+    }
 }
 
 /// Plans for a set of which only a first guess of the size is known (paper 4, section 4.3).
@@ -273,6 +297,7 @@ pub fn unbounded(items: u64, left: Rate, right: Rate) -> Result<Unbounded, PlanE
         dynamic_rebuild_at: n0 * kept,
         papers_standard_rebuild_at: (n0 * epsilon.ln() / gamma.ln()).floor(),
         papers_dynamic_rebuild_at: n0 * components.ceil(),
+        papers_components: components.ceil(),
     })
 }
 

@@ -13,6 +13,7 @@
 
 pub mod average;
 pub mod chain;
+pub mod differential;
 pub mod distribution;
 pub mod dynamic;
 pub mod ladder;

@@ -36,6 +36,28 @@ pub fn filter_error_exact(shape: Shape, files: Files) -> f64 {
     unchanged * power(fill_exact(shape, files.updates), shape.hashes())
 }
 
+/// Chance that a record is changed by none of the updates: `(1 - 1/n)^u`, the `A` of paper 2.
+#[must_use]
+pub fn unchanged(files: Files) -> f64 {
+    ln_none_of(1.0 / files.records as f64, files.updates as f64).exp()
+}
+
+/// Records that the updates change, each counted once: `n (1 - (1 - 1/n)^u)`. Paper 2 assumes
+/// `n ≫ u`, where it is `u`.
+#[must_use]
+pub fn changed_records(files: Files) -> f64 {
+    files.records as f64 * (1.0 - unchanged(files))
+}
+
+/// The filter error without the assumption `n ≫ u`: a record that is changed again sets no new
+/// bits, so that the filter holds [`changed_records`] instead of `u`.
+#[must_use]
+pub fn filter_error_of_changed(shape: Shape, files: Files) -> f64 {
+    let fill =
+        one_minus_exp(-changed_records(files) * f64::from(shape.hashes()) / shape.bits() as f64);
+    unchanged(files) * power(fill, shape.hashes())
+}
+
 /// Where the filter error is smallest, as a real number: `ln 2 · m/u`. `updates` must not be zero.
 #[must_use]
 pub fn best_hashes(bits: u64, updates: u64) -> f64 {
@@ -95,6 +117,21 @@ mod tests {
     fn a_single_record_is_changed_by_the_first_update() {
         let files = Files { records: 1, updates: 1 };
         assert_eq!(filter_error_exact(Shape::new(11, 2).unwrap(), files), 0.0);
+    }
+
+    /// 1.5 million updates of a million records, ten bits an update: the slides' form expects
+    /// thirteen times the errors.
+    #[test]
+    fn records_that_change_again_set_no_new_bits() {
+        let files = Files { records: 1_000_000, updates: 1_500_000 };
+        assert!((changed_records(files) - 776_870.0).abs() < 1.0);
+        let shape = Shape::new(10_485_760, 7).unwrap();
+        let (slides, ours) = (filter_error(shape, files), filter_error_of_changed(shape, files));
+        assert!((slides / ours - 17.0).abs() < 6.0, "{slides} {ours}");
+        let few = Files { records: 1_000_000_000, updates: 1_000 };
+        let shape = Shape::new(10_000, 7).unwrap();
+        let ratio = filter_error(shape, few) / filter_error_of_changed(shape, few);
+        assert!((ratio - 1.0).abs() < 1e-4, "{ratio}");
     }
 
     /// The slides' toy filter: m=11, f1 = x mod 11, f2 = 2x mod 11.

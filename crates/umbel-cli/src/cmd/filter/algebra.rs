@@ -1,20 +1,25 @@
 //! `umbel filter union` and `intersect`: several filters of one shape and seed into one.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use clap::Args;
+use serde::Serialize;
 use umbel::codec::AnyFilter;
+use umbel::filter::estimate_items;
 use umbel::{Mismatch, StandardFilter};
 
 use super::Options;
 use super::file::{Content, Target, alike, name, read_any};
 use super::report::{Nothing, write_filter};
+use crate::output::counted;
 
 /// Join filters: the result claims every key of each
 ///
 /// All must be of the same kind, shape (bits, hashes and digest bits), hash and seed. Counters are added; a dynamic filter
-/// gets the components of all, and those whose keys fit into one are merged.
+/// gets the components of all, and those whose keys fit into one are merged. The number of items is the
+/// sum; of standard and counting filters, how many of them are distinct is estimated from the bits.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -26,7 +31,7 @@ pub(super) struct Union {
 
 impl Union {
     pub(super) fn run(&self, options: &Options) -> anyhow::Result<()> {
-        self.sides.fold(options, Ok, union)
+        self.sides.fold(options, Ok, union, Estimated::of)
     }
 }
 
@@ -55,6 +60,7 @@ impl Intersect {
                 *a = common.into();
                 Ok(())
             },
+            |_| Nothing {},
         )
     }
 }
@@ -71,11 +77,12 @@ struct Sides {
 }
 
 impl Sides {
-    fn fold(
+    fn fold<D: Serialize + fmt::Display>(
         &self,
         options: &Options,
         start: impl Fn(AnyFilter) -> anyhow::Result<AnyFilter>,
         join: impl Fn(&mut AnyFilter, &AnyFilter) -> anyhow::Result<()>,
+        did: impl Fn(&AnyFilter) -> D,
     ) -> anyhow::Result<()> {
         let limit = options.memory_limit();
         let target = Target::new(&self.output, Content::Filter)?;
@@ -88,7 +95,38 @@ impl Sides {
             join(&mut result, &other)
                 .map_err(|error| alike(error).context(between(first, path)))?;
         }
-        write_filter(&target, &self.output, &result, &Nothing {}, options)
+        write_filter(&target, &self.output, &result, &did(&result), options)
+    }
+}
+
+/// Distinct keys of a union, as far as its bits tell.
+#[derive(Serialize)]
+struct Estimated {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_items: Option<u64>,
+}
+
+impl Estimated {
+    fn of(filter: &AnyFilter) -> Self {
+        let (shape, bits) = match filter {
+            AnyFilter::Standard(filter) => (filter.scheme().shape(), filter.bits()),
+            AnyFilter::Counting(filter) => (filter.scheme().shape(), filter.bits()),
+            // Components are kept apart: a key in two of them looks like two keys.
+            _ => return Self { estimated_items: None },
+        };
+        let distinct = estimate_items(shape, bits.ones());
+        Self { estimated_items: distinct.is_finite().then_some(distinct.round() as u64) }
+    }
+}
+
+impl fmt::Display for Estimated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.estimated_items {
+            Some(items) => {
+                write!(f, "about {} distinct, estimated from the bits; ", counted(items, "key"))
+            }
+            None => Ok(()),
+        }
     }
 }
 

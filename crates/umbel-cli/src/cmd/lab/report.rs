@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
-use umbel_lab::page::{Tally, page};
+use umbel_lab::page::{Counts, Tally, page};
 use umbel_lab::{EXPERIMENTS, Plan, Progress};
 
 use super::run::cannot_write;
@@ -42,10 +42,30 @@ pub(super) struct Report {
 struct Answer {
     file: String,
     experiments: usize,
+    papers: Verdicts,
+    ours: Verdicts,
+}
+
+/// Claims by verdict; those that show one finding together count once.
+#[derive(Serialize)]
+struct Verdicts {
     claims: usize,
     hold: usize,
     fail: usize,
+    too_rare: usize,
     unverifiable: usize,
+}
+
+impl From<Counts> for Verdicts {
+    fn from(counts: Counts) -> Self {
+        Self {
+            claims: counts.total(),
+            hold: counts.hold,
+            fail: counts.fail,
+            too_rare: counts.too_rare,
+            unverifiable: counts.unverifiable,
+        }
+    }
 }
 
 impl Report {
@@ -65,17 +85,18 @@ impl Report {
         let (tally, file) = (Tally::of(&reports), path.display().to_string());
         let answer = Answer {
             experiments: reports.len(),
-            claims: tally.total(),
-            hold: tally.hold,
-            fail: tally.fail,
-            unverifiable: tally.unverifiable,
+            papers: tally.papers.into(),
+            ours: tally.ours.into(),
             file,
         };
         output::print(&if self.json {
             format!("{}\n", serde_json::to_string_pretty(&answer)?)
         } else {
-            let Answer { file, experiments, claims, .. } = &answer;
-            format!("{file}: {experiments} experiments, {claims} claims: {tally}\n")
+            let Answer { file, experiments, .. } = &answer;
+            let Tally { papers, ours } = tally;
+            format!(
+                "{file}: {experiments} experiments; claims of the papers: {papers}; ours: {ours}\n"
+            )
         })?;
         Ok(ExitCode::SUCCESS)
     }

@@ -4,6 +4,7 @@
 //! `dynamic`), `unbounded` and `distributed`.
 
 mod chain;
+mod differential;
 mod distributed;
 mod dynamic;
 mod prefix;
@@ -40,6 +41,7 @@ enum Design {
     Routing(routing::Routing),
     Replica(replica::Replica),
     Prefix(prefix::Prefix),
+    Differential(differential::Differential),
     Chain(chain::Chain),
 }
 
@@ -53,6 +55,7 @@ impl Plan {
             Design::Routing(design) => design.report(),
             Design::Replica(design) => design.report(),
             Design::Prefix(design) => design.report(),
+            Design::Differential(design) => design.report(),
             Design::Chain(design) => design.report(),
         };
         report?.print(self.json)

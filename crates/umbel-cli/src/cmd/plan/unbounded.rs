@@ -34,6 +34,7 @@ struct Answer {
     dynamic_rebuild_at: Value,
     papers_standard_rebuild_at: Value,
     papers_dynamic_rebuild_at: Value,
+    better: &'static str,
 }
 
 impl Unbounded {
@@ -46,6 +47,7 @@ impl Unbounded {
             dynamic_rebuild_at: whole(plan.dynamic_rebuild_at),
             papers_standard_rebuild_at: whole(plan.papers_standard_rebuild_at),
             papers_dynamic_rebuild_at: whole(plan.papers_dynamic_rebuild_at),
+            better: if plan.is_dynamic_better() { "dynamic" } else { "standard" },
         };
         let title = format!(
             "Filter for {} keys at {}, to be rebuilt before it passes {}",
@@ -53,21 +55,30 @@ impl Unbounded {
             percent(self.left.get()),
             percent(self.right.get())
         );
-        Ok(Report::new(title, &answer)?
+        let rate = |of: &str, rate: f64| {
+            let passed =
+                if rate > self.right.get() { "past the limit" } else { "within the limit" };
+            format!("keys{of}: {} there, {passed}", percent(rate))
+        };
+        let standard = rate("", plan.papers_standard_rate());
+        let dynamic = rate(", rounded up", plan.papers_dynamic_rate(self.left));
+        let report = Report::new(title, &answer)?
             .row("bits", bits(answer.bits), "of the filter, or of each component")
             .row("hashes", answer.hashes.to_string(), "positions per key")
             .row("standard", number(plan.standard_rebuild_at), "keys, then rebuild")
             .row("dynamic", number(plan.dynamic_rebuild_at), "keys, then rebuild")
-            .row(
-                "papers' standard",
-                number(plan.papers_standard_rebuild_at),
-                "keys: the limit is long passed",
-            )
-            .row(
-                "papers' dynamic",
-                number(plan.papers_dynamic_rebuild_at),
-                "keys: rounded up, past the limit",
-            ))
+            .row("papers' standard", number(plan.papers_standard_rebuild_at), &standard)
+            .row("papers' dynamic", number(plan.papers_dynamic_rebuild_at), &dynamic);
+        Ok(if plan.is_dynamic_better() {
+            report.row("better", "dynamic", "carries more keys before it is rebuilt")
+        } else {
+            let advice = format!(
+                "the limits are so close that a dynamic filter carries no more keys; if the sizes are \
+                 known: umbel plan dynamic --max-items {} --false-positive {} --distribution D",
+                self.items, self.right
+            );
+            report.row("better", "standard", &advice)
+        })
     }
 }
 

@@ -18,6 +18,7 @@ use umbel_store::{Applied, Batch, Durability, Options, Store};
 use super::Told;
 use super::long::bytes_bar;
 use super::records::{Format, Lines};
+use super::tuning::Tuning;
 
 #[derive(Args)]
 pub(super) struct Load {
@@ -28,6 +29,8 @@ pub(super) struct Load {
     /// What the lines are [default: json if the first one is an object, else text]
     #[arg(long, value_enum)]
     format: Option<Format>,
+    #[command(flatten)]
+    tuning: Tuning,
 }
 
 impl Load {
@@ -43,7 +46,7 @@ impl Load {
     }
 
     fn load(&self, input: Box<dyn BufRead>) -> anyhow::Result<u64> {
-        let mut writer = Writer::open(&self.dir, Options::new())?;
+        let mut writer = Writer::open(&self.dir, self.tuning.apply(Options::new()))?;
         let outcome = Lines::new(input, self.format).each_record(|key, value| {
             writer.batch.put(key, value);
             writer.write_if_full()

@@ -8,6 +8,7 @@ mod load;
 mod long;
 mod records;
 mod stat;
+mod tuning;
 
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -30,6 +31,13 @@ use records::Format;
   umbel store get catalogue layer/4f53
   umbel store load catalogue records.tsv
   umbel store stat catalogue --json
+
+What the filter of paper 2 spares, on one's own records: load them, integrate, load changes with
+little memory, and ask for statistics with and without the filter.
+  umbel store load catalogue records.tsv && umbel store integrate catalogue
+  umbel store load catalogue changes.tsv --memory-budget 1M
+  umbel store stat catalogue
+  umbel store stat catalogue --no-filter
 
 Every command reads all changes that are not integrated yet when it opens the store: about
 0.4 s per million. `umbel store integrate` merges them; a store with a master alone opens at

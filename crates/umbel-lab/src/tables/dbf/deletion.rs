@@ -12,7 +12,7 @@ use super::super::{formula, setting, simulated};
 use super::{BITS, CAPACITY, HASHES, claimed, dynamic, papers, spreads};
 use crate::home::{Keys, shape};
 use crate::names;
-use crate::plan::Bench;
+use crate::plan::{Bench, Sampling};
 use crate::random::Random;
 use crate::report::Table;
 use crate::spread::Spread;
@@ -34,6 +34,18 @@ impl Grown {
             grown.members.push((digest, grown.filter.insert_digest(digest)));
         }
         grown
+    }
+
+    /// Adds keys.
+    pub(super) fn add(&mut self, digests: &[Digest]) {
+        for digest in digests {
+            self.members.push((*digest, self.filter.insert_digest(*digest)));
+        }
+    }
+
+    /// Forgets the members, which were deleted: those that algorithm 3 kept stay in the filter.
+    pub(super) fn forget(&mut self) {
+        self.members.clear();
     }
 
     /// The share of members that several components claim, percent.
@@ -136,6 +148,12 @@ pub(super) fn table(rows: &[Row]) -> Table {
         ]);
     }
     table
+}
+
+/// How shares of the members are sampled: those of the largest set, in every round.
+pub(super) fn sampling(bench: &Bench<'_>) -> Sampling {
+    let asked = bench.times(ROUNDS) * CAPACITIES * CAPACITY;
+    Sampling { asked: asked as usize, ..bench.sampling() }
 }
 
 /// Rounds in each trial: with 20 trials, the paper's 100.

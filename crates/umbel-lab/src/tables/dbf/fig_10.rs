@@ -13,7 +13,7 @@
 
 use umbel::design::dynamic::papers_bounded_choices;
 
-use super::super::{formula, points_of};
+use super::super::{ROUNDING, formula, points_of};
 use super::memory::{self, Row, Setup, Sizes, curves};
 use super::{BOUND, MOST, count, rate};
 use crate::Experiment;
@@ -73,15 +73,15 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let above: Vec<bool> = above.map(is_below).collect();
     let standard = rows[0].setup.plan.standard_bits as f64;
     vec![
-        Claim::about("each curve falls first and rises later (curves)")
+        Claim::paper("The expected memory size of each curve first decreases as s grows, and then, increases after the s exceeds", "each curve falls first and rises later (curves)").unit("curves")
             .stated(5.0)
             .formula(count(Sizes::ALL.map(turns)))
             .within(0.0),
-        Claim::about("maximum Zipf takes the most memory at every s (rows of the others)")
+        Claim::paper("the expected memory size under the maximum Zipf distribution is always larger than that under other distributions of the same value of s", "maximum Zipf takes the most memory at every s (rows of the others)").unit("rows")
             .stated(above.len() as f64)
             .formula(count(above))
             .within(0.0),
-        Claim::about("every minimum is below the standard filter's bits (curves)")
+        Claim::paper("is less than that of an SBF under the same constraints", "every minimum is below the standard filter's bits (curves)").unit("curves")
             .stated(5.0)
             .formula(count(Sizes::ALL.map(|sizes| least(sizes, Row::bits) < standard)))
             .simulated(
@@ -102,7 +102,7 @@ pub(super) fn kept(rows: &[Row], seeds: u64) -> Claim {
         let allowed = 4.0 * row.found_rate.standard_error();
         row.found_rate.mean <= 100.0 * row.setup.bound + allowed
     };
-    Claim::about("the rate never exceeds the bound (filters as full as they get; rows)")
+    Claim::paper("to guarantee that the false match probability never exceeds", "the rate never exceeds the bound (filters as full as they get; rows)").finding(ROUNDING).unit("rows")
         .stated(rows.len() as f64)
         .formula(count(by_form.iter().map(|over| *over <= 1.0)))
         .simulated(count(rows.iter().map(keeps)), seeds)

@@ -50,11 +50,11 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let falls = |sizes: Sizes| rises(of(sizes).map(|row| -row.bits()));
     let found = |sizes: Sizes| rises(of(sizes).map(|row| -row.found.mean));
     vec![
-        Claim::about("minimum Zipf takes the least and maximum Zipf the most (rows in between)")
+        Claim::paper("DBFs with maximum and minimum Zipf distributions consume the most and least memory among the five DBFs", "minimum Zipf takes the least and maximum Zipf the most (rows in between)").unit("rows")
             .stated(rows.len() as f64)
             .formula(count(rows.iter().map(extreme)))
             .within(0.0),
-        Claim::about("memory falls as the bound rises (distributions)")
+        Claim::paper("the memory size decreases as the false match probability increases", "memory falls as the bound rises (distributions)").unit("distributions")
             .stated(5.0)
             .formula(count(Sizes::ALL.map(falls)))
             .simulated(count(Sizes::ALL.map(found)), seeds)

@@ -34,17 +34,17 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let small = || rows.iter().filter(|row| row.setup.bound <= 0.05);
     let highest = |ratio: fn(&Row) -> f64| rows.iter().map(ratio).fold(0.0, f64::max);
     vec![
-        Claim::about("the ratio rises with the bound (distributions)")
+        Claim::paper("the ratio increases as the false match probability increases", "the ratio rises with the bound (distributions)").unit("distributions")
             .stated(5.0)
             .formula(count(Sizes::ALL.map(|sizes| rises(of(sizes).map(Row::ratio)))))
             .within(0.0),
-        Claim::about("the ratio is below one up to a bound of 5 percent (rows)")
+        Claim::paper("it will always be less than 1 when the false match probability is not larger than 5 percent", "the ratio is below one up to a bound of 5 percent (rows)").unit("rows")
             .stated(small().count() as f64)
             .formula(count(small().map(|row| row.ratio() < 1.0)))
             .simulated(count(small().map(|row| row.found_ratio() < 1.0)), seeds)
             .note("maximum Zipf at 5 %: one component is the best choice already, so that the ratio is exactly one")
             .within(0.0),
-        Claim::about("beyond, the ratio is at most one (highest)")
+        Claim::paper("the ratio for each DBF will reach, at most, 1 when the false match probability exceeds 5 percent", "beyond, the ratio is at most one (highest)").unit("ratio")
             .stated(1.0)
             .formula(highest(Row::ratio))
             .simulated(highest(Row::found_ratio), seeds)

@@ -57,11 +57,11 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let below = || of(Sizes::ZipfMax).filter(|row| row.setup.x < 0.6);
     let worse = of(Sizes::ZipfMax).find(|row| several(row) > 1.0);
     vec![
-        Claim::about("minimum Zipf: memory falls as the parameter rises")
+        Claim::paper("DBFs with a minimum Zipf distribution perform better as the parameter value increases", "minimum Zipf: memory falls as the parameter rises").unit("")
             .stated(1.0)
             .formula(count([rises(of(Sizes::ZipfMin).map(|row| -row.bits()))]))
             .within(0.0),
-        Claim::about("random Zipf: better than a standard filter, almost whatever the parameter (highest ratio)")
+        Claim::paper("DBFs with a random Zipf distribution … outperform SBFs almost independent of the Zipf parameter", "random Zipf: better than a standard filter, almost whatever the parameter (highest ratio)").unit("ratio")
             .stated(1.0)
             .formula(random.high)
             .simulated(found.high, seeds)
@@ -71,12 +71,12 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
                 random.low, random.high
             ))
             .judged(random.high < 1.0 && found.high < 1.0),
-        Claim::about("maximum Zipf: better than a standard filter for parameters below 0.6 (rows)")
+        Claim::paper("If the Zipf parameter is less than 0.6, DBFs with a maximum Zipf distribution also outperform SBFs", "maximum Zipf: better than a standard filter for parameters below 0.6 (rows)").unit("rows")
             .stated(below().count() as f64)
             .formula(count(below().map(|row| row.ratio() < 1.0)))
             .simulated(count(below().map(|row| row.found_ratio() < 1.0)), seeds)
             .within(0.0),
-        Claim::about("maximum Zipf: worse than a standard filter from 0.6 on (parameter from which s > 1 is worse)")
+        Claim::paper("otherwise, they perform worse than SBFs", "maximum Zipf: worse than a standard filter from 0.6 on (parameter from which s > 1 is worse)").unit("Zipf parameter")
             .stated(0.6)
             .formula(worse.map_or(f64::NAN, |row| row.setup.x))
             .note("with s = 1 allowed a dynamic filter is never worse")

@@ -8,11 +8,12 @@
 //!
 //! Left open: the figure's points.
 
+use super::super::closeness::{VERY_CLOSE, close};
 use super::super::points_of;
 use super::deletion::{self, Row};
-use super::{agrees, count, rises};
+use super::{count, rises};
 use crate::Experiment;
-use crate::plan::Bench;
+use crate::plan::{Bench, Sampling};
 use crate::plot::{Panel, Plot};
 use crate::report::{Claim, Findings};
 
@@ -25,14 +26,15 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 
 fn find(bench: &Bench<'_>) -> Findings {
     let rows = deletion::rows(bench);
-    let claims = claims(&rows, bench.seeds());
+    let claims = claims(&rows, deletion::sampling(bench));
     Findings { table: deletion::table(&rows), claims, plot: plot(&rows) }
 }
 
-fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
+fn claims(rows: &[Row], sampling: Sampling) -> Vec<Claim> {
+    let seeds = sampling.seeds;
     let several = || rows.iter().filter(|row| row.capacities > 1);
     let below = |name: &str, other: fn(&Row) -> f64| {
-        Claim::about(format!("the real r is below {name} (rows with s > 1)"))
+        Claim::paper("the real value of r is less than the experimental upper bound, the estimated upper bound, and the false positive probability of a DBF", format!("the real r is below {name} (rows with s > 1)")).unit("rows")
             .stated(several().count() as f64)
             .simulated(count(several().map(|row| row.left.mean < other(row))), seeds)
             .within(0.0)
@@ -45,19 +47,15 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
         below("the experimental upper bound", |row| row.twice.mean),
         below("the estimated upper bound", |row| row.bound),
         below("the rate of the dynamic filter", |row| row.found_rate.mean),
-        Claim::about("all four curves rise (curves)")
+        Claim::paper("All four curves increase as the size of the dynamic set increases", "all four curves rise (curves)").unit("curves")
             .stated(4.0)
             .simulated(count(rising), seeds)
             .within(0.0),
-        Claim::about("r stays at a low level up to n = 10c (below the filter's rate there)")
+        Claim::paper("The curve for the real value r increases smoothly and maintains a low level when the real size of the set is less than 10 times that of the estimated threshold", "r stays at a low level up to n = 10c (below the filter's rate there)")
             .stated(last.rate)
             .simulated(last.left.mean, seeds)
             .judged(last.left.mean < last.rate),
-        agrees(
-            "the share of keys with several addresses (equations 9 and 10)",
-            rows.iter().map(|row| (row.expected, row.twice)),
-            seeds,
-        ),
+        close(Claim::paper("are very similar to the experimental results", "the share of keys with several addresses, by equations 9 and 10"), VERY_CLOSE, rows.iter().map(|row| (row.expected, row.twice)), sampling),
         points_of("figure 5"),
     ]
 }

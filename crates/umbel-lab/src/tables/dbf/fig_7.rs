@@ -116,12 +116,16 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let of = |bound: f64| rows.iter().filter(move |row| row.bound == bound);
     let below = |bound: f64, most: u64| {
         let rows = || of(bound).filter(|row| row.components <= most);
-        Claim::about(format!("f <= {bound}, s <= {most}: the ratio is below one (rows)"))
-            .stated(most as f64)
-            .formula(count(rows().map(|row| row.ratio < 1.0)))
-            .simulated(count(rows().map(|row| row.saved.high < 1.0)), seeds)
-            .note("simulated: no seed saves a component")
-            .within(0.0)
+        Claim::paper(
+            "the value of ratio is always less than one if",
+            format!("f <= {bound}, s <= {most}: the ratio is below one (rows)"),
+        )
+        .unit("rows")
+        .stated(most as f64)
+        .formula(count(rows().map(|row| row.ratio < 1.0)))
+        .simulated(count(rows().map(|row| row.saved.high < 1.0)), seeds)
+        .note("simulated: no seed saves a component")
+        .within(0.0)
     };
     let first = |bound: f64, reached: fn(&Row) -> bool| {
         of(bound).find(|row| reached(row)).map_or(f64::NAN, |row| row.components as f64)
@@ -129,10 +133,12 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     vec![
         below(0.01, 10),
         below(0.001, 20),
-        Claim::about(
+        Claim::paper(
+            "Algorithm 1 incurs at least one unnecessary SBF",
             "once the ratio is one, algorithm 1 causes an unnecessary component (f = 0.01; stated: \
              s at which the ratio reaches one; simulated: s at which every seed saves one)",
         )
+        .unit("components")
         .stated(first(0.01, |row| row.ratio >= 1.0))
         .formula(first(0.01, |row| row.expected >= 1.0))
         .simulated(first(0.01, |row| row.saved.low >= 1.0), seeds)

@@ -11,11 +11,12 @@
 
 use umbel::model::dynamic::{false_positive, rebuilt_false_positive};
 
+use super::super::closeness::{VERY_CLOSE, close};
 use super::super::{formula, points_of, setting, simulated};
-use super::{BITS, CAPACITY, HASHES, agrees, claimed, count, full_percent, grown, papers, spreads};
+use super::{BITS, CAPACITY, HASHES, claimed, count, full_percent, grown, papers, spreads};
 use crate::Experiment;
 use crate::home::{Keys, shape};
-use crate::plan::Bench;
+use crate::plan::{Bench, Sampling};
 use crate::plot::{Panel, Plot};
 use crate::random::Random;
 use crate::report::{Claim, Findings, Table};
@@ -47,7 +48,7 @@ fn find(bench: &Bench<'_>) -> Findings {
         found,
     };
     let rows: Vec<Row> = (1..).zip(spreads(&trials)).map(row).collect();
-    let claims = claims(&rows, bench.seeds());
+    let claims = claims(&rows, bench.sampling());
     Findings { table: table(&rows), claims, plot: plot(&rows) }
 }
 
@@ -95,7 +96,8 @@ fn table(rows: &[Row]) -> Table {
     table
 }
 
-fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
+fn claims(rows: &[Row], sampling: Sampling) -> Vec<Claim> {
+    let seeds = sampling.seeds;
     let apart =
         rows.iter().filter(|row| row.items <= CAPACITY).map(|r| (r.dynamic - r.rebuilt).abs());
     let one_further = rows.iter().zip(&rows[4..]);
@@ -104,26 +106,26 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let highest_found = rows.iter().map(|row| row.found[1].mean).fold(0.0, f64::max);
     let error = rows.iter().map(|row| row.found[1].standard_error()).fold(0.0, f64::max);
     vec![
-        Claim::about("n <= c: both rates are the same (largest difference)")
+        Claim::paper("We conclude that", "n <= c: both rates are the same (largest difference)").unit("points")
             .stated(0.0)
             .formula(apart.fold(0.0, f64::max))
             .within(1e-9),
-        Claim::about("n > c: the rebuilt filter has the lower rate (rows)")
+        Claim::paper("grows as the set cardinality increases in the whole … range, but the increase rate is slower than that of", "n > c: the rebuilt filter has the lower rate (rows)").unit("rows")
             .stated(larger().count() as f64)
             .formula(count(larger().map(|row| row.rebuilt < row.dynamic)))
             .simulated(count(larger().map(|row| row.found[1].mean < row.found[0].mean)), seeds)
             .within(0.0),
-        Claim::about("nx + (i-1)c keys have no larger a rate than nx + ic, rebuilt (rows)")
+        Claim::paper("is not larger than", "nx + (i-1)c keys have no larger a rate than nx + ic, rebuilt (rows)").unit("rows")
             .stated((rows.len() - 4) as f64)
             .formula(count(one_further.map(|(row, next)| row.rebuilt <= next.rebuilt + 1e-9)))
             .within(0.0),
-        Claim::about("rebuilt in time, the rate never passes f(c) (highest)")
+        Claim::ours("rebuilt in time, the rate never passes f(c) (highest)")
             .stated(full_percent())
             .formula(highest)
             .simulated(highest_found, seeds)
             .note("the price is a rebuild for every component; simulated: but for four standard errors")
             .judged(highest <= full_percent() * 1.01 && highest_found <= full_percent() + 4.0 * error),
-        agrees("equation 14", rows.iter().map(|row| (row.rebuilt, row.found[1])), seeds),
+        close(Claim::paper("The false match probability of an SBF could be calculated according to (1)", "equation 14"), VERY_CLOSE, rows.iter().map(|row| (row.rebuilt, row.found[1])), sampling),
         points_of("figure 9"),
     ]
 }

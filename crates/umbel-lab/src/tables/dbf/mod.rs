@@ -5,6 +5,7 @@
 //! by what it is about instead of a figure.
 
 pub(crate) mod attributes;
+pub(crate) mod capacity;
 pub(crate) mod compressed;
 pub(crate) mod deletion;
 pub(crate) mod distributed;
@@ -24,7 +25,9 @@ pub(crate) mod fig_6;
 pub(crate) mod fig_7;
 pub(crate) mod fig_8;
 pub(crate) mod fig_9;
+pub(crate) mod hashing;
 mod memory;
+pub(crate) mod operations;
 pub(crate) mod scalable;
 pub(crate) mod sliced;
 pub(crate) mod table_1;
@@ -37,7 +40,6 @@ use umbel::model::dynamic::Component;
 use umbel::{Digest, DynamicFilter, Shape, StandardFilter, design};
 
 use crate::home::{Keys, shape};
-use crate::report::Claim;
 use crate::spread::Spread;
 
 /// The rate that all components of the paper are made for.
@@ -94,29 +96,6 @@ fn claimed(asked: &[Digest], claims: impl Fn(Digest) -> bool) -> f64 {
 fn spreads<const N: usize>(trials: &[Vec<[f64; N]>]) -> Vec<[Spread; N]> {
     let rows = trials.first().map_or(0, Vec::len);
     (0..rows).map(|i| std::array::from_fn(|j| Spread::of_row(trials, i, |row| row[j]))).collect()
-}
-
-/// Points below which asking cannot tell two rates apart.
-const LEAST: f64 = 0.002;
-
-/// Closed form against real filters: agree if the mean of the seeds is within four standard
-/// errors or a twentieth of the form, in every row. Small filters scatter, and a fill that
-/// scatters has a higher rate on average than its mean, so that there is a little bias.
-fn agrees(what: &str, rows: impl Iterator<Item = (f64, Spread)>, seeds: u64) -> Claim {
-    let rows: Vec<(f64, Spread)> = rows.collect();
-    let near = |(formula, found): &(f64, Spread)| {
-        let allowed = (4.0 * found.standard_error()).max(0.05 * formula).max(LEAST);
-        (formula - found.mean).abs() <= allowed
-    };
-    let apart = rows.iter().map(|(formula, found)| (formula - found.mean).abs());
-    let worst = apart.fold(0.0, f64::max);
-    Claim::about(format!("{what} gives the rates that real filters have (rows)"))
-        .stated(rows.len() as f64)
-        .simulated(count(rows.iter().map(near)), seeds)
-        .note(format!(
-            "within four standard errors or a twentieth; at most {worst:.2} points apart"
-        ))
-        .within(0.0)
 }
 
 /// Whether each value is at least the one before.

@@ -116,21 +116,21 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let ratio = |row: &Row| row.found[0].mean / row.slices;
     let eight = rows.iter().find(|row| row.components == 8).expect("a row of eight");
     vec![
-        Claim::about("only a fraction of the slices is read (percent of the m slices, 24 components)")
+        Claim::paper("only a fraction of the bit slices need to be retrieved on a query", "only a fraction of the slices is read (percent of the m slices, 24 components)")
             .stated(100.0)
             .formula(100.0 * f64::from(HASHES) / BITS as f64)
             .judged(true),
-        Claim::about("as strings, all bits must be retrieved (stated: bits of 24 components; simulated: probes)")
+        Claim::paper("bits need to be retrieved on a", "as strings, all bits must be retrieved (stated: bits of 24 components; simulated: probes)").unit("bits")
             .stated((24 * BITS) as f64)
             .formula(last.list)
             .simulated(last.found[0].mean, seeds)
             .note("a list reads k positions of each string at most, and leaves it at the first zero: about two")
             .within(0.0),
-        Claim::about("slices answer as the list does (ours; answers that differ)")
+        Claim::ours("slices answer as the list does (answers that differ)").unit("answers")
             .stated(0.0)
             .simulated(differ, seeds)
             .within(0.0),
-        Claim::about("slices read fewer words than the list from eight components on (ours; times fewer at 8)")
+        Claim::ours("slices read fewer words than the list from eight components on (times fewer at 8)").unit("times")
             .stated(1.0)
             .formula(eight.list / eight.slices)
             .simulated(ratio(eight), seeds)

@@ -161,11 +161,11 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let first = rows.first().expect("there are rows");
     let thousand = rows.iter().find(|row| row.added == 1000).expect("a row of 1000");
     vec![
-        Claim::about("the receiver's XOR gives the sender's filter (percent of updates)")
+        Claim::paper("its previous SBF is modified suitably by computing its bitwise xor with the new update", "the receiver's XOR gives the sender's filter (percent of updates)")
             .stated(100.0)
             .simulated(100.0 * rows.iter().map(|row| row.found[4].low).fold(1.0, f64::min), seeds)
             .within(0.0),
-        Claim::about("sending changes takes fewer bytes than sending the filter again (rows)")
+        Claim::paper("we adopt an incremental update procedure by only sending those SBFs which are changed", "sending changes takes fewer bytes than sending the filter again (rows)").unit("rows")
             .stated(all)
             .simulated(super::count(rows.iter().map(|row| fewer(row, 2))), seeds)
             .note(format!(
@@ -176,11 +176,11 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
                 thousand.added
             ))
             .within(0.0),
-        Claim::about("coding ones and zeros of the base apart takes fewer bytes than an XOR (ours; rows, bounds)")
+        Claim::ours("coding ones and zeros of the base apart takes fewer bytes than an XOR (rows, bounds)").unit("rows")
             .stated(all)
             .simulated(super::count(rows.iter().map(|row| row.found[3].mean < row.found[0].mean)), seeds)
             .within(0.0),
-        Claim::about("umbel's delta takes fewer bytes than the bound of the XOR (ours; rows)")
+        Claim::ours("umbel's delta takes fewer bytes than the bound of the XOR (rows)").unit("rows")
             .stated(all)
             .simulated(super::count(rows.iter().map(|row| fewer(row, 0))), seeds)
             .note(

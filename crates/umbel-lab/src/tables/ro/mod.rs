@@ -3,8 +3,10 @@
 //! Simulated entries are real ones: filters kept apart are columns of a bank, and ORs are ORs.
 
 pub(crate) mod conditions;
+pub(crate) mod delay;
 pub(crate) mod example;
 pub(crate) mod hashes;
+mod independent;
 pub(crate) mod overlay;
 pub(crate) mod received;
 pub(crate) mod sizes;
@@ -15,6 +17,9 @@ use umbel::{KeyHash, Rate, Shape, StandardFilter};
 
 use crate::home::{Keys, shape};
 use crate::random::Random;
+
+/// What filters of a few hundred bits show together.
+const POSITIONS: &str = "umbel's way to find positions claims more strangers than independent hash functions do in filters of a few hundred bits";
 
 /// Keys of each filter, and filters of an entry, in all figures that do not vary them.
 const ITEMS: u64 = 30;

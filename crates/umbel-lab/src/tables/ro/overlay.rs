@@ -151,7 +151,7 @@ fn claims(trials: &[Vec<Outcome>], flood: f64, seeds: u64) -> Vec<Claim> {
             outcome.details.wrong_decisions * outcome.details.strange_decisions as f64
         });
         claims.push(
-            Claim::about(format!("{name}: the rate of wrong link decisions is at most σ = 0.1 %"))
+            Claim::paper("guarantees that the probability of making a wrong routing decision at any given node is sufficiently low", format!("{name}: the rate of wrong link decisions is at most σ = 0.1 %"))
                 .stated(100.0 * SIGMA)
                 .simulated(100.0 * wrong / decisions.max(1.0), seeds)
                 .note(format!("{wrong:.0} of {decisions:.0} links asked for a key that none of their homes has"))
@@ -163,10 +163,10 @@ fn claims(trials: &[Vec<Outcome>], flood: f64, seeds: u64) -> Vec<Claim> {
         let success = |i| mean(i, &|outcome| outcome.success);
         let cost = |i| messages(i) / success(i);
         claims.push(
-            Claim::about(format!(
+            Claim::paper("apparently outperforms the existing approaches in terms of the success probability of routing and network traffic cost", format!(
                 "{name}: the receiver-oriented design takes less traffic than the traditional one \
                  (messages a query, over those of the traditional)"
-            ))
+            )).unit("over the traditional")
             .stated(1.0)
             .simulated(messages(receiver) / messages(traditional), seeds)
             .note(format!(
@@ -179,10 +179,10 @@ fn claims(trials: &[Vec<Outcome>], flood: f64, seeds: u64) -> Vec<Claim> {
             .judged(messages(receiver) < messages(traditional)),
         );
         claims.push(
-            Claim::about(format!(
+            Claim::paper("apparently outperforms the existing approaches in terms of the success probability of routing and network traffic cost", format!(
                 "{name}: the receiver-oriented design has a higher success probability (over that \
                  of the traditional)"
-            ))
+            )).unit("over the traditional")
             .stated(1.0)
             .simulated(success(receiver) / success(traditional), seeds)
             .note(
@@ -194,9 +194,10 @@ fn claims(trials: &[Vec<Outcome>], flood: f64, seeds: u64) -> Vec<Claim> {
     }
     let share = mean(0, &|outcome| outcome.messages_per_query) / flood;
     claims.push(
-        Claim::about(
+        Claim::ours(
             "receiver-oriented CUBF takes fewer messages than flooding (over those of flooding)",
         )
+        .unit("over flooding")
         .stated(1.0)
         .simulated(share, seeds)
         .judged(share < 1.0),
@@ -207,16 +208,24 @@ fn claims(trials: &[Vec<Outcome>], flood: f64, seeds: u64) -> Vec<Claim> {
 fn plot(trials: &[Vec<Outcome>], flood: f64) -> Plot {
     let mean =
         |i: usize, value: fn(&Outcome) -> f64| Spread::of(trials.iter().map(|t| value(&t[i]))).mean;
-    let names = "1-3 receiver-oriented, 4-6 traditional (CUBF, ABF, attenuated)";
-    let mut messages = Panel::new("messages a query", names, "messages").log();
-    let mut success = Panel::new("success", names, "success, %");
-    for (i, (name, ..)) in DESIGNS.into_iter().enumerate() {
-        let x = i as f64 + 1.0;
-        messages = messages.dots(name, i, vec![(x, mean(i, |o| o.messages_per_query))]);
-        success = success.dots(name, i, vec![(x, 100.0 * mean(i, |o| o.success))]);
-    }
-    let ends = vec![(1.0, flood), (DESIGNS.len() as f64, flood)];
-    Plot::of([messages.dashed("flooding", 7, ends), success])
+    let points = |value: fn(&Outcome) -> f64| {
+        (0..DESIGNS.len()).map(|i| (i as f64, mean(i, value))).collect::<Vec<_>>()
+    };
+    let panel = |title: &str, y| {
+        Panel::new(title, "", y).categories(DESIGNS.map(|(name, ..)| name.to_owned()).to_vec())
+    };
+    let ends = vec![(0.0, flood), (DESIGNS.len() as f64 - 1.0, flood)];
+    Plot::of([
+        panel("Messages", "messages a query")
+            .log()
+            .dots("of a query", 0, points(|o| o.messages_per_query))
+            .dashed("flooding", 6, ends),
+        panel("Success", "queries that succeed, %").dots(
+            "within the walk",
+            0,
+            points(|o| 100.0 * o.success),
+        ),
+    ])
 }
 
 #[cfg(test)]
