@@ -3,7 +3,8 @@
 //!
 //! An answer that calls itself complete must not deny more keys than the policy and chance allow:
 //! of the keys of each host that were acknowledged [`SETTLED`] before the question, 1 % and five
-//! standard deviations. One thing is excused, and counted: a link between the two hosts was cut less
+//! standard deviations. Time in which their host was stopped or starved does not count: what it
+//! acknowledged last it has not published, and others learn of the stop by its silence. One more thing is excused, and counted: a link between the two hosts was cut less
 //! than [`SILENCE`] ago, and nobody told them. Whoever does not run is never excused: every host is a
 //! configured peer of every other one, so that it is missing.
 //!
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::coverage::who;
-use super::disturbances::{self, Cuts, Ports, Testbed};
+use super::disturbances::{self, Cuts, Ports, Stops, Testbed};
 use super::hostile::Dice;
 use super::hosts::{ask, eventually, name};
 
@@ -75,10 +76,15 @@ fn write(host: usize, ports: &Ports, acknowledged: &Acknowledged, is_over: &Atom
     }
 }
 
-/// Keys of a host that were acknowledged long enough ago, drawn at random.
-fn sample(acknowledged: &Acknowledged, dice: &mut Dice) -> Vec<String> {
+/// Keys of a host that were acknowledged long enough ago, drawn at random. `ran_since` tells for how
+/// long the host has run since a moment.
+fn sample(
+    acknowledged: &Acknowledged,
+    dice: &mut Dice,
+    ran_since: impl Fn(Instant) -> Duration,
+) -> Vec<String> {
     let acknowledged = acknowledged.lock().expect("no panic");
-    let settled = acknowledged.partition_point(|(_, at)| at.elapsed() >= SETTLED);
+    let settled = acknowledged.partition_point(|(_, at)| ran_since(*at) >= SETTLED);
     let count = SAMPLE.min(settled);
     (0..count).map(|_| acknowledged[dice.below(settled)].0.clone()).collect()
 }
@@ -95,6 +101,7 @@ struct Asker<'a> {
     ports: &'a Ports,
     acknowledged: &'a [Acknowledged],
     cuts: &'a Cuts,
+    stops: &'a Stops,
     found: &'a Found,
     start: Instant,
     is_over: &'a AtomicBool,
@@ -108,12 +115,24 @@ impl Asker<'_> {
             std::thread::sleep(Duration::from_millis(5));
             let Some((_, http)) = self.ports.lock().expect("no panic").clone() else { continue };
             for home in (0..HOSTS).filter(|home| *home != self.host) {
-                let keys = sample(&self.acknowledged[home], &mut dice);
+                let keys =
+                    sample(&self.acknowledged[home], &mut dice, |at| self.ran_since(home, at));
                 if !keys.is_empty() {
                     self.check(&http, home, &keys);
                 }
             }
         }
+    }
+
+    /// For how long a host has run since a moment.
+    fn ran_since(&self, home: usize, at: Instant) -> Duration {
+        let now = Instant::now();
+        let stops = self.stops.lock().expect("no panic");
+        let of_home = stops.iter().filter(|(host, ..)| *host == home);
+        let stopped = of_home.map(|(_, from, until)| {
+            until.unwrap_or(now).min(now).saturating_duration_since((*from).max(at))
+        });
+        (now - at).saturating_sub(stopped.sum())
     }
 
     fn check(&self, http: &str, home: usize, keys: &[String]) {
@@ -162,14 +181,15 @@ fn watch(has_namespaces: bool) {
     eventually("all are known", || {
         (0..HOSTS).all(|host| testbed.cluster.status_number(host, "hosts_known") == HOSTS as u64)
     });
-    let (ports, cuts) = (testbed.ports(), testbed.cuts());
+    let (ports, cuts, stops) = (testbed.ports(), testbed.cuts(), testbed.stops());
     let acknowledged: Vec<Acknowledged> = (0..HOSTS).map(|_| Mutex::default()).collect();
     let (found, is_over, start) = (Found::default(), AtomicBool::new(false), Instant::now());
     std::thread::scope(|scope| {
-        let (acknowledged, found, is_over, cuts) = (&acknowledged, &found, &is_over, &cuts);
+        let (acknowledged, found, is_over) = (&acknowledged, &found, &is_over);
+        let (cuts, stops) = (&cuts, &stops);
         for (host, ports) in ports.iter().enumerate() {
             scope.spawn(move || write(host, ports, &acknowledged[host], is_over));
-            let asker = Asker { host, ports, acknowledged, cuts, found, start, is_over };
+            let asker = Asker { host, ports, acknowledged, cuts, stops, found, start, is_over };
             scope.spawn(move || asker.run(seed));
         }
         std::thread::sleep(SETTLED);

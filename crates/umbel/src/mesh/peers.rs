@@ -1,8 +1,8 @@
 //! Which other hosts there are: heard of, suspected, gone.
 //!
 //! A host that disappears may come back, so that its replicas answer for a grace time; one
-//! that says that it leaves is gone at once, and what it said before in that life is not
-//! listened to any more, should it arrive late. One that says that it restarts is away: its replicas
+//! that says that it leaves is missing at once and forgotten by the next `handle_timeout`, and what it
+//! said before in that life is not listened to any more, should it arrive late. One that says that it restarts is away: its replicas
 //! answer for as long as it asked for, within a limit of this host's.
 //!
 //! A host that was stopped itself has heard nobody: that time does not count as their silence.
@@ -14,7 +14,7 @@ use super::peer_sets::PeerSets;
 use crate::bank::Rows;
 use crate::catalogue::Catalogue;
 use crate::coverage::Gap;
-use crate::protocol::{Event, Protocol as _};
+use crate::protocol::Event;
 use crate::replica::message::Leave;
 use crate::replica::{Incarnation, Name};
 
@@ -27,6 +27,9 @@ pub(super) struct Peer {
     pub(super) gone_since: Option<Duration>,
     /// Whether the driver sees this life of it.
     pub(super) is_seen: bool,
+    /// Whether it said that it leaves. Its replicas go with the next timeout, before which the driver
+    /// can note that it is missing: no answer without them is called complete.
+    has_left: bool,
     /// Until when its replicas answer although it is not heard: it said that it restarts.
     away_until: Option<Duration>,
     pub(super) sets: PeerSets,
@@ -66,6 +69,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                     heard: now,
                     gone_since: None,
                     is_seen: false,
+                    has_left: false,
                     away_until: None,
                     sets: PeerSets::default(),
                 };
@@ -117,6 +121,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation < incarnation) {
             peer.incarnation = incarnation;
             peer.is_seen = false;
+            peer.has_left = false;
             peer.away_until = None;
             peer.sets.restart();
         }
@@ -129,6 +134,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     /// When a host counts as gone for good, unless it is heard of.
     pub(super) fn expiry(&self, peer: &Peer) -> Duration {
+        if peer.has_left {
+            return Duration::ZERO;
+        }
         let silent = peer.heard + self.config.silence;
         let gone = peer.gone_since.map_or(silent, |since| silent.min(since + self.config.grace));
         peer.away_until.map_or(gone, |until| gone.max(until))
@@ -136,9 +144,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     pub(super) fn expire(&mut self, now: Duration) {
         let expired = self.peers.iter().filter(|(_, peer)| now >= self.expiry(peer));
-        let expired: Vec<Name> = expired.map(|(name, _)| name.clone()).collect();
-        for host in expired {
-            self.lose(now, &host);
+        let expired: Vec<(Name, bool)> =
+            expired.map(|(name, peer)| (name.clone(), peer.has_left)).collect();
+        for (host, has_left) in expired {
+            if !has_left {
+                self.lose(now, &host);
+            }
             self.forget(host);
         }
         self.left.retain(|_, (_, since)| now < *since + self.config.silence);
@@ -164,8 +175,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         peer.is_some_and(|peer| peer.incarnation < life)
     }
 
-    /// A host says that it leaves: its replicas answer no more from now on, or as long as it is to
-    /// be away.
+    /// A host says that it leaves: its replicas answer no more from the next timeout on, which is at
+    /// once, or for as long as it is to be away.
     pub(super) fn handle_leave(&mut self, now: Duration, leave: &Leave) {
         let (host, life) = (&leave.home, leave.incarnation);
         let absence = leave.absence.min(self.config.max_absence);
@@ -173,8 +184,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             return;
         };
         if absence.is_zero() {
+            (peer.has_left, peer.is_seen, peer.gone_since) = (true, false, Some(now));
             self.left.insert(host.clone(), (life, now));
-            self.handle_excluded(now, host);
         } else {
             peer.away_until = Some(now + absence);
         }

@@ -66,3 +66,20 @@ impl Epoch {
         Self(self.0 + 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_change_how_text_is_shown_are_refused() {
+        for text in ["", "a b", "a\nb", "a\u{1b}[2J", "\u{202e}gnp.tac", "a\u{2028}", "a\u{7f}"] {
+            assert_eq!(Name::new(text), None, "{text:?}");
+        }
+        for text in ["images", "cache-1.example:80/a", "bücher", "\u{1f33f}"] {
+            assert!(Name::new(text).is_some(), "{text}");
+        }
+        assert!(Name::new(&"a".repeat(Name::LONGEST)).is_some());
+        assert_eq!(Name::new(&"a".repeat(Name::LONGEST + 1)), None);
+    }
+}

@@ -67,6 +67,9 @@ pub(super) type Ports = Arc<Mutex<Option<(String, String)>>>;
 /// Which links were cut, and when.
 pub(super) type Cuts = Arc<Mutex<Vec<([usize; 2], Instant)>>>;
 
+/// When hosts were stopped or starved, and until when; `None`: they are.
+pub(super) type Stops = Arc<Mutex<Vec<(usize, Instant, Option<Instant>)>>>;
+
 /// A cluster whose hosts all run, and what was done to it.
 pub(super) struct Testbed {
     pub(super) cluster: Cluster,
@@ -74,6 +77,7 @@ pub(super) struct Testbed {
     flags: Vec<String>,
     places: Option<Places>,
     cuts: Cuts,
+    stops: Stops,
     /// A host whose process is never ended.
     veteran: Option<usize>,
     dice: Dice,
@@ -103,6 +107,7 @@ impl Testbed {
             flags,
             places,
             cuts: Cuts::default(),
+            stops: Stops::default(),
             veteran: None,
             dice: Dice(seed),
             bag: Vec::new(),
@@ -126,6 +131,10 @@ impl Testbed {
 
     pub(super) fn cuts(&self) -> Cuts {
         Arc::clone(&self.cuts)
+    }
+
+    pub(super) fn stops(&self) -> Stops {
+        Arc::clone(&self.stops)
     }
 
     /// How often what was done.
@@ -205,10 +214,24 @@ impl Testbed {
     // ---- processes
 
     fn stop(&mut self, host: usize, pause: Duration) {
+        self.note_stop(&[host]);
         self.cluster.signal(host, "STOP");
         // At times for longer than the silence limit.
         std::thread::sleep(pause * if self.dice.below(3) == 0 { 4 } else { 1 });
         self.cluster.signal(host, "CONT");
+        self.note_end_of_stop();
+    }
+
+    fn note_stop(&self, hosts: &[usize]) {
+        let now = Instant::now();
+        let stops = hosts.iter().map(|host| (*host, now, None));
+        self.stops.lock().expect("no panic").extend(stops);
+    }
+
+    fn note_end_of_stop(&self) {
+        let now = Instant::now();
+        let mut stops = self.stops.lock().expect("no panic");
+        stops.iter_mut().for_each(|(.., until)| _ = until.get_or_insert(now));
     }
 
     /// Lets a host, or all of them, run for a small part of the time.
@@ -216,12 +239,14 @@ impl Testbed {
         let all = self.dice.below(2) == 0;
         let hosts: Vec<usize> = if all { (0..self.cluster.len()).collect() } else { vec![host] };
         let start = Instant::now();
+        self.note_stop(&hosts);
         while start.elapsed() < pause {
             hosts.iter().for_each(|host| self.cluster.signal(*host, "STOP"));
             std::thread::sleep(Duration::from_millis(50 + self.dice.next() % 150));
             hosts.iter().for_each(|host| self.cluster.signal(*host, "CONT"));
             std::thread::sleep(Duration::from_millis(5 + self.dice.next() % 20));
         }
+        self.note_end_of_stop();
     }
 
     fn end(&mut self, host: usize, pause: Duration) {

@@ -126,6 +126,7 @@ fn a_host_that_dies_is_expected_until_it_is_forgotten_and_one_that_leaves_is_not
     let mut cluster = Cluster::pair();
     cluster.engines[0].leave(cluster.now, Duration::ZERO);
     cluster.deliver(|_, _, _| true);
+    cluster.engines[1].handle_timeout(cluster.now);
     assert_eq!(cluster.gap_of_a(1), None);
     // What the settings no longer name is not waited for.
     let mut cluster = Cluster::pair();
@@ -133,6 +134,30 @@ fn a_host_that_dies_is_expected_until_it_is_forgotten_and_one_that_leaves_is_not
     cluster.engines[1].handle_timeout(cluster.now + grace);
     cluster.engines[1].handle_unexpected(&name("a"));
     assert_eq!(cluster.gap_of_a(1), None);
+}
+
+/// Its replicas went as soon as its farewell came, and answers were called complete until the driver
+/// had looked at the hosts again.
+#[test]
+fn a_host_that_leaves_is_missing_before_its_replicas_go() {
+    let mut cluster = Cluster::pair();
+    cluster.engines[0].leave(cluster.now, Duration::ZERO);
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::Unreachable)));
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    assert!(cluster.engines[1].poll_timeout() <= cluster.now, "they go at once");
+    cluster.engines[1].handle_timeout(cluster.now);
+    assert!(cluster.who(1, 1).is_empty());
+    assert_eq!(cluster.gap_of_a(1), None);
+
+    // A new life that comes before that goes on with them.
+    let mut cluster = Cluster::pair();
+    cluster.engines[0].leave(cluster.now, Duration::ZERO);
+    cluster.deliver(|_, _, _| true);
+    cluster.engines[1].handle_alive(cluster.now, &name("a"), Incarnation(9));
+    cluster.engines[1].handle_timeout(cluster.now);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    cluster.engines[1].validate();
 }
 
 #[test]

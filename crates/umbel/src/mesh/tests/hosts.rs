@@ -21,6 +21,8 @@ fn a_host_that_leaves_answers_no_more_and_is_heard_in_its_next_life() {
     b.handle_message(now, &name("a"), &late);
     let life = cluster.engines[0].config().incarnation;
     cluster.engines[1].handle_alive(now, &name("a"), life);
+    assert!(cluster.engines[1].poll_timeout() <= now);
+    cluster.engines[1].handle_timeout(now);
     assert!(cluster.who(1, 1).is_empty());
     assert_eq!(cluster.engines[1].peers(now).count(), 0);
     cluster.engines[1].validate();
