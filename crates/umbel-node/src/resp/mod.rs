@@ -29,6 +29,7 @@ mod connection;
 mod context;
 mod database;
 mod dumps;
+mod filter_errors;
 mod glob;
 mod login;
 mod reply;

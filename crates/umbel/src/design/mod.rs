@@ -79,9 +79,9 @@ pub fn blocked(items: u64, rate: Rate) -> Result<Shape, ParamError> {
     while kept - broken > 1 {
         let blocks = kept.midpoint(broken);
         if blocked::false_positive(blocks, items) > rate.get() {
-            broken = blocks
+            broken = blocks;
         } else {
-            kept = blocks
+            kept = blocks;
         }
     }
     let shape = Shape::new(kept * BLOCK_BITS, BLOCK_WORDS)?;

@@ -24,7 +24,6 @@ mod sets;
 mod strings;
 mod table;
 
-pub(super) use filters::error_line;
 pub(super) use needs::Need;
 
 /// A command, or a child of one (`CLIENT LIST` is a child of `CLIENT`).

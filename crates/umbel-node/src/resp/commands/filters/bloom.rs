@@ -7,8 +7,9 @@ use crate::filter_kind::{Bloom, FilterKind};
 use crate::host::{FilterStatus, FilterType};
 use crate::resp::commands::{aside_if_many, wrong_number};
 use crate::resp::context::{Context, ErrorLine};
+use crate::resp::filter_errors::NON_SCALING_FULL;
 use crate::resp::request::Arguments;
-use crate::resp::run::{FULL, Run};
+use crate::resp::run::Run;
 
 pub(super) fn reserve(
     context: &mut Context<'_>,
@@ -45,7 +46,7 @@ pub(super) fn insert(
     context.replies.array(answers.len() + usize::from(is_full));
     answers.iter().for_each(|new| context.replies.flag(*new));
     if is_full {
-        context.replies.error_line(FULL);
+        context.replies.error_line(NON_SCALING_FULL);
     }
     context.wrote(newest, from);
     Ok(())
