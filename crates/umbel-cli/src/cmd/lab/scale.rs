@@ -13,17 +13,18 @@ use crate::values;
 
 /// Seconds that are measured when nothing changes.
 const QUIET_SECONDS: u64 = 12;
-/// Seconds of all hosts together that are measured when keys come and go, at random, and seconds at
-/// least: with few hosts it takes longer until the average is known.
-const CHANGE_HOST_SECONDS: u64 = 2000;
+/// Keys that come in all while that is measured, and seconds at least: they come at random, so that
+/// it takes longer until the average is known where few come.
+const CHANGED_KEYS: u64 = 2000;
 const MIN_CHANGE_SECONDS: u64 = 6;
 
 /// Run a mesh of many hosts in one process, and compare what each pays with the model
 ///
 /// Real engines, and a network that delivers at once. Every host is home to --keys keys of one set;
-/// --changes of them come and as many go in a second, at random moments. Bytes are those of the messages, without the
-/// headers of a network, which 'umbel plan replica' counts for 'quiet' and 'join'. A host takes about
-/// three times the bytes of all filters together: a thousand hosts of 40 keys some gigabytes in all.
+/// --changes of them come and as many go in a second, at random moments. Bytes are those of the
+/// messages, without the headers of a network, which 'umbel plan replica' counts for 'quiet' and
+/// 'join'. A host takes about three times the bytes of all filters together: a thousand hosts of 40
+/// keys some gigabytes in all.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  umbel lab scale --hosts 100 --keys 1000\n  umbel lab scale --hosts 1000 --keys 40 --json"
@@ -83,7 +84,7 @@ impl Scale {
         let (replica_bytes, charged_bytes) = (mesh.replica_bytes(), mesh.charged_bytes());
         let resident = resident_bytes().zip(before).map(|(now, before)| now.saturating_sub(before));
         mesh.change(4);
-        let change_seconds = MIN_CHANGE_SECONDS.max(CHANGE_HOST_SECONDS / self.hosts);
+        let change_seconds = MIN_CHANGE_SECONDS.max(CHANGED_KEYS / (self.hosts * self.changes));
         let (changed, changed_time) = timed(|| mesh.change(change_seconds));
         let (joined, join_time) = timed(|| mesh.join());
         let joined = joined?.context("one more host did not know the others within a minute")?;
