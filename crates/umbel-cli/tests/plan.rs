@@ -318,7 +318,7 @@ fn differential_answers_with_its_keys_and_reference_values() {
         &answer,
         "reads_with_filter",
         2.0 + number(&answer, "filter_error_of_changed"),
-        0.0,
+        1e-12,
     );
     let again = json("plan differential --records 1M --updates 1.5M --bits 10485760", &keys);
     assert_near(&again, "changed_records", 776_870.0, 1.0);

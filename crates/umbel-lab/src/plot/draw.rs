@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::legend;
 use super::scale::Scale;
+use super::signs::{PLOT_WIDTH, bar, cross, dot, escaped, put};
 use super::style::COLOURS;
 use super::{Panel, Points, Series};
 
@@ -198,40 +199,12 @@ fn path(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: usiz
     );
 }
 
-pub(super) fn dot(x: f64, y: f64, colour: usize) -> String {
-    format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" class=\"f{colour}\"/>")
-}
-
-pub(super) fn cross(x: f64, y: f64, colour: usize) -> String {
-    let (left, top) = (x - 4.0, y - 4.0);
-    format!(
-        "<path d=\"M{left:.1} {top:.1}l8 8m0 -8l-8 8\" class=\"s{colour}\" stroke-width=\"1.6\"/>"
-    )
-}
-
-pub(super) fn bar(x: f64, top: f64, bottom: f64, colour: usize) -> String {
-    let left = x - 3.0;
-    format!(
-        "<path d=\"M{left:.1} {top:.1}h6m-3 0V{bottom:.1}m-3 0h6\" fill=\"none\" class=\"s{colour}\" opacity=\"0.6\"/>"
-    )
-}
-
-pub(super) fn put(svg: &mut String, markup: std::fmt::Arguments<'_>) {
-    // Writing into a string never fails.
-    _ = writeln!(svg, "{markup}");
-}
-
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 /// Panels side by side, at most.
 pub(super) const ACROSS: usize = 3;
 /// Of a panel, in pixels.
 pub(super) const WIDTH: f64 = 440.0;
 pub(super) const LEFT: f64 = 66.0;
 pub(super) const TOP: f64 = 34.0;
-pub(super) const PLOT_WIDTH: f64 = 350.0;
 pub(super) const PLOT_HEIGHT: f64 = 240.0;
 const BOTTOM: f64 = 52.0;
 /// The legend may begin below the names of the y axis.

@@ -3,7 +3,7 @@
 //! Series of one colour whose names begin alike ("n = 25, closed form", "n = 25, simulated")
 //! are one entry with both signs; what the signs mean is said once, if it is the same for all.
 
-use super::draw::{PLOT_WIDTH, bar, cross, dot, escaped, put};
+use super::signs::{PLOT_WIDTH, bar, cross, dot, escaped, put};
 use super::{Points, Series};
 
 /// One entry: signs in one colour, and a name.

@@ -7,11 +7,13 @@
 mod draw;
 mod legend;
 mod scale;
+mod signs;
 mod style;
 
 pub(crate) use style::STYLE;
 
-use draw::{ACROSS, HEAD, PLOT_HEIGHT, TOP, WIDTH, escaped, put};
+use draw::{ACROSS, HEAD, PLOT_HEIGHT, TOP, WIDTH};
+use signs::{escaped, put};
 
 /// Some panels under one title.
 #[derive(Debug, Clone, Default)]
