@@ -539,6 +539,19 @@ mod tests {
         }
     }
 
+    /// One table for all keys stopped for most of a second when it grew.
+    #[test]
+    fn no_change_moves_more_keys_than_a_shard_has() {
+        let mut catalogue = MemoryCatalogue::new();
+        for key in 0..50_000u32 {
+            catalogue.insert(&key.to_le_bytes(), ComponentId(0));
+        }
+        let largest = catalogue.shards.iter().map(|shard| shard.keys.len()).max();
+        assert!(largest.is_some_and(|keys| keys <= MAX_SHARD), "{largest:?} keys of 50,000");
+        let slots = catalogue.shards.iter().map(|shard| shard.keys.capacity()).max();
+        assert!(slots.is_some_and(|slots| slots <= 4 * MAX_SHARD), "{slots:?} slots");
+    }
+
     #[test]
     fn bytes_that_are_no_place_are_refused() {
         for bytes in [&[][..], &[1; 11], &[255; 12], &[1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]] {
