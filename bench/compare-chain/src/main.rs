@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
                 measured.depths,
             );
         }
-        let rival = rival.map(|rival| at(&self.measured[rival], 0.5)).unwrap_or(f64::NAN);
+        let rival = rival.map_or(f64::NAN, |rival| at(&self.measured[rival], 0.5));
         for (index, measured) in self.indexes.iter().zip(&self.measured) {
             if index.name().starts_with(OURS) {
                 let hashed = percentile(&measured.hashed, 0.5);

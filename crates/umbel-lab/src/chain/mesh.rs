@@ -53,14 +53,13 @@ impl Mesh {
     /// # Errors
     /// If the plan's promise cannot be kept.
     pub fn new(workers: usize, plan: SetPlan, loss: f64, seed: u64) -> Result<Self, ParamError> {
-        let name = |text: String| Name::new(&text).expect("a short name of letters and digits");
         let hasher = KeyHasher::default();
-        let names: Vec<Name> = (0..workers).map(|index| name(format!("w{index}"))).collect();
-        let router_name = name("router".to_owned());
+        let names: Vec<Name> = (0..workers).map(|index| name(&format!("w{index}"))).collect();
+        let router_name = name("router");
         let router = engine(&router_name, hasher, 1);
         let mut mesh = Self {
             hasher,
-            set: name("blocks".to_owned()),
+            set: name("blocks"),
             plan,
             workers: names.iter().map(|name| engine(name, hasher, 1)).collect(),
             names,
@@ -237,6 +236,10 @@ impl Mesh {
         self.meet();
         Ok(())
     }
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).expect("a short name of letters and digits")
 }
 
 fn engine(name: &Name, hasher: KeyHasher, life: u64) -> Engine<Ids> {
