@@ -16,10 +16,20 @@ pub mod access;
 mod build_info;
 mod catalogue;
 mod confirm;
+#[cfg_attr(
+    not(feature = "resp"),
+    expect(dead_code, reason = "only the port for Redis clients makes filters")
+)]
+mod counts;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod descriptors;
 mod driver;
 mod error;
+#[cfg_attr(
+    not(feature = "resp"),
+    expect(dead_code, reason = "only the port for Redis clients makes filters")
+)]
+mod filter_kind;
 #[cfg(all(any(test, feature = "fuzzing"), feature = "resp", feature = "http"))]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -3,6 +3,7 @@
 
 mod access;
 mod coverage;
+mod filters;
 mod hammer;
 mod http;
 mod lifetimes;

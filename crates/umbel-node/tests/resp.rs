@@ -12,15 +12,15 @@ use umbel_node::resp::{Limits, Server};
 use umbel_node::{Host, LocalNetwork};
 
 /// A host with a port, stopped when dropped.
-struct Port {
-    address: SocketAddr,
+pub(crate) struct Port {
+    pub(crate) address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     served: Option<tokio::task::JoinHandle<()>>,
     runtime: Runtime,
 }
 
 impl Port {
-    fn open() -> Self {
+    pub(crate) fn open() -> Self {
         Self::with(Limits::default())
     }
 
@@ -42,24 +42,40 @@ impl Port {
     }
 
     fn connect(&self) -> TcpStream {
-        let socket = TcpStream::connect(self.address).expect("in a test");
-        socket.set_read_timeout(Some(Duration::from_secs(20))).expect("in a test");
-        socket.set_nodelay(true).expect("in a test");
-        socket
+        connect(self.address)
     }
 
     /// What comes back for these bytes until the connection ends.
-    fn ask(&self, bytes: &[u8]) -> String {
-        let mut socket = self.connect();
-        socket.write_all(bytes).expect("in a test");
-        socket.shutdown(Shutdown::Write).expect("in a test");
-        rest(&mut socket)
+    pub(crate) fn ask(&self, bytes: &[u8]) -> String {
+        ask(self.address, bytes)
     }
 
     fn stop(mut self) {
         drop(self.stop.take());
         self.runtime.block_on(self.served.take().expect("in a test")).expect("in a test");
     }
+}
+
+fn connect(address: SocketAddr) -> TcpStream {
+    let socket = TcpStream::connect(address).expect("in a test");
+    socket.set_read_timeout(Some(Duration::from_secs(20))).expect("in a test");
+    socket.set_nodelay(true).expect("in a test");
+    socket
+}
+
+/// What comes back for these bytes until the connection ends.
+pub(crate) fn ask(address: SocketAddr, bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&ask_bytes(address, bytes)).into_owned()
+}
+
+/// As [`ask`], where the replies are no text.
+pub(crate) fn ask_bytes(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = connect(address);
+    socket.write_all(bytes).expect("in a test");
+    socket.shutdown(Shutdown::Write).expect("in a test");
+    let mut reply = Vec::new();
+    socket.read_to_end(&mut reply).expect("in a test");
+    reply
 }
 
 /// A host in memory, alone in its network.
@@ -81,7 +97,7 @@ fn exactly(socket: &mut TcpStream, expected: &str) {
     assert_eq!(String::from_utf8(reply).expect("in a test"), expected);
 }
 
-fn array(words: &[&[u8]]) -> Vec<u8> {
+pub(crate) fn array(words: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
@@ -314,7 +330,6 @@ const BAD_INPUT: &[(&[u8], &str)] = &[
         "{advertise} in 'confirm' needs this host's own setting 'advertise'",
     ),
     (b"UMBEL.RESERVE s 0.1 10 COLOUR red", "unknown option 'COLOUR'"),
-    (b"SELECT 1", "DB index is out of range: there is only 0"),
     (b"HELLO x", "Protocol version is not an integer or out of range"),
     (
         b"HELLO 3 AUTH me secret",
@@ -648,6 +663,9 @@ fn commands() -> impl Strategy<Value = Vec<String>> {
     let word = prop_oneof![
         8 => (r"UMBEL\.(ADD|HAS|WHO|REM)", "[st]", prop::collection::vec("[a-e]", 1..4))
             .prop_map(|(name, set, keys)| format!("{name} {set} {}", keys.join(" "))),
+        4 => (r"BF\.(M?ADD|M?EXISTS|INSERT n ITEMS)|CF\.(M?EXISTS|INSERT|ADD|DEL)", "[scn]", prop::collection::vec("[a-e]", 1..4))
+            .prop_map(|(name, set, keys)| format!("{name} {set} {}", keys.join(" "))),
+        1 => "BF\\.RESERVE n 0\\.1 [1-4] NONSCALING",
         1 => (r"UMBEL\.(ANNOUNCE|WITHDRAW|MATCH)", "[st]", "((/[a-b]){1,3}/?|/)")
             .prop_map(|(name, set, prefix)| format!("{name} {set} {prefix}")),
         1 => r"(PING|DBSIZE|DEL s|UMBEL\.MISSING s a b|UMBEL\.LOCATE t a( TIMEOUT 0)?|UMBEL\.MATCH t /a/b CONFIRM 9)",

@@ -23,6 +23,7 @@ use umbel_store::{Batch, Snapshot, Store};
 
 use super::layout;
 use super::{SetNumber, SetRecord};
+use crate::counts::Counts;
 use crate::error::HostError;
 
 /// When a change is durable. Tickets are ordered: a later one covers all earlier ones.
@@ -422,7 +423,8 @@ impl Journal {
     /// Forgets the keys of a set that is no more.
     pub(crate) fn delete_keys(&self, number: SetNumber) {
         self.delete(layout::floor(number));
-        for prefix in [layout::keys(number), layout::lifetimes(number)] {
+        self.delete(layout::deleted(number));
+        for prefix in [layout::keys(number), layout::lifetimes(number), layout::counts(number)] {
             let mut names: Vec<Box<[u8]>> = Vec::new();
             self.visit(&prefix, &mut |name, _| names.push(name.into()));
             names.into_iter().for_each(|name| self.delete(name));
@@ -437,6 +439,30 @@ impl Journal {
             }
         });
         all
+    }
+
+    pub(crate) fn counts(&self, set: SetNumber) -> Counts {
+        let (prefix, mut counts) = (layout::counts(set), Counts::default());
+        self.visit(&prefix, &mut |name, value| {
+            if let Ok(repeats) = value.try_into() {
+                counts.set_repeats(&name[prefix.len()..], u32::from_le_bytes(repeats));
+            }
+        });
+        let deleted = self.get(&layout::deleted(set), |value| value.try_into().ok());
+        counts.set_deleted(deleted.flatten().map_or(0, u64::from_le_bytes));
+        counts
+    }
+
+    pub(crate) fn set_repeats(&self, set: SetNumber, key: &[u8], repeats: u32) {
+        let name = layout::count(set, key);
+        match repeats {
+            0 => self.delete(name),
+            _ => self.put(name, &repeats.to_le_bytes()),
+        }
+    }
+
+    pub(crate) fn set_deleted(&self, set: SetNumber, deleted: u64) {
+        self.put(layout::deleted(set), &deleted.to_le_bytes());
     }
 
     pub(crate) fn set_lifetime(&self, set: SetNumber, key: &[u8], at: Option<u64>) {

@@ -3,10 +3,12 @@
 //! ```text
 //! v                     version of this layout, u32 little-endian; none: 1
 //! h                     incarnation, u64 little-endian
-//! s <set name>          JSON: number, plan, lifetime
+//! s <set name>          JSON: number, plan, lifetime; what a Redis client made it as
 //! k <number, u32> <key> component, u32 little-endian
 //! f <number, u32>       component, u32 little-endian: where keys of lower ones are now
 //! l <number, u32> <key> when the key expires: milliseconds since 1970, u64 little-endian
+//! c <number, u32> <key> how often a key of a cuckoo filter was added after the first time, u32 little-endian
+//! d <number, u32>       how many items of a cuckoo filter were deleted, u64 little-endian
 //! ```
 //!
 //! Numbers of sets are big-endian, so that a set's keys lie together; they are never given
@@ -14,6 +16,8 @@
 
 use serde::{Deserialize, Serialize};
 use umbel::design::ladder::{Rung, Standing};
+
+use crate::filter_kind::FilterKind;
 
 /// Names a set within a host's store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -38,6 +42,9 @@ pub(crate) struct SetRecord {
     /// Whose word counts when a key is confirmed.
     #[serde(default)]
     pub(crate) confirm: Option<String>,
+    /// What a Redis client made it as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) filter: Option<FilterKind>,
 }
 
 impl SetRecord {
@@ -77,4 +84,16 @@ pub(crate) fn lifetimes(set: SetNumber) -> Vec<u8> {
 
 pub(crate) fn lifetime(set: SetNumber, key: &[u8]) -> Box<[u8]> {
     [b"l", &set.0.to_be_bytes()[..], key].concat().into()
+}
+
+pub(crate) fn counts(set: SetNumber) -> Vec<u8> {
+    [b"c", &set.0.to_be_bytes()[..]].concat()
+}
+
+pub(crate) fn count(set: SetNumber, key: &[u8]) -> Box<[u8]> {
+    [b"c", &set.0.to_be_bytes()[..], key].concat().into()
+}
+
+pub(crate) fn deleted(set: SetNumber) -> Box<[u8]> {
+    [b"d", &set.0.to_be_bytes()[..]].concat().into()
 }

@@ -18,6 +18,8 @@ mod cache;
 mod clock;
 mod cluster;
 mod coverage;
+#[cfg(feature = "resp")]
+mod filters;
 mod greetings;
 mod happened;
 mod info;
@@ -52,6 +54,8 @@ pub(crate) use clock::{Clock, wall_clock_ms};
 pub(crate) use cluster::Cluster;
 pub use coverage::{Coverage, MissingHost};
 pub(crate) use coverage::{LOOK_EVERY, MAX_AGE};
+#[cfg(feature = "resp")]
+pub(crate) use filters::{CuckooAdd, CuckooAdded, FilterError, FilterStatus, FilterType};
 pub use happened::Happened;
 pub use info::{HostInfo, Readiness, Routing, SetInfo, Status};
 pub(crate) use lifecycle::Lifecycle;
@@ -118,6 +122,18 @@ impl Host {
     #[must_use]
     pub fn access(&self) -> &Arc<Access> {
         &self.inner.ports.access
+    }
+
+    /// Covers every change made so far.
+    #[cfg(feature = "resp")]
+    pub(crate) fn ticket(&self) -> Ticket {
+        self.inner.sets.ticket()
+    }
+
+    /// Whether a folder keeps the keys.
+    #[cfg(feature = "resp")]
+    pub(crate) fn is_durable(&self) -> bool {
+        self.inner.sets.is_durable()
     }
 
     /// Waits until everything up to the ticket is durable.

@@ -111,7 +111,8 @@ impl Host {
                 None => {
                     let live = self.inner.live.current();
                     let confirm = change.confirm.as_ref().unwrap_or(&live.set.confirm).clone();
-                    let terms = Terms { lifetime: change.lifetime(live.set.lifetime), confirm };
+                    let lifetime = change.lifetime(live.set.lifetime);
+                    let terms = Terms { lifetime, confirm, filter: None };
                     let plan = change.apply(sets.default_plan());
                     self.check_size(&plan)?;
                     sets.own_or_create(&name, plan, terms)?
@@ -144,7 +145,7 @@ impl Host {
     }
 
     /// A filter that every other host would refuse is not built.
-    fn check_size(&self, plan: &SetPlan) -> Result<(), HostError> {
+    pub(super) fn check_size(&self, plan: &SetPlan) -> Result<(), HostError> {
         plan.ladder()?;
         let most = self.inner.settings.limits.filter_bits;
         match plan.rung_for(0) {

@@ -20,6 +20,12 @@ impl Host {
         self.inner.sets.names()
     }
 
+    /// The names of this host's own sets, in order.
+    #[cfg(feature = "resp")]
+    pub(crate) fn own_sets(&self) -> Vec<String> {
+        self.inner.sets.lock().own.keys().map(|name| name.as_str().to_owned()).collect()
+    }
+
     /// How many sets somebody is known to have.
     #[must_use]
     pub fn set_count(&self) -> usize {

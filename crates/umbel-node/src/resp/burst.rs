@@ -3,11 +3,11 @@
 //! Not here: sockets and waiting (`connection`). A command that must wait for other hosts is
 //! handed back as [`Next::Slow`].
 
-use super::commands::{self, Action, Command, Need};
+use super::commands::{self, Action, Command, FilterHandler, Need};
 use super::context::{Context, Refusal};
 use super::login::Login;
 use super::request::Arguments;
-use super::run::Run;
+use super::run::{Form, Run};
 use super::slow::Slow;
 
 /// What the connection is to do after a request.
@@ -60,15 +60,16 @@ impl<'a> Burst<'a> {
             Some(last) if last.name.as_bytes().eq_ignore_ascii_case(name) => Some(last),
             _ => commands::find(name),
         };
-        if let Some(command @ Command { action: Action::Run(question), .. }) = command
+        if let Some(command @ Command { action: Action::Run(question, form), .. }) = command
             && arguments.len() > 2
+            && (arguments.len() == 3 || *form != Form::Flag)
             && self.permits(command)
         {
             let set = arguments.get(1).unwrap_or_default();
             if !run.takes(*question, set, arguments.len() - 2) {
                 return Next::Finish;
             }
-            run.join(*question, set, arguments.from(2));
+            run.join(*question, *form, set, arguments.from(2));
             self.set_last(command);
             self.context.commands += 1;
             return Next::Joined;
@@ -111,7 +112,7 @@ impl<'a> Burst<'a> {
     fn alone(&mut self, command: Option<&'static Command>, arguments: Arguments<'_, '_>) -> Next {
         let start = self.context.replies.len();
         let outcome = match command {
-            None if is_http(arguments) => {
+            command if command.is_none_or(is_method) && is_http(arguments) => {
                 self.refuse_http();
                 return Next::Go;
             }
@@ -123,6 +124,15 @@ impl<'a> Burst<'a> {
             self.context.replies.error(&refusal);
             Next::Go
         })
+    }
+
+    /// Executes a command of filters, whose errors have Redis's own words.
+    fn filter(&mut self, handle: FilterHandler, arguments: Arguments<'_, '_>) {
+        let start = self.context.replies.len();
+        if let Err(line) = handle(&mut self.context, arguments) {
+            self.context.replies.truncate(start);
+            self.context.replies.error_line(&line);
+        }
     }
 
     /// Closes the connection of a browser: a page of anybody's makes it send what the page likes.
@@ -149,6 +159,7 @@ impl<'a> Burst<'a> {
         }
         match command.action {
             Action::Plain(handle) => handle(&mut self.context, arguments)?,
+            Action::Filter(handle) => self.filter(handle, arguments),
             Action::Parent(parent) => {
                 let Some(name) = arguments.get(1) else {
                     return parent.alone.map_or_else(
@@ -174,10 +185,15 @@ impl<'a> Burst<'a> {
                 return Ok(read(&mut self.context, arguments)?.map_or(Next::Go, Next::Login));
             }
             // Commands with keys have joined a run; one without is refused above.
-            Action::Run(_) => return Err(command.wrong_number()),
+            Action::Run(..) => return Err(command.wrong_number()),
         }
         Ok(Next::Go)
     }
+}
+
+/// Whether a command has the name of a method of HTTP.
+fn is_method(command: &Command) -> bool {
+    command.name == "GET"
 }
 
 /// Whether a request is the first line of an HTTP request, or a header that every one has. Redis

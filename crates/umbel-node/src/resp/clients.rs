@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -11,7 +11,10 @@ use tokio::sync::Notify;
 
 use super::Limits;
 use super::buffer::Budget;
+use super::database::Database;
+use super::dumps::Dumps;
 use super::reply::Protocol;
+use super::strings::Strings;
 
 /// All connections of a server.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub(super) struct Clients {
     pub(super) local: SocketAddr,
     pub(super) since: Instant,
     pub(super) budget: Arc<Budget>,
+    pub(super) strings: Strings,
+    pub(super) dumps: Dumps,
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
     accepted: AtomicU64,
     refused: AtomicU64,
@@ -35,6 +40,8 @@ impl Clients {
             local,
             since: Instant::now(),
             budget: Budget::new(limits.large_requests_bytes),
+            strings: Strings::default(),
+            dumps: Dumps::default(),
             open: Mutex::default(),
             accepted: AtomicU64::new(0),
             refused: AtomicU64::new(0),
@@ -100,6 +107,7 @@ pub(super) struct Client {
     pub(super) since: Instant,
     pub(super) told: Mutex<Told>,
     is_known: AtomicBool,
+    database: AtomicU8,
     /// Notified when it has to make room.
     pub(super) leave: Notify,
 }
@@ -120,7 +128,8 @@ pub(super) struct Told {
 impl Client {
     fn new(id: u64, peer: SocketAddr) -> Self {
         let (since, told, is_known) = (Instant::now(), Mutex::default(), AtomicBool::new(false));
-        Self { id, peer, since, told, is_known, leave: Notify::new() }
+        let (database, leave) = (AtomicU8::new(0), Notify::new());
+        Self { id, peer, since, told, is_known, database, leave }
     }
 
     /// Whether it has neither logged in nor, where there are no users, sent a command.
@@ -133,18 +142,28 @@ impl Client {
         self.is_known.store(is_known, Ordering::Relaxed);
     }
 
+    /// The database that it has selected.
+    pub(super) fn database(&self) -> Database {
+        Database::new(self.database.load(Ordering::Relaxed)).unwrap_or_default()
+    }
+
+    pub(super) fn select(&self, database: Database) {
+        self.database.store(database.number(), Ordering::Relaxed);
+    }
+
     /// A line of `CLIENT LIST`, in the form that Redis clients parse.
     pub(super) fn line(&self, local: SocketAddr) -> String {
         let told = self.told.lock();
         let (command, at) = told.last.unwrap_or(("NULL", self.since));
         format!(
-            "id={} addr={} laddr={local} fd=0 name={} age={} idle={} flags=N db=0 cmd={} user={} \
+            "id={} addr={} laddr={local} fd=0 name={} age={} idle={} flags=N db={} cmd={} user={} \
              lib-name={} lib-ver={} resp={}",
             self.id,
             self.peer,
             told.name,
             self.since.elapsed().as_secs(),
             at.elapsed().as_secs(),
+            self.database().number(),
             command.to_ascii_lowercase(),
             if told.user.is_empty() { "default" } else { &told.user },
             told.library,

@@ -229,8 +229,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
     /// Executes what has gathered in the run.
     async fn finish(&mut self, context: &mut Context<'_>, run: &mut Run<'_>) -> io::Result<()> {
         while !run.is_empty() {
-            let turn = match run.changed_set() {
-                Some(set) => context.host.turn(set).await,
+            let turn = match run.changed_set(context.database()) {
+                Some(set) => context.host.turn(&set).await,
                 None => None,
             };
             let done = run.advance(context);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::time::Instant;
 
 use super::clients::{Client, Clients};
+use super::database::Database;
 use super::reply::Replies;
 use crate::access::Identity;
 use crate::{Host, Ticket};
@@ -33,7 +34,20 @@ pub(super) struct Context<'a> {
 /// Why a command is refused, in one line; nothing changed.
 pub(super) type Refusal = Cow<'static, str>;
 
+/// An error as it is sent, its code included, in the words that Redis clients know; nothing changed.
+pub(super) type ErrorLine = Cow<'static, str>;
+
 impl Context<'_> {
+    /// The database that the client has selected.
+    pub(super) fn database(&self) -> Database {
+        self.client.database()
+    }
+
+    /// Whether a key of the client's database is a string.
+    pub(super) fn is_string(&self, key: &[u8]) -> bool {
+        self.clients.strings.contains(self.database(), key)
+    }
+
     /// From now on somebody else asks.
     pub(super) fn set_identity(&mut self, identity: Identity) {
         *self.identity = identity;

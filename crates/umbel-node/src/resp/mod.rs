@@ -27,6 +27,8 @@ mod clients;
 mod commands;
 mod connection;
 mod context;
+mod database;
+mod dumps;
 mod glob;
 mod login;
 mod reply;
@@ -34,6 +36,7 @@ pub mod request;
 mod run;
 mod server;
 mod slow;
+mod strings;
 
 pub use server::Server;
 

@@ -109,11 +109,21 @@ impl Replies {
         self.coded_error("ERR", text);
     }
 
+    /// An error whose text begins with its code, or has none.
+    pub(super) fn error_line(&mut self, line: &str) {
+        self.bytes.push(b'-');
+        self.end_of_error(line);
+    }
+
     /// `-CODE …`, for the few errors that clients know by another word.
     pub(super) fn coded_error(&mut self, code: &str, text: &str) {
         self.bytes.push(b'-');
         self.bytes.extend_from_slice(code.as_bytes());
         self.bytes.push(b' ');
+        self.end_of_error(text);
+    }
+
+    fn end_of_error(&mut self, text: &str) {
         let printable = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
         self.bytes.extend(text.bytes().map(printable));
         self.bytes.extend_from_slice(b"\r\n");
@@ -175,6 +185,22 @@ impl Replies {
             Protocol::Resp2 => self.length(b'*', 2 * pairs),
             Protocol::Resp3 => self.length(b'%', pairs),
         }
+    }
+
+    /// One value of a map follows: in RESP2 without its name.
+    pub(super) fn single(&mut self, name: &str) {
+        match self.protocol {
+            Protocol::Resp2 => self.array(1),
+            Protocol::Resp3 => {
+                self.map(1);
+                self.simple(name);
+            }
+        }
+    }
+
+    /// Whether the protocol has flags; else they are numbers.
+    pub(super) fn has_flags(&self) -> bool {
+        self.protocol == Protocol::Resp3
     }
 
     /// That many different elements follow, in no order.

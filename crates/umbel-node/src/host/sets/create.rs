@@ -23,8 +23,12 @@ impl Sets {
             return Ok(own);
         }
         let name = Name::new(set).ok_or(HostError::SetName)?;
-        let terms = default_terms(&self.live.current().set);
-        self.own_or_create(&name, self.default_plan(), terms).map(|(own, _)| own)
+        self.own_or_create(&name, self.default_plan(), self.default_terms()).map(|(own, _)| own)
+    }
+
+    /// How a set's keys are held unless told otherwise.
+    pub(in crate::host) fn default_terms(&self) -> Terms {
+        default_terms(&self.live.current().set)
     }
 
     /// What a set is planned for unless told otherwise.
@@ -106,5 +110,5 @@ pub(super) fn default_plan(set: &settings::SetPlan) -> SetPlan {
 
 /// How a set's keys are held and confirmed unless told otherwise.
 pub(super) fn default_terms(set: &settings::SetPlan) -> Terms {
-    Terms { lifetime: set.lifetime, confirm: set.confirm.clone() }
+    Terms { lifetime: set.lifetime, confirm: set.confirm.clone(), filter: None }
 }

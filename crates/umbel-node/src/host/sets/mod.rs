@@ -26,6 +26,11 @@
 //! Not here: sending (the driver polls the protocol), waking the driver, settings' files.
 
 mod builder;
+#[cfg_attr(
+    not(feature = "resp"),
+    expect(dead_code, reason = "only the port for Redis clients makes filters")
+)]
+mod counted;
 mod create;
 mod directory;
 mod expiry;

@@ -15,7 +15,9 @@ use umbel::replica::{Name, Policy, SetPlan};
 use super::Sets;
 use crate::catalogue::{HostCatalogue, KeyPage, SetNumber, SetRecord};
 use crate::confirm::Confirm;
+use crate::counts::Counts;
 use crate::error::HostError;
+use crate::filter_kind::FilterKind;
 use crate::host::clock::wall_clock_ms;
 use crate::lifetimes::Lifetimes;
 
@@ -31,10 +33,14 @@ pub(crate) struct OwnSet {
     pub(in crate::host) catalogue: HostCatalogue,
     /// Catalogue, filter and publisher; none in an overlay, whose routers are behind the lock of
     /// the state.
-    local: Option<Arc<LocalSet<HostCatalogue>>>,
+    pub(super) local: Option<Arc<LocalSet<HostCatalogue>>>,
+    /// What a Redis client made it as, as its terms say: that never changes, and is read without a lock.
+    pub(in crate::host) filter: Option<FilterKind>,
     terms: Mutex<Terms>,
     changes: Mutex<Changes>,
     lifetimes: Mutex<Lifetimes>,
+    /// How often keys were added, if it is a cuckoo filter.
+    pub(super) counts: Mutex<Counts>,
     /// When the first key expires, in milliseconds since 1970; `u64::MAX`: none does. So that
     /// questions look at lifetimes only while expired keys wait to be removed.
     first_expiry: AtomicU64,
@@ -56,13 +62,15 @@ pub enum Lifetime {
     Forever,
 }
 
-/// How an own set's keys are held and confirmed.
+/// How an own set's keys are held and confirmed, and what the set is to Redis clients.
 #[derive(Debug, Clone)]
 pub(in crate::host) struct Terms {
     /// How long keys live unless told otherwise.
     pub(in crate::host) lifetime: Option<Duration>,
     /// Whose word counts when one of its keys is confirmed.
     pub(in crate::host) confirm: Confirm,
+    /// What a Redis client made the set as.
+    pub(in crate::host) filter: Option<FilterKind>,
 }
 
 /// What whoever changes an own set has to itself.
@@ -117,9 +125,11 @@ impl OwnSet {
             number,
             catalogue,
             local,
+            filter: terms.filter,
             terms: Mutex::new(terms),
             changes: Mutex::default(),
             lifetimes: Mutex::default(),
+            counts: Mutex::default(),
             first_expiry: AtomicU64::new(u64::MAX),
             is_in_builder: AtomicBool::new(false),
             turn: Arc::default(),
@@ -227,8 +237,8 @@ impl OwnSet {
 /// An own set that is being changed: others wait until it is dropped.
 #[derive(Debug)]
 pub(in crate::host) struct Change<'a> {
-    sets: &'a Sets,
-    own: &'a Arc<OwnSet>,
+    pub(super) sets: &'a Sets,
+    pub(super) own: &'a Arc<OwnSet>,
     changes: MutexGuard<'a, Changes>,
 }
 
@@ -267,6 +277,7 @@ impl Change<'_> {
     /// Removes keys; `on_result` is called for each with whether it was held.
     pub(in crate::host) fn remove(&mut self, keys: &[&[u8]], on_result: &mut dyn FnMut(bool)) {
         self.expire_among(keys);
+        self.forget_repeats(keys);
         self.remove_keys(keys, on_result);
         self.set_lifetimes(keys, Lifetime::Forever);
     }
@@ -342,6 +353,7 @@ impl Change<'_> {
     /// nobody who asks meanwhile takes them for held.
     fn remove_expired(&self, keys: &[&[u8]]) {
         if !keys.is_empty() {
+            self.forget_repeats(keys);
             self.remove_keys(keys, &mut |_| ());
             self.let_live_until(keys, None);
         }
@@ -465,6 +477,7 @@ impl Sets {
             policy: plan.policy.to_string(),
             lifetime_ms: terms.lifetime.map(|time| time.as_millis() as u64),
             confirm: Some(terms.confirm.to_string()),
+            filter: terms.filter,
         };
         journal.put_set(own.name.as_str(), &record);
     }

@@ -17,6 +17,7 @@ use super::own::Terms;
 use crate::catalogue::{
     FolderCatalogue, HostCatalogue, Journal, OwnCatalogue, SetNumber, SetRecord,
 };
+use crate::counts::Counts;
 use crate::error::HostError;
 use crate::settings::Settings;
 
@@ -33,6 +34,7 @@ pub(crate) struct StoredSet {
     /// None in an overlay, which decides on the shape.
     home: Option<Home<HostCatalogue>>,
     lifetimes: Vec<(Box<[u8]>, u64)>,
+    counts: Counts,
 }
 
 impl StoredSet {
@@ -65,6 +67,7 @@ impl StoredSet {
                 before: None,
                 home: None,
                 lifetimes: Vec::new(),
+                counts: Counts::default(),
             };
             sets.push(stored.built(settings)?);
         }
@@ -95,6 +98,7 @@ impl StoredSet {
                 Some(confirm) => confirm.parse().map_err(|_| damaged("confirmation"))?,
                 None => settings.set.confirm.clone(),
             },
+            filter: record.filter,
         };
         let stored = Self {
             name,
@@ -105,6 +109,7 @@ impl StoredSet {
             before: record.standing(),
             home: None,
             lifetimes: journal.lifetimes(record.number),
+            counts: journal.counts(record.number),
         };
         stored.built(settings)
     }
@@ -144,6 +149,7 @@ impl Sets {
             drop(state);
             if let Some(mut change) = self.change(&own)? {
                 change.restore_lifetimes(set.lifetimes);
+                change.restore_counts(set.counts);
             }
         }
         Ok(())

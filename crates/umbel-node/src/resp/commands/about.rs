@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::{excerpt, glob, off_the_workers};
 use crate::Value;
 use crate::resp::context::{Context, Refusal};
+use crate::resp::database::Database;
 use crate::resp::request::Arguments;
 
 /// The Redis whose commands of a server these are: clients look at it to know what they may send.
@@ -17,6 +18,8 @@ const SECTIONS: &[Section] = &[
     ("Server", server),
     ("Clients", clients),
     ("Stats", stats),
+    ("Modules", modules),
+    ("Cluster", cluster),
     ("Umbel", umbel),
     ("Keyspace", keyspace),
 ];
@@ -49,6 +52,7 @@ fn server(context: &Context<'_>, text: &mut String) {
     line(text, "umbel_build", crate::build_info::text());
     line(text, "redis_version", REDIS_VERSION);
     line(text, "redis_mode", "standalone");
+    line(text, "arch_bits", usize::BITS);
     line(text, "process_id", std::process::id());
     line(text, "tcp_port", context.clients.local.port());
     line(text, "uptime_in_seconds", uptime);
@@ -68,6 +72,16 @@ fn stats(context: &Context<'_>, text: &mut String) {
     line(text, "evicted_clients", evicted);
 }
 
+/// What clients of RedisBloom look for: the commands that are here are those of this version.
+fn modules(_: &Context<'_>, text: &mut String) {
+    let bloom = "name=bf,ver=20807,api=1,filters=0,usedby=[],using=[],options=[]";
+    line(text, "module", bloom);
+}
+
+fn cluster(_: &Context<'_>, text: &mut String) {
+    line(text, "cluster_enabled", 0);
+}
+
 fn umbel(context: &Context<'_>, text: &mut String) {
     for (name, value) in off_the_workers(|| context.host.status()).fields() {
         line(text, name, plain(&value));
@@ -75,9 +89,13 @@ fn umbel(context: &Context<'_>, text: &mut String) {
 }
 
 fn keyspace(context: &Context<'_>, text: &mut String) {
-    let sets = context.host.set_count();
-    if sets > 0 {
-        line(text, "db0", format_args!("keys={sets},expires=0,avg_ttl=0"));
+    let mut sets = [0_usize; Database::COUNT as usize];
+    for set in off_the_workers(|| context.host.sets()) {
+        let (database, _) = Database::key_of(&set);
+        sets[usize::from(database.number())] += 1;
+    }
+    for (number, sets) in sets.into_iter().enumerate().filter(|(_, sets)| *sets > 0) {
+        line(text, &format!("db{number}"), format_args!("keys={sets},expires=0,avg_ttl=0"));
     }
 }
 
@@ -100,7 +118,7 @@ pub(super) fn config_get(
     let settings = [
         ("appendonly", "no".to_owned()),
         ("bind", context.clients.local.ip().to_string()),
-        ("databases", "1".to_owned()),
+        ("databases", Database::COUNT.to_string()),
         ("maxclients", limits.connections.to_string()),
         ("maxmemory", "0".to_owned()),
         ("port", context.clients.local.port().to_string()),

@@ -3,6 +3,7 @@
 use super::{excerpt, number, text};
 use crate::resp::clients::Told;
 use crate::resp::context::{Context, Refusal};
+use crate::resp::database::Database;
 use crate::resp::login::{Greeting, Login, Then};
 use crate::resp::reply::Protocol;
 use crate::resp::request::Arguments;
@@ -133,11 +134,9 @@ pub(super) fn select(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
-    number(
-        arguments.get(1).unwrap_or_default(),
-        0..=0,
-        "DB index is out of range: there is only 0",
-    )?;
+    const REFUSAL: &str = "DB index is out of range: there are 0 to 15";
+    let number: u8 = number(arguments.get(1).unwrap_or_default(), .., REFUSAL)?;
+    context.client.select(Database::new(number).ok_or(REFUSAL)?);
     context.replies.ok();
     Ok(())
 }
@@ -155,6 +154,7 @@ pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(
         told.name.clear();
         told.user.clear();
     }
+    context.client.select(Database::default());
     context.set_identity(context.host.access().stranger());
     context.replies.simple("RESET");
     Ok(())

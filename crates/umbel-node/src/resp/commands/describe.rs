@@ -6,13 +6,13 @@ use crate::resp::reply::Replies;
 use crate::resp::request::Arguments;
 
 pub(super) fn all(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    context.replies.array(every().len());
-    every().iter().for_each(|command| describe(command, context.replies));
+    context.replies.array(every().count());
+    every().for_each(|command| describe(command, context.replies));
     Ok(())
 }
 
 pub(super) fn count(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    context.replies.count(every().len());
+    context.replies.count(every().count());
     Ok(())
 }
 
@@ -32,7 +32,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
 
 pub(super) fn docs(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let asked: Vec<&Command> = match arguments.len() {
-        2 => every().iter().collect(),
+        2 => every().collect(),
         _ => arguments.from(2).filter_map(find_full).collect(),
     };
     context.replies.map(asked.len());
@@ -51,7 +51,7 @@ pub(super) fn list(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
     };
     let pattern = glob(&pattern.to_ascii_uppercase())?;
     let fits = |command: &&Command| pattern.matches(command.name.as_bytes());
-    let names: Vec<&Command> = every().iter().filter(fits).collect();
+    let names: Vec<&Command> = every().filter(fits).collect();
     context.replies.array(names.len());
     names.iter().for_each(|command| context.replies.text(&command.full_name()));
     Ok(())
@@ -172,7 +172,10 @@ impl Group {
             Self::Connection => "connection",
             Self::Server => "server",
             Self::Generic => "generic",
+            Self::String => "string",
             Self::Umbel => "umbel",
+            Self::Bloom => "bf",
+            Self::Cuckoo => "cf",
         }
     }
 }

@@ -2,22 +2,37 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::{glob, number, off_the_workers, options, set};
+use super::{glob, number, off_the_workers, options};
+use crate::Host;
+use crate::filter_kind::FilterKind;
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 
-/// What `TYPE` says of a set.
+/// What `TYPE` says of a set that no Redis client made as a filter, or that only others have.
 const TYPE: &str = "umbel";
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    context.replies.count(context.host.set_count());
+    let (host, database) = (context.host, context.database());
+    let is_here = |set: &&String| database.key_in(set).is_some();
+    let sets = off_the_workers(|| host.sets().iter().filter(is_here).count());
+    context.replies.count(sets);
     Ok(())
 }
 
 pub(super) fn kind(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
-    let exists = set(&arguments).is_ok_and(|set| context.host.knows(set));
-    context.replies.simple(if exists { TYPE } else { "none" });
+    let key = arguments.get(1).unwrap_or_default();
+    let set = str::from_utf8(key).map(|key| context.database().set_of(key));
+    context.replies.simple(match set {
+        _ if context.is_string(key) => "string",
+        Ok(set) if context.host.knows(&set) => type_of(context.host, &set),
+        _ => "none",
+    });
     Ok(())
+}
+
+/// The type of a set that somebody has.
+fn type_of(host: &Host, set: &str) -> &'static str {
+    host.filter_kind(set).flatten().map_or(TYPE, FilterKind::type_name)
 }
 
 /// Counts a name as often as it is said, as Redis does.
@@ -25,19 +40,27 @@ pub(super) fn exists(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
-    let exists = |name: &&[u8]| str::from_utf8(name).is_ok_and(|name| context.host.knows(name));
+    let database = context.database();
+    let is_set = |key: &[u8]| {
+        let key = str::from_utf8(key);
+        key.is_ok_and(|key| context.host.knows(&database.set_of(key)))
+    };
+    let exists = |key: &&[u8]| context.is_string(key) || is_set(key);
     let count = off_the_workers(|| arguments.from(1).filter(exists).count());
     context.replies.count(count);
     Ok(())
 }
 
-/// Deletes this host's own sets; others keep theirs of the same name.
+/// Deletes this host's own sets and strings; others keep theirs of the same name.
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let from = context.replies.len();
     let (mut deleted, mut newest) = (0, None);
-    for name in arguments.from(1) {
+    let database = context.database();
+    for key in arguments.from(1) {
+        deleted += usize::from(context.clients.strings.remove(database, key));
         // No set has such a name.
-        let Ok(name) = str::from_utf8(name) else { continue };
+        let Ok(key) = str::from_utf8(key) else { continue };
+        let name = &*database.set_of(key);
         // A pass over its keys.
         match off_the_workers(|| context.host.delete(name)) {
             Ok((there, ticket)) => {
@@ -62,27 +85,33 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Re
 /// nothing is remembered in between.
 pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let cursor: u64 = number(arguments.get(1).unwrap_or_default(), .., "invalid cursor")?;
-    let (mut pattern, mut count, mut mine) = (None, 10_usize, true);
+    let (mut pattern, mut count, mut wanted) = (None, 10_usize, None);
     options(&arguments, 2, |word, value| {
         match word {
             "MATCH" => pattern = Some(glob(value)?),
             "COUNT" => count = number(value, 1.., "COUNT takes a whole number, at least 1")?,
-            "TYPE" => mine = value.eq_ignore_ascii_case(TYPE.as_bytes()),
+            "TYPE" => wanted = Some(value),
             _ => return Ok(false),
         }
         Ok(true)
     })?;
+    let (host, database) = (context.host, context.database());
     let (next, names) = off_the_workers(|| {
-        let (next, mut names) = scan_page(context.host.sets(), cursor, count);
+        let mut sets = host.sets();
+        sets.retain(|set| database.key_in(set).is_some());
+        let (next, mut names) = scan_page(sets, cursor, count);
+        let is_wanted = |set: &str| {
+            wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(type_of(host, set).as_bytes()))
+        };
         let fits =
-            |name: &String| pattern.as_ref().is_none_or(|pattern| pattern.matches(name.as_bytes()));
-        names.retain(|name| mine && fits(name));
+            |key: &str| pattern.as_ref().is_none_or(|pattern| pattern.matches(key.as_bytes()));
+        names.retain(|set| is_wanted(set) && database.key_in(set).is_some_and(fits));
         (next, names)
     });
     context.replies.array(2);
     context.replies.text(&next.to_string());
     context.replies.array(names.len());
-    names.iter().for_each(|name| context.replies.text(name));
+    names.iter().filter_map(|set| database.key_in(set)).for_each(|key| context.replies.text(key));
     Ok(())
 }
 

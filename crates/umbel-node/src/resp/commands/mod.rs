@@ -3,24 +3,28 @@
 //! Everything else is read from the table: dispatch, the number of arguments, `COMMAND`, help.
 //! Handlers are small: they read arguments, ask the host, write the reply.
 
-use super::context::{Context, Refusal};
+use super::context::{Context, ErrorLine, Refusal};
 use super::glob::{MAX_PATTERN, Pattern};
 use super::login::Login;
 use super::reply::Replies;
 use super::request::Arguments;
-use super::run::{Question, Run};
+use super::run::{Form, Question, Run};
 use super::slow::Slow;
 use crate::{HostError, Ticket};
 
 mod about;
 mod connection;
 mod describe;
+mod filters;
 mod keyspace;
 mod names;
 mod needs;
+mod server;
 mod sets;
+mod strings;
 mod table;
 
+pub(super) use filters::error_line;
 pub(super) use needs::Need;
 
 /// A command, or a child of one (`CLIENT LIST` is a child of `CLIENT`).
@@ -47,7 +51,9 @@ pub(super) enum Action {
     /// At once.
     Plain(Handler),
     /// Over the keys of one set, together with its neighbours.
-    Run(Question),
+    Run(Question, Form),
+    /// At once, on a filter, with errors in Redis's own words.
+    Filter(FilterHandler),
     /// By asking other hosts.
     Slow(Read),
     /// At once, or by asking other hosts if any of its optional arguments is said.
@@ -60,6 +66,9 @@ pub(super) enum Action {
 
 /// Executes a command and writes its reply; what it wrote is forgotten if it refuses.
 pub(super) type Handler = fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<(), Refusal>;
+
+/// As [`Handler`], with errors as they are sent.
+pub(super) type FilterHandler = fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<(), ErrorLine>;
 
 /// Reads what other hosts are to be asked for.
 pub(super) type Read = fn(Arguments<'_, '_>) -> Result<Slow, Refusal>;
@@ -87,7 +96,10 @@ enum Group {
     Connection,
     Server,
     Generic,
+    String,
     Umbel,
+    Bloom,
+    Cuckoo,
 }
 
 /// Which arguments are names of sets: Redis's keys.
@@ -146,6 +158,11 @@ impl Argument {
         Self { token: Some(token), optional: true, ..self }
     }
 
+    /// With a word before it that must be said.
+    const fn named(self, token: &'static str) -> Self {
+        Self { token: Some(token), ..self }
+    }
+
     /// A word that may be said, and means something by itself.
     const fn flag(name: &'static str, token: &'static str) -> Self {
         Self::new(name, Kind::Token).after(token)
@@ -165,7 +182,8 @@ impl Command {
     /// Redis's arity: so many words, the name included; negative: at least so many.
     pub(super) fn arity(&self) -> i64 {
         let words = 1 + i64::from(self.parent.is_some());
-        let required = self.arguments.iter().filter(|argument| !argument.optional).count() as i64;
+        let required = self.arguments.iter().filter(|argument| !argument.optional);
+        let required = required.map(Argument::words).sum::<usize>() as i64;
         let open = self.arguments.iter().any(|argument| argument.optional || argument.multiple);
         if open { -(words + required) } else { words + required }
     }
@@ -252,6 +270,16 @@ fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(work)
 }
 
+/// Does work on so many keys, off the workers if they are many.
+fn aside_if_many<T>(keys: usize, work: impl FnOnce() -> T) -> T {
+    if keys <= Run::BATCH { work() } else { off_the_workers(work) }
+}
+
+/// As [`Command::wrong_number`], of a command whose arguments only it can count.
+fn wrong_number(name: &str) -> ErrorLine {
+    format!("ERR wrong number of arguments for '{name}' command").into()
+}
+
 /// Changes keys in parts, so that nobody waits for all of them at a set's lock, and replies whether each
 /// was changed. An error after the first part says how many keys were taken.
 fn change_in_parts<K>(
@@ -261,7 +289,7 @@ fn change_in_parts<K>(
 ) -> Result<(), Refusal> {
     let mut answers = Vec::with_capacity(keys.len());
     let mut newest = Ticket::NONE;
-    let mut change_all = || {
+    let change_all = || {
         for part in keys.chunks(Run::BATCH) {
             let taken = answers.len();
             newest = newest.max(change(part, &mut answers).map_err(|error| match taken {
@@ -271,7 +299,7 @@ fn change_in_parts<K>(
         }
         Ok::<_, String>(())
     };
-    if keys.len() <= Run::BATCH { change_all() } else { off_the_workers(change_all) }?;
+    aside_if_many(keys.len(), change_all)?;
     let from = context.replies.len();
     context.replies.array(answers.len());
     answers.iter().for_each(|yes| context.replies.bit(*yes));
@@ -285,9 +313,9 @@ fn glob(pattern: &[u8]) -> Result<Pattern, Refusal> {
     Pattern::new(pattern).map_err(refused)
 }
 
-/// Every command, in the order of their names.
-fn every() -> &'static [Command] {
-    table::TABLE
+/// Every command: those of the host, then those of filters, each in the order of their names.
+fn every() -> impl Iterator<Item = &'static Command> + Clone {
+    table::TABLE.iter().chain(filters::TABLE)
 }
 
 /// The command of this name, in whatever case.
@@ -296,7 +324,10 @@ pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
         let mine = command.name.bytes();
         mine.cmp(name.iter().map(u8::to_ascii_uppercase))
     };
-    table::TABLE.binary_search_by(order).ok().map(|place| &table::TABLE[place])
+    [table::TABLE, filters::TABLE].into_iter().find_map(|table| {
+        let place = table.binary_search_by(order).ok()?;
+        Some(&table[place])
+    })
 }
 
 /// Whether a request must wait for other hosts.
@@ -315,6 +346,9 @@ pub(super) fn unknown(arguments: Arguments<'_, '_>) -> Refusal {
         told += &format!("'{}' ", excerpt(argument));
     }
     let name = excerpt(arguments.get(0).unwrap_or_default());
+    if let Some(refusal) = filters::unsupported(&name) {
+        return refusal;
+    }
     format!("unknown command '{name}', with args beginning with: {told}").into()
 }
 

@@ -1,12 +1,13 @@
 //! What there is.
 
-use super::{Action, Argument, Command, Flag, Group, Keys, Kind, Parent, Question};
-use super::{about, connection, describe, keyspace, names, sets};
+use super::{Action, Argument, Command, Flag, Form, Group, Keys, Kind, Parent, Question};
+use super::{about, connection, describe, keyspace, names, server, sets, strings};
 
 const SET: Argument = Argument::new("set", Kind::Key);
 const KEY: Argument = Argument::new("key", Kind::String);
 const KEYS: Argument = KEY.multiple();
 const PREFIXES: Argument = Argument::new("prefix", Kind::String).multiple();
+const STRING: Argument = Argument::new("key", Kind::Key);
 const READ: &[Flag] = &[Flag::ReadOnly, Flag::Fast];
 const READ_SLOWLY: &[Flag] = &[Flag::ReadOnly];
 const WRITE: &[Flag] = &[Flag::Write, Flag::Fast];
@@ -72,6 +73,17 @@ const fn about_set(
     }
 }
 
+/// A command that deletes many sets.
+const fn flush(name: &'static str, summary: &'static str, handler: super::Handler) -> Command {
+    Command {
+        arguments: const { &[Argument::new("how", Kind::String).optional()] },
+        flags: &[Flag::Write, Flag::Admin],
+        complexity: "O(N) in the number of keys",
+        bound: "all keys of all own sets; off the threads that answer",
+        ..command(name, Group::Server, summary, Action::Plain(handler))
+    }
+}
+
 const SUBCOMMAND: &[Argument] = &[
     Argument::new("subcommand", Kind::String),
     Argument::new("arg", Kind::String).multiple().optional(),
@@ -125,8 +137,25 @@ pub(super) static TABLE: &[Command] = &[
         )
     },
     Command {
-        flags: READ,
-        ..command("DBSIZE", Group::Server, "The number of sets.", Action::Plain(keyspace::dbsize))
+        flags: READ_SLOWLY,
+        complexity: "O(N) in the number of sets",
+        bound: ALL_SETS,
+        ..command(
+            "DBSIZE",
+            Group::Server,
+            "The number of sets in the selected database.",
+            Action::Plain(keyspace::dbsize),
+        )
+    },
+    Command {
+        arguments: SUBCOMMAND,
+        flags: &[Flag::Admin],
+        ..command(
+            "DEBUG",
+            Group::Server,
+            "What test suites of Redis clients call.",
+            Action::Parent(&Parent { children: DEBUG, alone: None }),
+        )
     },
     Command {
         arguments: &[SET.multiple()],
@@ -137,7 +166,7 @@ pub(super) static TABLE: &[Command] = &[
         ..command(
             "DEL",
             Group::Generic,
-            "Deletes this host's own sets of these names, with all their keys.",
+            "Deletes this host's own sets and strings of these names, with all their keys.",
             Action::Plain(keyspace::del),
         )
     },
@@ -161,6 +190,23 @@ pub(super) static TABLE: &[Command] = &[
             Group::Generic,
             "How many of these sets there are.",
             Action::Plain(keyspace::exists),
+        )
+    },
+    flush("FLUSHALL", "Deletes all own sets of this host, with all their keys.", server::flush_all),
+    flush(
+        "FLUSHDB",
+        "Deletes this host's own sets in the selected database, with all their keys.",
+        server::flush_database,
+    ),
+    Command {
+        arguments: &[STRING],
+        flags: READ,
+        keys: Keys::First,
+        ..command(
+            "GET",
+            Group::String,
+            "The string of this name, or null.",
+            Action::Filter(strings::get),
         )
     },
     Command {
@@ -207,6 +253,16 @@ pub(super) static TABLE: &[Command] = &[
         Action::Plain(connection::reset),
     ),
     Command {
+        flags: &[Flag::Admin],
+        bound: "one write to the disk, which is waited for",
+        ..command(
+            "SAVE",
+            Group::Server,
+            "Replies when everything is on disk.",
+            Action::Plain(server::save),
+        )
+    },
+    Command {
         arguments: &[
             Argument::new("cursor", Kind::Integer),
             Argument::new("pattern", Kind::Pattern).after("MATCH"),
@@ -228,8 +284,20 @@ pub(super) static TABLE: &[Command] = &[
         ..command(
             "SELECT",
             Group::Connection,
-            "Chooses database 0, the only one.",
+            "Chooses a database, 0 to 15.",
             Action::Plain(connection::select),
+        )
+    },
+    Command {
+        arguments: &[STRING, Argument::new("value", Kind::String)],
+        flags: WRITE,
+        keys: Keys::First,
+        bound: "1,024 strings of 1 KiB",
+        ..command(
+            "SET",
+            Group::String,
+            "Keeps a short string in memory, for tests that need a key that is no filter.",
+            Action::Filter(strings::set),
         )
     },
     Command {
@@ -239,7 +307,7 @@ pub(super) static TABLE: &[Command] = &[
         ..command(
             "TYPE",
             Group::Generic,
-            "Says umbel of a set, else none.",
+            "The type of a key: MBbloom--, MBbloomCF, umbel, string or none.",
             Action::Plain(keyspace::kind),
         )
     },
@@ -249,7 +317,7 @@ pub(super) static TABLE: &[Command] = &[
         WRITE,
         "Adds keys to this host's set; 1 for each that is new.",
         ["O(N) in the number of keys", PARTS],
-        Action::Run(Question::Add),
+        Action::Run(Question::Add, Form::Bits),
     ),
     about_set(
         "UMBEL.ADDEX",
@@ -276,7 +344,7 @@ pub(super) static TABLE: &[Command] = &[
         READ,
         "Which of the keys this host holds itself: exact.",
         ["O(N) in the number of keys", PARTS],
-        Action::Run(Question::Has),
+        Action::Run(Question::Has, Form::Bits),
     ),
     Command {
         flags: READ_SLOWLY,
@@ -406,7 +474,7 @@ pub(super) static TABLE: &[Command] = &[
         WRITE,
         "Removes keys from this host's set; 1 for each that was there.",
         ["O(N) in the number of keys", PARTS],
-        Action::Run(Question::Remove),
+        Action::Run(Question::Remove, Form::Bits),
     ),
     about_set(
         "UMBEL.RESERVE",
@@ -447,7 +515,7 @@ pub(super) static TABLE: &[Command] = &[
             "O(N) in the number of keys",
             "1,048,576 keys, each asked of `limits.hosts` filters; in parts of 512, between which others have their turn",
         ],
-        Action::Run(Question::Who),
+        Action::Run(Question::Who, Form::Bits),
     ),
     about_set(
         "UMBEL.WITHDRAW",
@@ -563,6 +631,18 @@ const COMMAND: &[Command] = &[
         )
     },
 ];
+
+const DEBUG: &[Command] = &[Command {
+    bound: "one write to the disk, which is waited for",
+    ..child(
+        "DEBUG",
+        Group::Server,
+        "RELOAD",
+        &[],
+        "Replies when everything that is kept on disk is there.",
+        Action::Plain(server::reload),
+    )
+}];
 
 const CONFIG: &[Command] = &[Command {
     complexity: "O(N) in the number of patterns",

@@ -2,13 +2,15 @@ use super::*;
 
 /// All commands, parents before their children.
 fn all() -> impl Iterator<Item = &'static Command> {
-    table::TABLE.iter().flat_map(|command| std::iter::once(command).chain(command.children()))
+    every().flat_map(|command| std::iter::once(command).chain(command.children()))
 }
 
 #[test]
 fn the_table_is_sorted_and_every_command_is_found_in_any_case() {
-    assert!(table::TABLE.is_sorted_by(|one, next| one.name < next.name));
-    for command in table::TABLE {
+    for table in [table::TABLE, filters::TABLE] {
+        assert!(table.is_sorted_by(|one, next| one.name < next.name));
+    }
+    for command in every() {
         assert_eq!(find(command.name.as_bytes()).unwrap().name, command.name);
         let lower = command.name.to_ascii_lowercase();
         assert_eq!(find(lower.as_bytes()).unwrap().name, command.name);
@@ -34,7 +36,7 @@ fn every_command_says_what_it_needs() {
 
 #[test]
 fn children_know_their_parents() {
-    for command in table::TABLE {
+    for command in every() {
         assert_eq!(command.parent, None);
         assert!(command.children().iter().all(|child| child.parent == Some(command.name)));
     }
@@ -53,6 +55,9 @@ fn the_number_of_arguments_follows_from_them() {
     assert_eq!(accepted("UMBEL.LOCATE"), [3, 4, 5, 6, 7, 8]);
     assert_eq!(accepted("UMBEL.MATCH"), [3, 4, 5]);
     assert_eq!(accepted("UMBEL.ADD"), (3..12).collect::<Vec<_>>());
+    assert_eq!(accepted("BF.ADD"), [3]);
+    assert_eq!(accepted("BF.RESERVE"), [4, 5, 6, 7]);
+    assert_eq!((arity("BF.INSERT"), arity("CF.RESERVE"), arity("FLUSHALL")), (-4, -3, -1));
     assert_eq!(accepted("HELLO"), (1..8).collect::<Vec<_>>());
 }
 
@@ -73,6 +78,10 @@ fn syntax_reads_as_people_write_it() {
     assert_eq!(
         syntax("UMBEL.LOCATE"),
         "UMBEL.LOCATE set key [TIMEOUT milliseconds] [HOPS hops] [WITHPATH]"
+    );
+    assert_eq!(
+        syntax("CF.INSERT"),
+        "CF.INSERT key [CAPACITY capacity] [NOCREATE] ITEMS item [item ...]"
     );
     assert_eq!(syntax("INFO"), "INFO [section [section ...]]");
     assert_eq!(syntax("HELLO"), "HELLO [protover] [AUTH username password] [SETNAME clientname]");

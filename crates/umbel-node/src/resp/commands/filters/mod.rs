@@ -1,0 +1,122 @@
+//! Redis's Bloom and cuckoo filters: names, replies and errors as RedisBloom has them.
+//!
+//! A filter is a set of this host with an exact catalogue, so that no answer here is a false positive.
+//! Items that are asked for or added to Bloom filters are executed as runs of keys (`resp::run`); the
+//! rest is here. docs/redis.md says what differs from Redis.
+
+mod bloom;
+mod cuckoo;
+mod dump;
+mod options;
+mod table;
+
+use std::borrow::Cow;
+
+pub(super) use table::TABLE;
+
+use super::text;
+use crate::Ticket;
+use crate::filter_kind::{FilterKind, Full};
+use crate::host::{FilterError, FilterStatus, FilterType};
+use crate::resp::context::{Context, ErrorLine, Refusal};
+use crate::resp::request::Arguments;
+
+pub(super) const WRONG_TYPE: &str =
+    "WRONGTYPE Operation against a key holding the wrong kind of value";
+const NOT_FOUND: &str = "ERR not found";
+const EXISTS: &str = "ERR item exists";
+const MAX_EXPANSIONS: &str = "Maximum expansions reached";
+const FULL: &str = "Filter is full";
+
+/// An error in RedisBloom's words, where it has words for it.
+pub(in crate::resp) fn error_line(error: FilterError) -> ErrorLine {
+    match error {
+        FilterError::NotFound => NOT_FOUND.into(),
+        FilterError::WrongType => WRONG_TYPE.into(),
+        FilterError::Full(Full::MaxExpansions) => MAX_EXPANSIONS.into(),
+        FilterError::Full(Full::Full) => FULL.into(),
+        FilterError::Host(error) => format!("ERR {error}").into(),
+    }
+}
+
+/// Why a command of RedisBloom that umbel has nothing for is refused.
+pub(super) fn unsupported(name: &str) -> Option<Refusal> {
+    let (family, _) = name.split_once('.')?;
+    let what = match &*family.to_ascii_uppercase() {
+        "CMS" => "count-min sketches",
+        "TOPK" => "top-k lists",
+        "TDIGEST" => "t-digests",
+        _ => return None,
+    };
+    Some(format!("'{name}' is not supported: umbel holds sets of keys, and no {what}").into())
+}
+
+/// The set that a command's key is, in the client's database.
+fn set_of<'a>(
+    context: &Context<'_>,
+    arguments: &Arguments<'a, '_>,
+) -> Result<Cow<'a, str>, ErrorLine> {
+    let key = text(arguments, 1, "the name of a set").map_err(|why| format!("ERR {why}"))?;
+    Ok(context.database().set_of(key))
+}
+
+/// The set that a command's key is, if it may be a filter.
+fn filter_of<'a>(
+    context: &Context<'_>,
+    arguments: &Arguments<'a, '_>,
+) -> Result<Cow<'a, str>, ErrorLine> {
+    match context.is_string(arguments.get(1).unwrap_or_default()) {
+        true => Err(WRONG_TYPE.into()),
+        false => set_of(context, arguments),
+    }
+}
+
+/// A filter of this host.
+fn status(
+    context: &Context<'_>,
+    arguments: &Arguments<'_, '_>,
+    of: FilterType,
+) -> Result<FilterStatus, ErrorLine> {
+    let set = filter_of(context, arguments)?;
+    let status = context.host.filter_status(&set).ok_or(NOT_FOUND)?;
+    match of.fits(status.kind) {
+        true => Ok(status),
+        false => Err(WRONG_TYPE.into()),
+    }
+}
+
+/// Makes a filter and replies OK.
+fn create(
+    context: &mut Context<'_>,
+    arguments: &Arguments<'_, '_>,
+    kind: FilterKind,
+) -> Result<(), ErrorLine> {
+    let set = filter_of(context, arguments)?;
+    let of = match kind {
+        FilterKind::Bloom(_) => FilterType::Bloom,
+        FilterKind::Cuckoo(_) => FilterType::Cuckoo,
+    };
+    let created = context.host.create_filter(&set, kind);
+    let (made, ticket) = created.map_err(|error| error_line(error.into()))?;
+    if !made {
+        let there = context.host.filter_kind(&set).flatten();
+        return Err(if of.fits(there) { EXISTS } else { WRONG_TYPE }.into());
+    }
+    ok(context, ticket);
+    Ok(())
+}
+
+/// Replies OK when a write has settled.
+fn ok(context: &mut Context<'_>, ticket: Ticket) {
+    let from = context.replies.len();
+    context.replies.ok();
+    context.wrote(ticket, from);
+}
+
+/// An error that came after so many items of a command.
+fn after(line: ErrorLine, taken: usize) -> ErrorLine {
+    match taken {
+        0 => line,
+        taken => format!("{line}; {taken} items were taken before").into(),
+    }
+}
