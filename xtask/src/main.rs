@@ -7,6 +7,7 @@
 mod fuzz;
 mod modules;
 mod options;
+mod redis_py;
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -24,6 +25,7 @@ usage: cargo xtask <command>
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000), --seed S of the first (default 1)
   model   the locks of sets and banks under schedules of a scheduler: --schedules N of each kind (default 20000)
   clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
+  redis-py redis-py's own tests of Bloom and cuckoo filters, in RESP2 and RESP3 (from the package index)
   mesh    a secured mesh of twenty processes that grows by one while it runs
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
   sets    three hosts with many sets each: --sets N (default 10000; needs root)
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         Some("test") => options::none().and_then(|()| test()),
         Some("modules") => modules::print(&std::env::args().skip(2).collect::<Vec<_>>()),
         Some("clients") => options::none().and_then(|()| clients()),
+        Some("redis-py") => options::none().and_then(|()| redis_py::run()),
         Some("dist") => options::none().and_then(|()| dist()),
         Some("mesh") => options::none().and_then(|()| mesh()),
         Some("traffic") => traffic(),
@@ -276,7 +279,8 @@ fn dist() -> Result<(), String> {
 fn clients() -> Result<(), String> {
     ensure_installed("redis-cli", "redis-tools")?;
     ensure_installed("redis-server", "redis-server")?;
-    python_tool("redis-py", "redis", "8.1.0")?;
+    python_tool("redis-py", "redis", redis_py::VERSION)?;
+    redis_py::install_if_possible();
     python_tool("schemathesis", "schemathesis", "4.32.5")
 }
 

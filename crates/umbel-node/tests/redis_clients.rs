@@ -1,4 +1,4 @@
-//! Real clients of Redis against the port: redis-cli and redis-py.
+//! Real clients of Redis against the port: redis-cli and redis-py, and redis-py's own tests of filters.
 //!
 //! `cargo xtask test` installs both; without them these tests fail and say what to do.
 
@@ -57,6 +57,42 @@ fn redis_py(address: SocketAddr, protocol: &str) -> String {
     run(&mut command, "", missing)
 }
 
+/// Runs redis-py's own tests of filters; with `UMBEL_REDIS_PY=all` those with asyncio, too.
+fn redis_pys_tests(protocol: &str) {
+    let all = std::env::var("UMBEL_REDIS_PY").is_ok_and(|which| which == "all");
+    let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/redis-py-suite");
+    let source = suite.join("redis-8.1.0");
+    if !source.join("tests").exists() {
+        assert!(!all, "{} is missing", source.display());
+        println!("skipped: redis-py's tests are not installed (cargo xtask redis-py)");
+        return;
+    }
+    let (address, _runtime) = port();
+    let url = format!("redis://{address}/0");
+    let mut command = Command::new(suite.join("bin/python"));
+    command.args(["-m", "pytest", "-q", "-p", "redis_py_suite", "-p", "no:cacheprovider"]);
+    command.args(["--redis-url", &url, "--redis-mod-url", &url, "--protocol", protocol]);
+    command.arg("tests/test_bloom.py").args(all.then_some("tests/test_asyncio/test_bloom.py"));
+    command.env("PYTHONPATH", Path::new(env!("CARGO_MANIFEST_DIR")).join("tests"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1").current_dir(source);
+    let printed =
+        run(&mut command, "", "redis-py's tests are broken: remove target/redis-py-suite");
+    let last = printed.lines().last().unwrap_or_default();
+    println!("RESP{protocol}: {last}");
+    let passed = if all { 25 } else { 9 };
+    assert!(last.starts_with(&format!("{passed} passed, ")), "{printed}");
+}
+
+#[test]
+fn redis_pys_own_tests_of_filters_pass_in_resp2() {
+    redis_pys_tests("2");
+}
+
+#[test]
+fn redis_pys_own_tests_of_filters_pass_in_resp3() {
+    redis_pys_tests("3");
+}
+
 #[test]
 fn redis_py_is_served_in_resp2() {
     let (address, _runtime) = port();
@@ -95,4 +131,27 @@ fn redis_cli_scans_and_loads_in_bulk() {
     assert!(loaded.contains("errors: 0, replies: 10000"), "{loaded}");
     assert_eq!(redis_cli(address, &["--scan"], ""), "numbers\n");
     assert_eq!(redis_cli(address, &["UMBEL.HAS", "numbers", "9999", "10000"], ""), "1\n0\n");
+}
+
+#[test]
+fn redis_cli_works_with_filters() {
+    let (address, _runtime) = port();
+    let session = "BF.RESERVE seen 0.01 2 NONSCALING\nBF.ADD seen apple\nBF.MADD seen apple pear plum\n\
+                   BF.EXISTS seen pear\nBF.INFO seen\nTYPE seen\nUMBEL.WHO seen pear\nCF.ADD visits apple\n\
+                   CF.ADD visits apple\nCF.COUNT visits apple\nCF.DEL visits apple\nBF.CARD visits\n\
+                   SELECT 2\nBF.ADD seen fig\nDBSIZE\nFLUSHDB\nDBSIZE\nCMS.QUERY sketch a\n";
+    let printed = redis_cli(address, &[], session);
+    let size = printed.lines().skip_while(|line| *line != "Size").nth(1).unwrap_or_default();
+    let expected = format!(
+        "OK\n1\n0\n1\nERR non scaling filter is full\n\n1\nCapacity\n2\nSize\n{size}\nNumber of filters\n1\n\
+         Number of items inserted\n2\nExpansion rate\n\nMBbloom--\nhere\n1\n1\n2\n1\n\
+         WRONGTYPE Operation against a key holding the wrong kind of value\n\nOK\n1\n1\nOK\n0\n\
+         ERR 'CMS.QUERY' is not supported: umbel holds sets of keys, and no count-min sketches\n\n"
+    );
+    assert_eq!(printed, expected);
+    assert!(size.parse::<u64>().is_ok_and(|size| size > 0), "{size}");
+    let json = redis_cli(address, &["-3", "--json", "BF.INFO", "seen", "EXPANSION"], "");
+    assert_eq!(json, "{\"Expansion rate\":null}\n");
+    let json = redis_cli(address, &["-3", "--json", "BF.MEXISTS", "seen", "apple", "fig"], "");
+    assert_eq!(json, "[true,false]\n");
 }
