@@ -6,6 +6,7 @@
 //! of neighbouring runs, whose order changes from round to round: a shared machine's speed
 //! changes by the second.
 
+mod items;
 mod measure;
 mod servers;
 mod tls;
@@ -16,9 +17,10 @@ use measure::{Load, Measured};
 use servers::{Rival, host};
 
 const HELP: &str = "\
-usage: compare-host [--tls] [--rounds N] [--requests N]
+usage: compare-host [--tls | --items N] [--rounds N] [--requests N]
 
   --tls          a host with TLS beside one without, and redis-server the same way
+  --items N      what items of Bloom and cuckoo filters take, of N items
   --rounds N     how often every row is measured, interleaved (default 7)
   --requests N   of a row with pipelining (default 300000); fewer without, and of
                  rows that wait for the disk
@@ -77,12 +79,40 @@ const ROWS: &[Row] = &[
         theirs: (Server::RedisDurable, &["SET", "new:__rand_int__", "1"]),
         keys: WRITTEN,
     },
+    Row {
+        name: "BF.EXISTS / GET",
+        goal: None,
+        mine: (Server::Memory, &["BF.EXISTS", "asked", "key:__rand_int__"]),
+        theirs: (Server::Redis, &["GET", "key:__rand_int__"]),
+        keys: ASKED,
+    },
+    Row {
+        name: "BF.ADD, in memory / SET",
+        goal: None,
+        mine: (Server::Memory, &["BF.ADD", "filter", "new:__rand_int__"]),
+        theirs: (Server::Redis, &["SET", "new:__rand_int__", "1"]),
+        keys: WRITTEN,
+    },
+    Row {
+        name: "BF.ADD, durable / SET, appendfsync always",
+        goal: None,
+        mine: (Server::Durable, &["BF.ADD", "filter", "new:__rand_int__"]),
+        theirs: (Server::RedisDurable, &["SET", "new:__rand_int__", "1"]),
+        keys: WRITTEN,
+    },
 ];
 
 fn main() -> anyhow::Result<()> {
-    let (rounds, requests, tls) = arguments()?;
+    let own: Vec<String> = std::env::args().skip(1).collect();
+    if own.first().is_some_and(|first| first == "--item-bytes") {
+        return items::measure(&own[1..]);
+    }
+    let Options { rounds, requests, tls, items } = arguments()?;
     if tls {
         return tls::compare(rounds, requests);
+    }
+    if let Some(items) = items {
+        return items::compare(items);
     }
     let runtime = tokio::runtime::Runtime::new()?;
     let folder = tempfile::tempdir()?;
@@ -179,14 +209,23 @@ fn compare(pairs: &[(Measured, Measured)]) -> Compared {
     }
 }
 
-fn arguments() -> anyhow::Result<(usize, u64, bool)> {
-    let (mut rounds, mut requests, mut tls) = (7, 300_000, false);
+/// What is measured.
+struct Options {
+    rounds: usize,
+    requests: u64,
+    tls: bool,
+    items: Option<u64>,
+}
+
+fn arguments() -> anyhow::Result<Options> {
+    let (mut rounds, mut requests, mut tls, mut items) = (7, 300_000, false, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().with_context(|| format!("{name} takes a number"));
         match &*name {
             "--rounds" => rounds = value()?.parse().context("--rounds takes a number")?,
             "--requests" => requests = value()?.parse().context("--requests takes a number")?,
+            "--items" => items = Some(value()?.parse().context("--items takes a number")?),
             "--tls" => tls = true,
             "--help" | "-h" => {
                 println!("{HELP}");
@@ -195,8 +234,8 @@ fn arguments() -> anyhow::Result<(usize, u64, bool)> {
             _ => bail!("unknown option '{name}'\n\n{HELP}"),
         }
     }
-    if rounds == 0 || requests < 1000 {
-        bail!("at least 1 round and 1000 requests");
+    if rounds == 0 || requests < 1000 || items.is_some_and(|items| items < 1000) {
+        bail!("at least 1 round, 1000 requests and 1000 items");
     }
-    Ok((rounds, requests, tls))
+    Ok(Options { rounds, requests, tls, items })
 }
