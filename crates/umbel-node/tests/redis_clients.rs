@@ -143,7 +143,7 @@ fn redis_cli_works_with_filters() {
     let printed = redis_cli(address, &[], session);
     let size = printed.lines().skip_while(|line| *line != "Size").nth(1).unwrap_or_default();
     let expected = format!(
-        "OK\n1\n0\n1\nERR non scaling filter is full\n1\nCapacity\n2\nSize\n{size}\nNumber of filters\n1\n\
+        "OK\n1\n0\n1\nERR non scaling filter is full\n\n1\nCapacity\n2\nSize\n{size}\nNumber of filters\n1\n\
          Number of items inserted\n2\nExpansion rate\n\nMBbloom--\nhere\n1\n1\n2\n1\n\
          WRONGTYPE Operation against a key holding the wrong kind of value\n\nOK\n1\n1\nOK\n0\n\
          ERR 'CMS.QUERY' is not supported: umbel holds sets of keys, and no count-min sketches\n\n"
