@@ -393,23 +393,10 @@ impl Walk {
 
     #[inline(always)]
     pub(crate) const fn next(&mut self) -> u64 {
-        let position = self.position_in(self.bits);
-        self.advance();
-        position
-    }
-
-    /// Where the walk has come to in a filter of this length; everything else of its shape must be
-    /// as in the walk's own.
-    #[inline(always)]
-    pub(crate) const fn position_in(&self, bits: u64) -> u64 {
-        ((self.at as u128 * bits as u128) >> 64) as u64
-    }
-
-    /// Goes on to the next position.
-    #[inline(always)]
-    pub(crate) const fn advance(&mut self) {
+        let position = ((self.at as u128 * self.bits as u128) >> 64) as u64;
         self.at = self.at.wrapping_add(self.step);
         self.step = self.step.wrapping_add(self.bend);
+        position
     }
 }
 

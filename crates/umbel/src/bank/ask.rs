@@ -11,13 +11,15 @@ use std::sync::Arc;
 use super::candidates::emit;
 use super::group::{Group, Take};
 use super::{Bank, BankError, BatchCandidates, Candidates, Column, ColumnId, Rows};
-use crate::filter::claims;
+use crate::filter::{claims, claims_of};
 use crate::key_hash::{KeyHash, Walk};
 use crate::processor::{self, Work};
 
 /// Keys that all groups are asked for before their answers are put together: as many as a filter
 /// is asked for at once.
 const BATCH: usize = 128;
+/// Columns of at most so many bits stay in the second-level cache while a batch is asked.
+const IN_CACHE: u64 = 1 << 20;
 
 impl<R: Rows> Bank<R> {
     /// Which columns claim a key, as a bitmap in the caller's buffer.
@@ -46,8 +48,7 @@ impl<R: Rows> Bank<R> {
             processor::run(group.avx2(), One { group, hash, bitmap: here });
             bitmap = rest;
         }
-        bitmap.fill(0);
-        self.ask_loose::<1, 16>(&[hash], |_, column| bitmap[column / 64] |= 1 << (column % 64));
+        self.ask_loose(hash, bitmap);
     }
 
     /// Which columns claim each of many keys, as bitmaps: `each` is given the place of the
@@ -127,13 +128,21 @@ impl<R: Rows> Bank<R> {
             processor::run(group.avx2(), Many { group, hashes, part: part.clone(), take });
             offset += group.words();
         }
-        let claimed = |key: usize, column: usize| {
-            bitmaps[key * words + offset + column / 64] |= 1 << (column % 64);
-        };
-        // Arrays for many keys take longer to clear than a few keys to ask.
-        match part.len() {
-            0..=8 => self.ask_loose::<8, 8>(&hashes[part], claimed),
-            _ => self.ask_loose::<BATCH, 8>(&hashes[part], claimed),
+        let hashes = &hashes[part];
+        for (index, column) in self.loose().enumerate() {
+            let bitmaps =
+                bitmaps.chunks_exact_mut(words).map(|bitmap| &mut bitmap[offset + index / 64]);
+            ask_column(column, hashes, bitmaps, index % 64);
+        }
+    }
+
+    /// Asks the columns without rows one by one.
+    #[inline]
+    fn ask_loose(&self, hash: KeyHash, bitmap: &mut [u64]) {
+        bitmap.fill(0);
+        for (index, column) in self.loose().enumerate() {
+            let claimed = claims(&column.bits, walk(column, hash), column.shape.hashes());
+            bitmap[index / 64] |= u64::from(claimed) << (index % 64);
         }
     }
 
@@ -151,6 +160,10 @@ impl<R: Rows> Bank<R> {
         Ok(hashes.iter().copied().map(claims).collect())
     }
 
+    fn loose(&self) -> impl Iterator<Item = &Column> {
+        self.loose.iter().filter_map(|id| self.columns[id.index()].as_ref())
+    }
+
     /// Fits a buffer to the columns as they are now; usually it fits already.
     #[inline]
     fn lay_out(&self, candidates: &mut Candidates) {
@@ -158,6 +171,30 @@ impl<R: Rows> Bank<R> {
         if !Arc::ptr_eq(&candidates.slots, &self.slots) {
             candidates.slots = self.slots.clone();
         }
+    }
+}
+
+/// Asks one column for a batch of keys, and notes its claims as a bit of a word for each.
+fn ask_column<'a>(
+    column: &Column,
+    hashes: &[KeyHash],
+    words: impl Iterator<Item = &'a mut u64>,
+    bit: usize,
+) {
+    let (bits, shape) = (&column.bits, &column.shape);
+    if shape.bits() <= IN_CACHE {
+        // After the first few keys all of it is at hand: nothing need be asked for ahead.
+        for (hash, word) in hashes.iter().zip(words) {
+            let claimed = claims(bits, walk(column, *hash), shape.hashes());
+            *word |= u64::from(claimed) << bit;
+        }
+        return;
+    }
+    let digests: Vec<_> = hashes.iter().map(|hash| hash.digest(shape.digest_bits())).collect();
+    let mut answers = Vec::with_capacity(digests.len());
+    claims_of(bits, shape, &digests, &mut answers);
+    for (claimed, word) in answers.iter().zip(words) {
+        *word |= u64::from(*claimed) << bit;
     }
 }
 

@@ -31,7 +31,6 @@ mod claims;
 mod family;
 mod group;
 mod layout;
-mod loose;
 mod refresh;
 mod rows;
 mod settle;
@@ -56,7 +55,6 @@ use crate::bits::BitVector;
 use crate::codec::Flips;
 use crate::key_hash::{KeyHash, KeyHasher};
 use crate::params::Shape;
-use crate::processor::Avx2;
 use crate::scheme::{Mismatch, Scheme};
 
 /// Names a column of a bank until it is removed: a small number, given again after that.
@@ -158,7 +156,6 @@ pub struct Bank<R: Rows = HeapRows> {
     unsettled: BTreeSet<Family>,
     /// Bits of rows that may be built for the sake of a better layout.
     credit: u64,
-    avx2: Option<Avx2>,
 }
 
 impl<R: Rows> Bank<R> {
@@ -176,7 +173,6 @@ impl<R: Rows> Bank<R> {
             families: BTreeMap::new(),
             unsettled: BTreeSet::new(),
             credit: 0,
-            avx2: Avx2::detect(),
         }
     }
 

@@ -59,7 +59,6 @@ fn sorted(ids: &[ColumnId]) -> Vec<ColumnId> {
 fn without_simd(bank: &Bank) -> Bank {
     let mut bank = bank.clone();
     bank.groups.iter_mut().for_each(Group::forget_simd);
-    bank.avx2 = None;
     bank
 }
 

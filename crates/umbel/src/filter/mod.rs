@@ -32,7 +32,7 @@ pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
 pub(crate) use slices::slices_bytes;
 pub use standard::StandardFilter;
-pub(crate) use standard::claims;
+pub(crate) use standard::{claims, claims_of};
 
 use crate::key_hash::Digest;
 
