@@ -132,7 +132,10 @@ impl Crate {
     fn roots(&self) -> Vec<PathBuf> {
         let roots = ["src/lib.rs", "src/main.rs", "tests/main.rs"];
         let roots = roots.iter().map(|root| self.folder.join(root));
-        roots.filter(|root| root.is_file()).collect()
+        // Each file in `src/bin` is a binary of its own.
+        let binaries = std::fs::read_dir(self.folder.join("src/bin")).into_iter().flatten();
+        let binaries = binaries.filter_map(|file| Some(file.ok()?.path()));
+        roots.chain(binaries).filter(|root| root.is_file()).collect()
     }
 
     fn tree(&self, root: &Path) -> Result<Tree, String> {

@@ -1,7 +1,7 @@
 //! Section 3.2: updates triggered by the home, or by whoever holds a replica.
 //!
 //! The paper: the update of a replica "can be triggered by either the home node i or the node j. Since
-//! many nodes hold the replica of B_i, it is more efficient to let the home node i to initiate the updating process of all
+//! many nodes hold the replica of `B_i`, it is more efficient to let the home node i to initiate the updating process of all
 //! replicas", "otherwise, the procedure of checking whether an updating is needed would be performed by all
 //! other nodes, wasting both network and CPU resources".
 //!

@@ -1,4 +1,4 @@
-//! Errors of Bloom and cuckoo filters in RedisBloom's words, which clients and their tests compare.
+//! Errors of Bloom and cuckoo filters in `RedisBloom`'s words, which clients and their tests compare.
 
 use super::context::ErrorLine;
 use crate::filter_kind::Full;
@@ -14,7 +14,7 @@ pub(super) const FULL: &str = "Filter is full";
 /// Of a Bloom filter that may not grow.
 pub(super) const NON_SCALING_FULL: &str = "ERR non scaling filter is full";
 
-/// An error in RedisBloom's words, where it has words for it.
+/// An error in `RedisBloom`'s words, where it has words for it.
 pub(super) fn error_line(error: FilterError) -> ErrorLine {
     match error {
         FilterError::NotFound => NOT_FOUND.into(),

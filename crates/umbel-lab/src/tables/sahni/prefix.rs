@@ -132,7 +132,8 @@ fn key(length: u8, prefix: u32) -> [u8; 5] {
 }
 
 impl Prefixes {
-    fn new(random: &mut Random, lengths: &[u8]) -> Vec<(u8, HashSet<u32>)> {
+    /// Random prefixes, as many of each length as a table has.
+    fn draw(random: &mut Random, lengths: &[u8]) -> Vec<(u8, HashSet<u32>)> {
         let mut made = Vec::new();
         for (length, count) in counts(lengths).into_iter().rev() {
             let mut prefixes = HashSet::new();
@@ -202,7 +203,7 @@ fn trial(mut random: Random, asked: usize) -> Vec<[f64; 3]> {
     let keys = Keys::new(&mut random);
     let mut rows = Vec::new();
     for lengths in LENGTHS {
-        let prefixes = Prefixes::new(&mut random, lengths);
+        let prefixes = Prefixes::draw(&mut random, lengths);
         for rate in RATES {
             let prefixes = Prefixes::with_filters(&keys, &prefixes, rate);
             let (mut lookups, mut read, mut without, mut right) = (0_u64, 0_u64, 0_u64, 0_u64);

@@ -116,7 +116,7 @@ fn shape(status: &FilterStatus) -> Bloom {
     }
 }
 
-/// `BF.DEBUG`: in the form of RedisBloom, with umbel's numbers.
+/// `BF.DEBUG`: in the form of `RedisBloom`, with umbel's numbers.
 pub(super) fn debug(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! The check is a hash of all that stands before it. Chunks hold keys and not bits, so they are not those
-//! of RedisBloom, and RedisBloom's are refused.
+//! of `RedisBloom`, and `RedisBloom`'s are refused.
 
 use serde::{Deserialize, Serialize};
 use umbel::KeyHasher;

@@ -1,4 +1,4 @@
-//! What `RESERVE` and `INSERT` are told, with RedisBloom's ranges and words.
+//! What `RESERVE` and `INSERT` are told, with `RedisBloom`'s ranges and words.
 
 use std::ops::RangeInclusive;
 
