@@ -78,7 +78,7 @@ mod tests {
             let mut keys = vec![0u32; blocks as usize];
             for _ in 0..items {
                 random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-                keys[((random >> 32) * blocks >> 32) as usize] += 1;
+                keys[(((random >> 32) * blocks) >> 32) as usize] += 1;
             }
             sum += keys.iter().map(|keys| block_rate((*keys).into())).sum::<f64>();
         }
