@@ -29,6 +29,7 @@ mod connection;
 mod context;
 mod database;
 mod dumps;
+mod error_line;
 mod glob;
 mod login;
 mod reply;

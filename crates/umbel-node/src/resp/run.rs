@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
-use super::commands::error_line;
-use super::context::{Context, ErrorLine};
+use super::context::Context;
 use super::database::Database;
+use super::error_line::{ErrorLine, error_line};
 use super::reply::Replies;
 use crate::filter_kind::Bloom;
 use crate::host::{FilterError, FilterType};

@@ -10,10 +10,13 @@ use parking_lot::Mutex;
 
 use super::database::Database;
 
+/// A key and the number of its database.
+type Place = (u8, Box<[u8]>);
+
 /// The strings of a port.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
-    values: Mutex<HashMap<(u8, Box<[u8]>), Box<[u8]>>>,
+    values: Mutex<HashMap<Place, Box<[u8]>>>,
     /// How many there are: commands about filters ask, and there are none as a rule.
     count: AtomicUsize,
 }
@@ -66,7 +69,7 @@ impl Strings {
     }
 }
 
-fn place(of: Database, key: &[u8]) -> (u8, Box<[u8]>) {
+fn place(of: Database, key: &[u8]) -> Place {
     (of.number(), key.into())
 }
 

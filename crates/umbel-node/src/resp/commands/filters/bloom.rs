@@ -1,12 +1,13 @@
 //! Bloom filters: made, filled by `BF.INSERT`, described.
 
 use super::options::{self, Insert};
-use super::{after, create, error_line, filter_of, status};
+use super::{after, create, filter_of, status};
 use crate::Ticket;
 use crate::filter_kind::{Bloom, FilterKind};
 use crate::host::{FilterStatus, FilterType};
 use crate::resp::commands::{aside_if_many, wrong_number};
-use crate::resp::context::{Context, ErrorLine};
+use crate::resp::context::Context;
+use crate::resp::error_line::{ErrorLine, error_line};
 use crate::resp::request::Arguments;
 use crate::resp::run::{FULL, Run};
 

@@ -16,28 +16,13 @@ pub(super) use table::TABLE;
 
 use super::text;
 use crate::Ticket;
-use crate::filter_kind::{FilterKind, Full};
-use crate::host::{FilterError, FilterStatus, FilterType};
-use crate::resp::context::{Context, ErrorLine, Refusal};
+use crate::filter_kind::FilterKind;
+use crate::host::{FilterStatus, FilterType};
+use crate::resp::context::{Context, Refusal};
+use crate::resp::error_line::{ErrorLine, NOT_FOUND, WRONG_TYPE, error_line};
 use crate::resp::request::Arguments;
 
-pub(super) const WRONG_TYPE: &str =
-    "WRONGTYPE Operation against a key holding the wrong kind of value";
-const NOT_FOUND: &str = "ERR not found";
 const EXISTS: &str = "ERR item exists";
-const MAX_EXPANSIONS: &str = "Maximum expansions reached";
-const FULL: &str = "Filter is full";
-
-/// An error in RedisBloom's words, where it has words for it.
-pub(in crate::resp) fn error_line(error: FilterError) -> ErrorLine {
-    match error {
-        FilterError::NotFound => NOT_FOUND.into(),
-        FilterError::WrongType => WRONG_TYPE.into(),
-        FilterError::Full(Full::MaxExpansions) => MAX_EXPANSIONS.into(),
-        FilterError::Full(Full::Full) => FULL.into(),
-        FilterError::Host(error) => format!("ERR {error}").into(),
-    }
-}
 
 /// Why a command of RedisBloom that umbel has nothing for is refused.
 pub(super) fn unsupported(name: &str) -> Option<Refusal> {

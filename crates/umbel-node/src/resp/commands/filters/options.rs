@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use crate::filter_kind::{Bloom, Cuckoo};
-use crate::resp::context::ErrorLine;
+use crate::resp::error_line::ErrorLine;
 use crate::resp::request::Arguments;
 
 const CAPACITY: RangeInclusive<i64> = 1..=1 << 30;
