@@ -53,7 +53,7 @@ impl Default for Cuckoo {
 }
 
 impl FilterKind {
-    /// What `TYPE` reports, as `RedisBloom` names its types.
+    /// What `TYPE` reports, as RedisBloom names its types.
     pub(crate) const fn type_name(self) -> &'static str {
         match self {
             Self::Bloom(_) => "MBbloom--",
@@ -72,7 +72,7 @@ impl FilterKind {
         (rate.clamp(Self::MIN_RATE, Self::MAX_RATE), capacity.min(Self::MAX_RESERVED))
     }
 
-    /// Cuckoo filters name no rate; `RedisBloom`'s claim about 3 % of absent items.
+    /// Cuckoo filters name no rate; RedisBloom's claim about 3 % of absent items.
     const CUCKOO_RATE: f64 = 0.01;
     const MIN_RATE: f64 = 1e-6;
     const MAX_RATE: f64 = 0.5;
@@ -96,7 +96,7 @@ impl Bloom {
 }
 
 impl Cuckoo {
-    /// Filters that are stacked at most, as in `RedisBloom`.
+    /// Filters that are stacked at most, as in RedisBloom.
     const MAX_FILTERS: u64 = 32;
 
     /// Buckets of the first filter: a power of two.

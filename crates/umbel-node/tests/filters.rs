@@ -9,7 +9,7 @@ use umbel_node::{Host, LocalNetwork};
 
 use crate::resp::{Port, array, ask};
 
-/// What is wrong with a request, in `RedisBloom`'s words where it has some.
+/// What is wrong with a request, in RedisBloom's words where it has some.
 const BAD_INPUT: &[(&str, &str)] = &[
     ("BF.ADD f", "ERR wrong number of arguments for 'bf.add' command"),
     ("BF.ADD f a b", "ERR wrong number of arguments for 'bf.add' command"),

@@ -34,9 +34,6 @@ pub(super) struct Context<'a> {
 /// Why a command is refused, in one line; nothing changed.
 pub(super) type Refusal = Cow<'static, str>;
 
-/// An error as it is sent, its code included, in the words that Redis clients know; nothing changed.
-pub(super) type ErrorLine = Cow<'static, str>;
-
 impl Context<'_> {
     /// The database that the client has selected.
     pub(super) fn database(&self) -> Database {

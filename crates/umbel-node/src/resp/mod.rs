@@ -29,7 +29,7 @@ mod connection;
 mod context;
 mod database;
 mod dumps;
-mod filter_errors;
+mod error_line;
 mod glob;
 mod login;
 mod reply;

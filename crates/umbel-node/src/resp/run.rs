@@ -7,9 +7,9 @@
 
 use std::borrow::Cow;
 
-use super::context::{Context, ErrorLine};
+use super::context::Context;
 use super::database::Database;
-use super::filter_errors::{NON_SCALING_FULL, error_line};
+use super::error_line::{ErrorLine, error_line};
 use super::reply::Replies;
 use crate::filter_kind::Bloom;
 use crate::host::{FilterError, FilterType};
@@ -330,9 +330,12 @@ fn answer(replies: &mut Replies, form: Form, answers: &[bool], is_full: bool) {
     }
     answers.iter().for_each(|yes| one(replies, *yes));
     if is_full {
-        replies.error_line(NON_SCALING_FULL);
+        replies.error_line(FULL);
     }
 }
+
+/// What RedisBloom replies for an item that does not fit.
+pub(super) const FULL: &str = "ERR non scaling filter is full";
 
 fn who(
     set: &str,

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::database::Database;
 
-/// A database and a name in it.
+/// A key and the number of its database.
 type Place = (u8, Box<[u8]>);
 
 /// The strings of a port.
@@ -69,7 +69,7 @@ impl Strings {
     }
 }
 
-fn place(of: Database, key: &[u8]) -> (u8, Box<[u8]>) {
+fn place(of: Database, key: &[u8]) -> Place {
     (of.number(), key.into())
 }
 

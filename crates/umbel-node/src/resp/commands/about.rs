@@ -72,7 +72,7 @@ fn stats(context: &Context<'_>, text: &mut String) {
     line(text, "evicted_clients", evicted);
 }
 
-/// What clients of `RedisBloom` look for: the commands that are here are those of this version.
+/// What clients of RedisBloom look for: the commands that are here are those of this version.
 fn modules(_: &Context<'_>, text: &mut String) {
     let bloom = "name=bf,ver=20807,api=1,filters=0,usedby=[],using=[],options=[]";
     line(text, "module", bloom);

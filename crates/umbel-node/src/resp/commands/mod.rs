@@ -3,7 +3,8 @@
 //! Everything else is read from the table: dispatch, the number of arguments, `COMMAND`, help.
 //! Handlers are small: they read arguments, ask the host, write the reply.
 
-use super::context::{Context, ErrorLine, Refusal};
+use super::context::{Context, Refusal};
+use super::error_line::ErrorLine;
 use super::glob::{MAX_PATTERN, Pattern};
 use super::login::Login;
 use super::reply::Replies;

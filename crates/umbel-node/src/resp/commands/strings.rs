@@ -1,7 +1,7 @@
 //! `SET` and `GET`: short strings, so that programs have a key that is no filter.
 
-use crate::resp::context::{Context, ErrorLine};
-use crate::resp::filter_errors::WRONG_TYPE;
+use crate::resp::context::Context;
+use crate::resp::error_line::{ErrorLine, WRONG_TYPE};
 use crate::resp::request::Arguments;
 use crate::resp::strings::Strings;
 

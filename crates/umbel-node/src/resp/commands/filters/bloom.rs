@@ -1,15 +1,15 @@
 //! Bloom filters: made, filled by `BF.INSERT`, described.
 
 use super::options::{self, Insert};
-use super::{after, create, error_line, filter_of, status};
+use super::{after, create, filter_of, status};
 use crate::Ticket;
 use crate::filter_kind::{Bloom, FilterKind};
 use crate::host::{FilterStatus, FilterType};
 use crate::resp::commands::{aside_if_many, wrong_number};
-use crate::resp::context::{Context, ErrorLine};
-use crate::resp::filter_errors::NON_SCALING_FULL;
+use crate::resp::context::Context;
+use crate::resp::error_line::{ErrorLine, error_line};
 use crate::resp::request::Arguments;
-use crate::resp::run::Run;
+use crate::resp::run::{FULL, Run};
 
 pub(super) fn reserve(
     context: &mut Context<'_>,
@@ -46,7 +46,7 @@ pub(super) fn insert(
     context.replies.array(answers.len() + usize::from(is_full));
     answers.iter().for_each(|new| context.replies.flag(*new));
     if is_full {
-        context.replies.error_line(NON_SCALING_FULL);
+        context.replies.error_line(FULL);
     }
     context.wrote(newest, from);
     Ok(())
@@ -116,7 +116,7 @@ fn shape(status: &FilterStatus) -> Bloom {
     }
 }
 
-/// `BF.DEBUG`: in the form of `RedisBloom`, with umbel's numbers.
+/// `BF.DEBUG`: in the form of RedisBloom, with umbel's numbers.
 pub(super) fn debug(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,

@@ -1,13 +1,13 @@
 //! Cuckoo filters: made, filled, counted, described.
 
 use super::options::{self, Insert};
-use super::{after, create, error_line, filter_of, ok, status};
+use super::{after, create, filter_of, ok, status};
 use crate::Ticket;
 use crate::filter_kind::{Cuckoo, FilterKind};
 use crate::host::{CuckooAdd, CuckooAdded, FilterError, FilterStatus, FilterType};
 use crate::resp::commands::{aside_if_many, wrong_number};
-use crate::resp::context::{Context, ErrorLine};
-use crate::resp::filter_errors::FULL;
+use crate::resp::context::Context;
+use crate::resp::error_line::{ErrorLine, FULL, error_line};
 use crate::resp::request::Arguments;
 use crate::resp::run::Run;
 

@@ -6,19 +6,20 @@
 //! ```
 //!
 //! The check is a hash of all that stands before it. Chunks hold keys and not bits, so they are not those
-//! of `RedisBloom`, and `RedisBloom`'s are refused.
+//! of RedisBloom, and RedisBloom's are refused.
 
 use serde::{Deserialize, Serialize};
 use umbel::KeyHasher;
 
 use super::options::whole_number;
-use super::{create, error_line, filter_of, ok, status};
+use super::{create, filter_of, ok, status};
 use crate::Ticket;
 use crate::filter_kind::{Bloom, FilterKind};
 use crate::host::FilterType;
 use crate::resp::commands::{aside_if_many, off_the_workers};
-use crate::resp::context::{Context, ErrorLine};
+use crate::resp::context::Context;
 use crate::resp::dumps::{BEGIN, END};
+use crate::resp::error_line::{ErrorLine, error_line};
 use crate::resp::request::Arguments;
 use crate::resp::run::Run;
 

@@ -1,4 +1,4 @@
-//! Redis's Bloom and cuckoo filters: names, replies and errors as `RedisBloom` has them.
+//! Redis's Bloom and cuckoo filters: names, replies and errors as RedisBloom has them.
 //!
 //! A filter is a set of this host with an exact catalogue, so that no answer here is a false positive.
 //! Items that are asked for or added to Bloom filters are executed as runs of keys (`resp::run`); the
@@ -18,11 +18,13 @@ use super::text;
 use crate::Ticket;
 use crate::filter_kind::FilterKind;
 use crate::host::{FilterStatus, FilterType};
-use crate::resp::context::{Context, ErrorLine, Refusal};
-use crate::resp::filter_errors::{EXISTS, NOT_FOUND, WRONG_TYPE, error_line};
+use crate::resp::context::{Context, Refusal};
+use crate::resp::error_line::{ErrorLine, NOT_FOUND, WRONG_TYPE, error_line};
 use crate::resp::request::Arguments;
 
-/// Why a command of `RedisBloom` that umbel has nothing for is refused.
+const EXISTS: &str = "ERR item exists";
+
+/// Why a command of RedisBloom that umbel has nothing for is refused.
 pub(super) fn unsupported(name: &str) -> Option<Refusal> {
     let (family, _) = name.split_once('.')?;
     let what = match &*family.to_ascii_uppercase() {

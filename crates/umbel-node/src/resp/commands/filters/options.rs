@@ -1,9 +1,9 @@
-//! What `RESERVE` and `INSERT` are told, with `RedisBloom`'s ranges and words.
+//! What `RESERVE` and `INSERT` are told, with RedisBloom's ranges and words.
 
 use std::ops::RangeInclusive;
 
 use crate::filter_kind::{Bloom, Cuckoo};
-use crate::resp::context::ErrorLine;
+use crate::resp::error_line::ErrorLine;
 use crate::resp::request::Arguments;
 
 const CAPACITY: RangeInclusive<i64> = 1..=1 << 30;

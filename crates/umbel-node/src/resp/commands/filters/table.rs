@@ -1,4 +1,4 @@
-//! The commands of filters, as `RedisBloom` calls them.
+//! The commands of filters, as RedisBloom calls them.
 
 use super::super::{
     Action, Argument, Command, FilterHandler, Flag, Form, Group, Keys, Kind, Question,
