@@ -1,7 +1,7 @@
 //! A catalogue in memory.
 //!
 //! ```text
-//! key ─► hash ─► directory (top bits of the route) ─► shard: an ordered table of some thousand keys
+//! key ─► hash ─► directory (top bits of the route) ─► shard: an ordered table of some hundred keys
 //! ```
 //!
 //! A shard that has grown too large is split in two, by the next bit of its keys' routes. So no
@@ -27,8 +27,8 @@ use crate::sync::{self, AtomicUsize, Ordering};
 
 /// Keys that are looked for at once.
 const BATCH: usize = 8;
-/// Keys at which a shard is split: some hundred microseconds of work.
-const MAX_SHARD: usize = sync::size(1 << 11, 4);
+/// Keys at which a shard is split: some fifty microseconds of work, for which questions wait.
+const MAX_SHARD: usize = sync::size(1 << 9, 4);
 /// Bits of a route that choose a shard, at most.
 const MAX_DEPTH: u32 = 24;
 
