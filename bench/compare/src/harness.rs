@@ -97,6 +97,10 @@ fn judge(goal: &Goal, results: &[(String, f64)]) {
         results.iter().find(|(name, _)| name == wanted).map_or(f64::NAN, |(_, best)| *best)
     };
     let ratio = best(case) / best(reference);
+    if ratio.is_nan() {
+        println!("* not compared: {case} with {reference}, which is not in this run");
+        return;
+    }
     let verdict = if ratio <= *limit { "met" } else { "MISSED" };
     if *limit < 1.0 {
         let (wanted, reached) = (1.0 / limit, 1.0 / ratio);

@@ -1,7 +1,8 @@
 //! umbel beside its rivals, in one interleaved run: `cargo run --release -p compare`.
 //!
 //! `-- SECTION…` runs some sections only: `filters`, `large`, `counting`, `who`, `updates`,
-//! `prefixes` (`--prefixes FILE` names the routing table to take).
+//! `prefixes` (`--prefixes NAME` names a table, a file or one of the kinds routes, ranges, hosts and
+//! mixed, and may be repeated), `prefixes-bad`.
 //! Figures are nanoseconds of thread CPU time, minima of interleaved rounds; goals are
 //! ratios within the run. Rows that umbel loses are printed like all others.
 //!
@@ -43,17 +44,18 @@ static ALLOCATED: peak_alloc::PeakAlloc = peak_alloc::PeakAlloc;
 
 fn main() {
     let mut wanted: Vec<String> = std::env::args().skip(1).collect();
-    if let Some(option) = wanted.iter().position(|argument| argument == "--prefixes") {
+    while let Some(option) = wanted.iter().position(|argument| argument == "--prefixes") {
         // The option and the file that it names.
         wanted.drain(option..wanted.len().min(option + 2));
     }
-    let sections: [(&str, fn()); 6] = [
+    let sections: [(&str, fn()); 7] = [
         ("filters", filters::in_cache),
         ("large", filters::out_of_cache),
         ("counting", counting::run),
         ("who", who::run),
         ("updates", updates::run),
         ("prefixes", prefixes::run),
+        ("prefixes-bad", prefixes::run_bad),
     ];
     if let Some(unknown) = wanted.iter().find(|name| !sections.iter().any(|(s, _)| s == name)) {
         let names = sections.map(|(name, _)| name).join(", ");

@@ -193,13 +193,119 @@ fn ipv6_answers_are_those_of_a_plain_trie_before_and_after_updates() {
     agrees_with_a_trie::<Ipv6Prefix>();
 }
 
+/// Tables that suit this design least, some thousand prefixes each.
+fn bad_cases() -> Vec<(&'static str, Vec<Ipv6Prefix>)> {
+    let mut random = Random(5);
+    let mut any = |length| Ipv6Prefix::prefix(address_bits(&mut random) >> 3 | 1 << 125, length);
+    let chain = |bits: u128| (0..=128).map(move |length| Ipv6Prefix::prefix(bits, length));
+    let all = (0..=128).flat_map(|length| vec![length; 40]).map(&mut any).collect();
+    let hosts = (0..5000).map(|_| any(128)).collect();
+    let networks = (0..5000).map(|_| any(64)).collect();
+    let chains = (0..40).map(|_| any(128)).flat_map(|host| chain(Bits::bits(&host))).collect();
+    let dense = (0..5000).map(|network| Ipv6Prefix::prefix(1 << 125 | network << 64, 64));
+    vec![
+        ("all lengths alike", all),
+        ("only /128", hosts),
+        ("only /64", networks),
+        ("nested 128 deep", chains),
+        ("a dense /32 of /64s", dense.collect()),
+        ("one prefix", vec![any(48)]),
+        ("empty", Vec::new()),
+    ]
+}
+
+/// Addresses within prefixes, beside them and anywhere, against the trie.
+fn same_answers_near<P: Bits>(what: &str, table: &Table<P, u32>, trie: &Trie, routes: &[P]) {
+    let mut random = Random(12);
+    let anywhere: Vec<u128> = (0..1000).map(|_| address_bits(&mut random)).collect();
+    let near = routes.iter().flat_map(|route| {
+        let behind = u128::MAX.checked_shr(route.length().into()).unwrap_or(0);
+        let inside = route.bits() | address_bits(&mut random) & behind;
+        [inside, inside ^ 1 << random.below(128), inside ^ (behind.wrapping_add(1))]
+    });
+    let unused = 128 - u32::from(P::LONGEST);
+    let asked: Vec<u128> = near.chain(anywhere).map(|bits| bits >> unused << unused).collect();
+    let addresses: Vec<P::Address> = asked.iter().map(|bits| P::address(*bits)).collect();
+    let mut found = Vec::new();
+    table.lookup_batch(&addresses, &mut found);
+    for ((bits, address), found) in asked.iter().zip(&addresses).zip(&found) {
+        assert_eq!(found.map(|f| (f.length, *f.value)), trie.lookup(*bits), "{what}: {bits:x}");
+        assert_eq!(table.lookup(address), *found, "{what}: {bits:x}");
+    }
+}
+
+#[test]
+fn bad_cases_are_answered_as_by_a_plain_trie_and_read_few_lines() {
+    for (what, routes) in bad_cases() {
+        let mut trie = Trie::default();
+        for (value, route) in (0..).zip(&routes) {
+            trie.node(Bits::bits(route), route.length()).value = Some(value);
+        }
+        let mut grown = Table::<Ipv6Prefix, u32>::new();
+        (0..).zip(&routes).for_each(|(value, route)| _ = grown.insert(*route, value));
+        let mut table: Table<Ipv6Prefix, u32> = routes.iter().copied().zip(0..).collect();
+        for table in [&table, &grown] {
+            table.validate();
+            same_answers_near(what, table, &trie, &routes);
+        }
+        // A routing table reads about three.
+        let lines = table.probes_within().lines;
+        assert!(lines <= 6.0, "{what}: {lines} lines");
+        for route in routes.iter().step_by(2) {
+            let there = trie.node(Bits::bits(route), route.length()).value.take();
+            assert_eq!((table.remove(route), grown.remove(route)), (there, there), "{what}");
+        }
+        table.replan();
+        for table in [table, grown] {
+            table.validate();
+            same_answers_near(what, &table, &trie, &routes);
+        }
+    }
+}
+
+#[test]
+fn groups_follow_the_lengths_when_these_change() {
+    let mut random = Random(3);
+    let mut any = |length| Ipv6Prefix::prefix(address_bits(&mut random), length);
+    let lengths = [33, 34, 35, 36, 48];
+    let routes: Vec<Ipv6Prefix> = (0..10_000).map(|n| any(lengths[n % lengths.len()])).collect();
+    let mut table: Table<Ipv6Prefix, u32> = routes.iter().copied().zip(0..).collect();
+    assert!(
+        table.groups().any(|group| group == (48..=48)),
+        "{:?}",
+        table.groups().collect::<Vec<_>>()
+    );
+    let mut trie = Trie::default();
+    // Ranges take their place, of all lengths.
+    let later: Vec<Ipv6Prefix> = (0..10_000).map(|n| any(49 + (n % 16) as u8)).collect();
+    for (value, (gone, come)) in (0..).zip(routes.iter().zip(&later)) {
+        table.remove(gone);
+        table.insert(*come, value);
+        trie.node(Bits::bits(come), come.length()).value = Some(value);
+    }
+    let groups: Vec<_> = table.groups().collect();
+    assert!(groups.iter().any(|group| group.contains(&56)), "{groups:?}");
+    assert!(groups.iter().filter(|group| *group.start() > 48).count() <= 6, "{groups:?}");
+    table.validate();
+    same_answers_near("drifted", &table, &trie, &later);
+    // What is asked most gets a group of its own.
+    let mut traffic = vec![0; 129];
+    traffic[64] = 1000;
+    table.set_traffic(&traffic);
+    table.replan();
+    assert!(table.groups().any(|group| group == (64..=64)));
+    table.validate();
+    same_answers_near("replanned", &table, &trie, &later);
+}
+
 #[test]
 fn probes_are_what_the_formula_says() {
     let table: Table<Ipv6Prefix, u32> = routes(60_000).into_iter().zip(0..).collect();
     let probes = table.probes_within();
     // The standard error of 60 000 lookups is below 0.002.
     assert!((probes.measured - probes.expected).abs() < 0.01, "{probes:?}");
-    assert!((1.0..1.3).contains(&probes.measured), "{probes:?}");
+    // Lengths without a filter are read in vain now and then.
+    assert!((1.0..1.5).contains(&probes.measured), "{probes:?}");
 }
 
 /// Prefixes of a small universe: everything overlaps.
@@ -276,6 +382,32 @@ proptest! {
     #[test]
     fn small_universes_of_ipv6_agree_with_a_map(changes in changes(128), shift in 0u32..120) {
         small_universe::<Ipv6Prefix>(&changes, shift);
+    }
+
+    #[test]
+    fn tables_of_a_few_lengths_agree_with_a_map(
+        lengths in vec(0u8..=128, 1..5),
+        steps in vec((any::<u16>(), 0usize..5, 0u8..3), 0..400),
+    ) {
+        let (mut table, mut map) = (Table::<Ipv6Prefix, u32>::new(), BTreeMap::new());
+        for (value, (bits, length, change)) in (0..).zip(&steps) {
+            // Some bits decide the beginning, others the end of the prefix.
+            let (high, low) = (u128::from(bits & 0x70F), u128::from(bits >> 11));
+            let bits = high << 112 | low << 62 | low << 60 | low;
+            let prefix = Ipv6Prefix::prefix(bits, lengths[length % lengths.len()]);
+            if *change == 0 {
+                prop_assert_eq!(table.remove(&prefix), map.remove(&prefix));
+            } else {
+                prop_assert_eq!(table.insert(prefix, value), map.insert(prefix, value));
+            }
+            let address = Ipv6Prefix::address(&Ipv6Prefix::prefix(bits ^ low << 61, 128));
+            let found = table.lookup(&address).map(|f| (f.length, *f.value));
+            prop_assert_eq!(found, longest_of(&map, &address));
+        }
+        table.replan();
+        table.validate();
+        let held: BTreeMap<Ipv6Prefix, u32> = table.iter().map(|(p, v)| (p, *v)).collect();
+        prop_assert_eq!(held, map);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use poptrie::Poptrie;
 use prefix_trie::PrefixMap;
 use umbel::prefix::{Ipv4Prefix, Ipv6Prefix, Prefix};
 
-use super::tables::Route;
+use super::route::Route;
 use crate::harness::Goal;
 
 /// A table that answers; 0 is "no route".
@@ -37,6 +37,10 @@ pub(crate) type Make<P> = fn(&[Route<P>]) -> Box<dyn Lookup<P>>;
 pub(crate) trait Family: Prefix<Address: Copy> + 'static {
     const RIVALS: &'static [Make<Self>];
     const GOALS: &'static [Goal];
+    /// Of addresses that match nothing.
+    const MISSED_GOALS: &'static [Goal];
+    /// The prefix of a length whose bits these begin with.
+    fn from_bits(bits: u128, length: u8) -> Self;
     /// An address anywhere.
     fn anywhere(random: u128) -> Self::Address;
     /// The address, moved by a number that is always zero.
@@ -113,7 +117,7 @@ macro_rules! tries {
             sums!($address, $prefix);
             fn updates(&self, _: usize) -> usize {
                 // Milliseconds each.
-                100
+                20
             }
             fn insert(&mut self, prefix: &$prefix, value: u16) {
                 self.0.insert((prefix.address().into(), prefix.length()), value);
@@ -149,8 +153,14 @@ impl Family for Ipv4Prefix {
     ];
     const GOALS: &'static [Goal] = &[
         Goal::faster("umbel, batched", 1.3, "prefix-trie"),
+        Goal::faster("umbel", 1.3, "prefix-trie"),
         Goal::at_most("umbel, batched", f64::INFINITY, "DIR-24-8"),
     ];
+    const MISSED_GOALS: &'static [Goal] = &[];
+
+    fn from_bits(bits: u128, length: u8) -> Self {
+        Self::of(&((bits >> 96) as u32).into(), length)
+    }
 
     fn anywhere(random: u128) -> Ipv4Addr {
         (random as u32).into()
@@ -173,7 +183,13 @@ impl Family for Ipv6Prefix {
         },
     ];
     const GOALS: &'static [Goal] =
-        &[Goal::faster("umbel, batched", 3.5, "poptrie"), Goal::faster("umbel", 2.0, "poptrie")];
+        &[Goal::faster("umbel, batched", 2.0, "poptrie"), Goal::faster("umbel", 1.3, "poptrie")];
+    const MISSED_GOALS: &'static [Goal] =
+        &[Goal::at_most("umbel, batched", 1.0, "poptrie"), Goal::at_most("umbel", 1.0, "poptrie")];
+
+    fn from_bits(bits: u128, length: u8) -> Self {
+        Self::of(&bits.into(), length)
+    }
 
     /// Within `2000::/3`, where all of today's addresses are.
     fn anywhere(random: u128) -> Ipv6Addr {
@@ -187,7 +203,7 @@ impl Family for Ipv6Prefix {
 }
 
 /// Two reads at most, for 32 MiB: the limit. A table of 2^24 entries, each a value or (highest
-/// bit) a chunk of 256 values.
+/// bit) a chunk of 256 values. Tables with more than 2^15 chunks get wrong answers and are left out.
 pub(crate) struct Dir24 {
     first: Vec<u16>,
     chunks: Vec<u16>,

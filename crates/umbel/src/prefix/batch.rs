@@ -1,15 +1,15 @@
 //! Many addresses at once: while one waits for memory, others are worked on.
 //!
-//! A few addresses at a time go through steps together: ask for the memory of the filters, ask
-//! group after group, ask for the memory of what is claimed, read it. No step branches on what
+//! A few addresses at a time go through steps together: test the marks, ask for the memory of the
+//! filters, ask them, ask for the memory of what is claimed, read it. No step branches on what
 //! a filter said of one address: the answer comes late and is a coin toss, and a wrong guess
-//! would throw away the work on all addresses behind it. Instead each group is asked for those
-//! addresses that no group before it has claimed.
+//! would throw away the work on all addresses behind it. Instead those addresses that nothing was
+//! claimed of are gathered, and ask their next shorter group.
 
 use super::Prefix;
 use super::kind::{Kind, Query, Store};
 use super::simd::{self, Asker};
-use super::table::{Match, Table, read};
+use super::table::{Match, Table, ask_each, read};
 
 /// Addresses that go through the steps together.
 const TOGETHER: usize = 32;
@@ -17,14 +17,12 @@ const TOGETHER: usize = 32;
 /// An address on its way.
 struct Lane<Q, Place> {
     query: Q,
-    /// What the last group that was asked claims; 0 if none claims anything.
+    /// Groups that may match, the shortest ones. All of them but the last are still to be asked.
+    groups: usize,
+    /// What the last of them claims.
     claims: u32,
-    /// Which group that is.
-    base: u8,
-    /// Whether rare groups must be asked as well.
-    marked: bool,
-    /// The prefix that is read first: its length, and where it belongs.
-    length: u8,
+    /// The prefix that is read first, if any: its length, and where it belongs.
+    length: Option<u8>,
     place: Place,
 }
 
@@ -98,7 +96,6 @@ impl<P: Prefix, V: Default> Table<P, V> {
             self.ask(asker, together, &mut lanes);
             for lane in &mut lanes {
                 self.choose(lane);
-                self.store.prefetch(lane.place);
             }
             for lane in &lanes {
                 found(self.finish(asker, lane));
@@ -106,7 +103,8 @@ impl<P: Prefix, V: Default> Table<P, V> {
         }
     }
 
-    /// Asks each group for the addresses that no group before it has claimed.
+    /// Asks for each address the longest group that may match, and shorter ones as long as
+    /// nothing is claimed.
     #[inline(always)]
     fn ask<'a>(
         &self,
@@ -116,18 +114,30 @@ impl<P: Prefix, V: Default> Table<P, V> {
     ) {
         let (mut open, mut count) = ([0u8; TOGETHER], 0);
         lanes.clear();
-        lanes.extend((0u8..).zip(addresses).map(|(index, address)| {
+        for (index, address) in (0u8..).zip(addresses) {
             let query = P::query(address);
-            let has_longer = self.has_longer(&query);
-            open[count % TOGETHER] = index;
-            count += usize::from(has_longer);
-            let marked = has_longer & self.filters.is_marked(&query);
-            Lane { query, claims: 0, base: 0, marked, length: 0, place: Default::default() }
-        }));
+            if self.has_longer(&query) {
+                self.filters.prefetch_marks(&query);
+                open[count % TOGETHER] = index;
+                count += 1;
+            }
+            let place = Default::default();
+            lanes.push(Lane { query, groups: 0, claims: 0, length: None, place });
+        }
+        let mut left = 0;
+        for place in 0..count {
+            let index = open[place];
+            let lane = &mut lanes[usize::from(index)];
+            lane.groups = self.filters.reached(&lane.query);
+            open[left] = index;
+            left += usize::from(lane.groups > 0);
+        }
+        count = left;
         let mut ready = [<P::Query<'_> as Query>::Ready::default(); TOGETHER];
-        for group in self.filters.common() {
+        while count > 0 {
             for (index, ready) in open[..count].iter().zip(&mut ready) {
-                let query = &lanes[usize::from(*index)].query;
+                let Lane { query, groups, .. } = &lanes[usize::from(*index)];
+                let group = &self.filters.groups[groups - 1];
                 *ready = query.ready(group);
                 query.prefetch(group, *ready);
             }
@@ -135,10 +145,11 @@ impl<P: Prefix, V: Default> Table<P, V> {
             for place in 0..count {
                 let index = open[place];
                 let lane = &mut lanes[usize::from(index)];
+                let group = &self.filters.groups[lane.groups - 1];
                 lane.claims = lane.query.ask_ready(asker, group, ready[place]);
-                lane.base = group.base;
+                lane.groups -= usize::from(lane.claims == 0);
                 open[left] = index;
-                left += usize::from(lane.claims == 0);
+                left += usize::from(lane.claims == 0 && lane.groups > 0);
             }
             count = left;
         }
@@ -147,29 +158,38 @@ impl<P: Prefix, V: Default> Table<P, V> {
     /// Chooses the longest prefix that is claimed, or the short one.
     #[inline(always)]
     fn choose(&self, lane: &mut LaneOf<'_, P, V>) {
-        let longest = lane.base + (lane.claims | 1).ilog2() as u8 + 1;
-        let short = self.shortest_length(&lane.query).unwrap_or(0);
-        lane.length = if lane.claims == 0 { short } else { longest };
-        lane.place = self.store.place(&lane.query, lane.length);
+        lane.length = match lane.groups.checked_sub(1) {
+            Some(last) => {
+                Some(self.filters.groups[last].lengths.base + lane.claims.ilog2() as u8 + 1)
+            }
+            None => self.shortest_length(&lane.query),
+        };
+        if let Some(length) = lane.length {
+            lane.place = self.store.place(&lane.query, length);
+            self.store.prefetch(length, lane.place);
+        }
     }
 
     /// Reads what was claimed, and goes on asking if nothing of it was true.
     #[inline(always)]
     fn finish(&self, asker: impl Asker, lane: &LaneOf<'_, P, V>) -> Option<Match<'_, V>> {
-        let Lane { query, claims, base, length, place, .. } = lane;
-        if lane.marked {
-            return self.lookup_by(asker, query);
+        let length = lane.length?;
+        if let Some(value) = self.store.find_at(&lane.query, length, lane.place) {
+            return Some(Match { length, value });
         }
-        if let Some(value) = self.store.find_at(query, *length, *place) {
-            return Some(Match { length: *length, value });
-        }
-        if *claims != 0 {
-            let shorter = claims ^ 1 << claims.ilog2();
-            let rest = self.filters.common().iter().skip_while(|group| group.base >= *base);
-            let asked = rest.map(|group| (group.base, query.ask(asker, group)));
-            let read = |(base, claims)| read::<P, V>(&self.store, query, base, claims);
-            if let Some(found) = std::iter::once((*base, shorter)).chain(asked).find_map(read) {
-                return Some(found);
+        self.go_on(asker, lane)
+    }
+
+    /// The match of an address whose longest claim was false.
+    #[inline(never)]
+    fn go_on(&self, asker: impl Asker, lane: &LaneOf<'_, P, V>) -> Option<Match<'_, V>> {
+        let Lane { query, claims, .. } = lane;
+        if let Some((last, groups)) = self.filters.groups[..lane.groups].split_last() {
+            let claims = claims ^ 1 << claims.ilog2();
+            let found = read::<P, V>(&self.store, query, last.lengths.base, claims)
+                .or_else(|| ask_each::<P, V>(&self.store, groups, asker, query));
+            if found.is_some() {
+                return found;
             }
         }
         self.shortest(query)

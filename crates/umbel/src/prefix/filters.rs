@@ -1,12 +1,12 @@
-//! One filter per length, eight lengths a group.
+//! One filter per length, up to eight lengths a group.
 //!
 //! Every length has a filter of its own in the sense of the paper: it is asked for the first
 //! `l` bits and claims them or not. They are laid out so that few cache lines are touched:
 //!
 //! ```text
-//! group   lengths base+1 … base+8, answered together
-//! span    the lengths of a group that share blocks: addresses have two spans of four lengths,
-//!         whose block is picked by the bits before them (the anchor), so that one line
+//! group   lengths base+1 … base+8 at most, answered together
+//! span    the lengths of a group that share blocks: addresses have up to two spans of four
+//!         lengths, whose block is picked by the bits before them (the anchor), so that one line
 //!         answers four lengths; names have eight spans of one length
 //! block   256 bits; a key picks one of its eight words and sets up to three bits there
 //! ```
@@ -15,7 +15,12 @@
 //! *shared*, and stays when a key goes. Bits that stay so are counted, and the filters are
 //! made anew before they matter.
 //!
+//! A group of one length has no filters: its only block claims everything, so that lookups need
+//! not branch.
+//!
 //! Always true: a prefix that was added and not removed is claimed.
+
+use super::plan::Lengths;
 
 /// A cache-line half: what one span reads for an address.
 pub(super) type Block = [u32; 8];
@@ -94,7 +99,7 @@ struct Span {
     blocks: u32,
     items: u32,
     /// More are too many.
-    most: u32,
+    max: u32,
 }
 
 impl Span {
@@ -120,13 +125,23 @@ impl Blocks {
         let mut first = 0;
         for (span, items) in spans.iter_mut().zip(items) {
             let blocks = (items * bits_a_key).div_ceil(256).max(FEWEST_BLOCKS) as u32;
-            let most = blocks as usize * 256 / bits_a_key * 3 / 2;
-            *span = Span { first, blocks, items: 0, most: most as u32 };
+            let max = blocks as usize * 256 / bits_a_key * 3 / 2;
+            *span = Span { first, blocks, items: 0, max: max as u32 };
             first += blocks;
         }
         // Two vectors of zeros, which the system need not write before they are used.
         let empty = || vec![[0; 8]; first as usize];
         Self { spans, set: empty(), shared: empty(), stuck: 0 }
+    }
+
+    /// One block that claims everything.
+    pub(super) fn direct() -> Self {
+        let set = vec![[u32::MAX; 8]];
+        Self { spans: [Span::default(); 8], set, shared: Vec::new(), stuck: 0 }
+    }
+
+    const fn is_direct(&self) -> bool {
+        self.shared.is_empty()
     }
 
     /// Which block a span's `pick` leads to.
@@ -164,17 +179,23 @@ impl Blocks {
     /// Adds a key; true if the filters should be made anew for more keys.
     #[inline(always)]
     pub(super) fn add(&mut self, Seat { span, block, point }: Seat) -> bool {
+        if self.is_direct() {
+            return false;
+        }
         let (block, word, mask) = (block as usize, point.word(), point.mask());
         self.shared[block][word] |= self.set[block][word] & mask;
         self.set[block][word] |= mask;
         self.spans[span].items += 1;
-        self.spans[span].items > self.spans[span].most
+        self.spans[span].items > self.spans[span].max
     }
 
     /// Removes a key that was added; true if so many bits were left behind, because other
     /// keys had set them as well, that the filters should be made anew.
     #[inline(always)]
     pub(super) fn remove(&mut self, Seat { span, block, point }: Seat) -> bool {
+        if self.is_direct() {
+            return false;
+        }
         let (block, word, mask) = (block as usize, point.word(), point.mask());
         let shared = self.shared[block][word] & mask;
         self.set[block][word] &= !(mask & !shared);
@@ -189,9 +210,14 @@ impl Blocks {
         block.iter().map(|word| (f64::from(word.count_ones()) / 32.0).powi(3)).sum::<f64>() / 8.0
     }
 
+    /// Blocks that a lookup reads.
+    pub(super) fn spans(&self) -> u32 {
+        self.spans.iter().map(|span| u32::from(span.blocks > 0)).sum()
+    }
+
     /// Bits of the filters themselves, without their counters.
     pub(super) const fn bits(&self) -> usize {
-        self.set.len() * 256
+        self.shared.len() * 256
     }
 
     pub(super) const fn memory_bytes(&self) -> usize {
@@ -199,17 +225,15 @@ impl Blocks {
     }
 }
 
-/// The filters of eight neighbouring lengths.
+/// The filters of up to eight neighbouring lengths.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The lengths are `base + 1` to `base + 8`.
-    pub(super) base: u8,
+    pub(super) lengths: Lengths,
+    /// A bit for each of them.
+    pub(super) lanes: u32,
+    /// Whether it is asked only where a mark is set.
+    pub(super) is_marked: bool,
+    /// Levels of marks that its prefixes are marked at.
+    pub(super) levels: usize,
     pub(super) blocks: Blocks,
-}
-
-impl Group {
-    /// The base of the group of a length.
-    pub(super) const fn base_of(length: u8) -> u8 {
-        (length - 1) & !7
-    }
 }

@@ -6,14 +6,14 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use super::buckets::{Line24, Line48};
+use super::buckets::{Line24, Line32, Line48, Line64, Line128};
 use super::filters::{Group, Point, Spot, mix};
 use super::kind::{BitStore, Bits, Kind, Query};
 use super::simd::Asker;
 use super::{ParseError, Prefix};
 
 macro_rules! prefix {
-    ($name:ident, $address:ty, $bits:ty, $line:ty, $filter_bits:literal, $says:literal, $example:literal) => {
+    ($name:ident, $address:ty, $bits:ty, [$($line:ty),+], $filter_bits:literal, $says:literal, $example:literal) => {
         #[doc = concat!("An ", $says, " prefix, such as `", $example, "`.")]
         ///
         /// ```
@@ -39,7 +39,7 @@ macro_rules! prefix {
                 if u32::from(length) > <$bits>::BITS {
                     return Err(ParseError::Length { length, longest: <$bits>::BITS as u8 });
                 }
-                if bits != cut(bits, length) {
+                if bits != truncate(bits, length) {
                     return Err(ParseError::HostBits);
                 }
                 Ok(Self { bits, length })
@@ -52,7 +52,7 @@ macro_rules! prefix {
             }
         }
 
-        const fn cut(bits: $bits, length: u8) -> $bits {
+        const fn truncate(bits: $bits, length: u8) -> $bits {
             match <$bits>::BITS - length as u32 {
                 <$bits>::BITS => 0,
                 behind => bits >> behind << behind,
@@ -66,7 +66,7 @@ macro_rules! prefix {
 
             fn of(address: &$address, length: u8) -> Self {
                 assert!(length <= Self::LONGEST, "a prefix is no longer than its address");
-                Self { bits: cut((*address).into(), length), length }
+                Self { bits: truncate((*address).into(), length), length }
             }
 
             fn length(&self) -> u8 {
@@ -87,7 +87,7 @@ macro_rules! prefix {
 
         impl Kind for $name {
             type Query<'a> = BitQuery;
-            type Store<V: Default> = BitStore<Self, $line, V>;
+            type Store<V: Default> = BitStore<Self, $($line),+, V>;
             const SPANS: usize = 2;
             const FILTER_BITS: usize = $filter_bits;
 
@@ -105,7 +105,7 @@ macro_rules! prefix {
 
             #[inline(always)]
             fn from_bits(length: u8, bits: u128) -> Self {
-                Self { bits: cut((bits >> (128 - <$bits>::BITS)) as $bits, length), length }
+                Self { bits: truncate((bits >> (128 - <$bits>::BITS)) as $bits, length), length }
             }
         }
 
@@ -139,11 +139,11 @@ macro_rules! prefix {
 
 mod v4 {
     use super::*;
-    prefix!(Ipv4Prefix, Ipv4Addr, u32, Line24, 12, "IPv4", "10.0.0.0/8");
+    prefix!(Ipv4Prefix, Ipv4Addr, u32, [Line24, Line32, Line32], 12, "IPv4", "10.0.0.0/8");
 }
 mod v6 {
     use super::*;
-    prefix!(Ipv6Prefix, Ipv6Addr, u128, Line48, 20, "IPv6", "2001:db8::/32");
+    prefix!(Ipv6Prefix, Ipv6Addr, u128, [Line48, Line64, Line128], 16, "IPv6", "2001:db8::/32");
 }
 pub use v4::Ipv4Prefix;
 pub use v6::Ipv6Prefix;
@@ -154,7 +154,7 @@ pub struct BitQuery(u128);
 
 impl BitQuery {
     #[inline(always)]
-    pub(super) const fn bits(&self) -> u128 {
+    pub(super) const fn address(&self) -> u128 {
         self.0
     }
 
@@ -163,29 +163,20 @@ impl BitQuery {
         (self.0 >> 64) as u64
     }
 
-    /// Hashes of the first `level` bits, at least one, and of four more. All that is asked of
-    /// a group is on one side of bit 64, so that one branch is enough.
+    /// A hash of the first `level` bits, at least one.
     #[inline(always)]
-    const fn anchors(&self, level: u8) -> [u64; 2] {
-        if level < 64 {
-            [mix(self.high() >> (64 - level)), mix(self.high() >> (60 - level))]
+    const fn anchor(&self, level: u8) -> u64 {
+        if level <= 64 {
+            mix(self.high() >> (64 - level))
         } else {
-            self.far_anchors(level)
+            mix(mix(self.high()) ^ self.0 as u64 >> (128 - level))
         }
     }
 
-    #[cold]
-    const fn far_anchors(&self, level: u8) -> [u64; 2] {
-        let (high, low) = (mix(self.high()), self.0 as u64);
-        // In two steps, as a shift by all 64 bits is none.
-        [mix(high ^ (low >> 1) >> (127 - level)), mix(high ^ low >> (124 - level))]
-    }
-
-    /// The eight bits behind the first `level`, a multiple of eight.
+    /// The eight bits behind the first `level`.
     #[inline(always)]
     const fn behind(&self, level: u8) -> u32 {
-        let half = if level < 64 { self.high() } else { self.0 as u64 };
-        (half >> (56 - level % 64)) as u32 & 255
+        ((self.0 << level) >> 120) as u32
     }
 }
 
@@ -204,22 +195,35 @@ impl Query for BitQuery {
     }
 
     #[inline(always)]
-    fn spot(&self, length: u8) -> Spot {
-        let level = (length - 1) & !3;
-        let [anchor, _] = self.anchors(level);
-        let nibble = self.behind(level & !7) >> (4 - level % 8) & 15;
+    fn bits(&self) -> Option<u128> {
+        Some(self.0)
+    }
+
+    #[inline(always)]
+    fn spot(&self, base: u8, length: u8) -> Spot {
+        let level = base + ((length - base - 1) & !3);
+        let anchor = self.anchor(level);
+        let nibble = self.behind(level) >> 4;
         let point = Point::below(anchor as u32, (length - level).into(), nibble);
         Spot { pick: (anchor >> 32) as u32, point }
     }
 
     #[inline(always)]
     fn mark(&self, length: u8) -> u64 {
-        (self.high() >> 64u8.saturating_sub(length)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+        const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+        let beginning = if length <= 64 {
+            self.high() >> (64 - length)
+        } else {
+            self.high().wrapping_mul(SPREAD).rotate_left(32) ^ self.0 as u64 >> (128 - length)
+        };
+        beginning.wrapping_mul(SPREAD)
     }
 
     #[inline(always)]
     fn ready(&self, group: &Group) -> Self::Ready {
-        let [first, second] = self.anchors(group.base);
+        let base = group.lengths.base;
+        // A second span that is not there has any block.
+        let [first, second] = [self.anchor(base), self.anchor((base + 4).min(128))];
         [
             (group.blocks.place(0, (first >> 32) as u32), first as u32),
             (group.blocks.place(1, (second >> 32) as u32), second as u32),
@@ -237,6 +241,7 @@ impl Query for BitQuery {
         // Spelled out: a closure given to `map` may stay a function of its own.
         let [(first, first_seed), (second, second_seed)] = ready;
         let blocks = [group.blocks.at(first), group.blocks.at(second)];
-        asker.claims(blocks, [first_seed, second_seed], self.behind(group.base))
+        asker.claims(blocks, [first_seed, second_seed], self.behind(group.lengths.base))
+            & group.lanes
     }
 }

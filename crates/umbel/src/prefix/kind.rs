@@ -1,6 +1,6 @@
 //! What a table must know of a kind of prefix. Sealed: addresses and names.
 
-use std::collections::BTreeMap;
+use std::marker::PhantomData;
 
 use super::buckets::{Buckets, Home, Line};
 use super::filters::{Group, Spot};
@@ -31,11 +31,13 @@ pub trait Query: Copy {
     /// Its first sixteen bits, if it is made of bits.
     fn front(&self) -> Option<u16>;
 
-    /// Where its prefix of a length stands in the span of that length.
-    fn spot(&self, length: u8) -> Spot;
+    /// All of its bits, the first one highest, if it is made of bits.
+    fn bits(&self) -> Option<u128>;
 
-    /// A hash of its prefix of a length, or of the first 64 bits of that; its highest bits
-    /// are spread well.
+    /// Where its prefix of a length stands in its span of the group that begins behind `base`.
+    fn spot(&self, base: u8, length: u8) -> Spot;
+
+    /// A hash of its prefix of a length; its highest bits are spread well.
     fn mark(&self, length: u8) -> u64;
 
     /// What the filters of a group are asked with.
@@ -80,7 +82,7 @@ pub trait Store<P: Kind, V> {
         place: Self::Place,
     ) -> Option<&mut V>;
     /// Asks for the memory that [`Self::find_at`] will read.
-    fn prefetch(&self, place: Self::Place);
+    fn prefetch(&self, length: u8, place: Self::Place);
     /// Adds a prefix that belongs to a place and is not there. Places that were worked out
     /// before are then no longer right.
     fn insert_at(&mut self, prefix: &P, place: Self::Place, value: V);
@@ -88,9 +90,10 @@ pub trait Store<P: Kind, V> {
     fn remove_at(&mut self, prefix: &P, place: Self::Place) -> Option<V>;
     /// Whether it should be made anew with more room.
     fn is_crowded(&self) -> bool;
-    /// Takes about so many prefixes out, from `next` on, which begins with 0; none if there are
-    /// none left.
-    fn take_some(&mut self, next: &mut usize, count: usize) -> Vec<(P, V)>;
+    /// Takes about so many prefixes out; none if there are none left. Nothing may be added after it.
+    fn take_some(&mut self, count: usize) -> Vec<(P, V)>;
+    /// One prefix in so many, picked at random.
+    fn sample(&self, one_in: usize) -> Vec<P>;
     /// All prefixes, in any order.
     fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
     where
@@ -123,119 +126,115 @@ pub trait Bits: Kind + Ord + Copy {
     fn from_bits(length: u8, bits: u128) -> Self;
 }
 
-/// Short prefixes in cache-line buckets, the few that are longer in a sorted map.
+/// Prefixes in cache-line buckets: short ones, long ones and up to whole addresses, each with
+/// words that are no wider than they must be.
 #[derive(Debug, Clone)]
-pub struct BitStore<P, L, V> {
-    near: Buckets<L, V>,
-    far: BTreeMap<P, V>,
+pub struct BitStore<P, A, B, C, V> {
+    short: Buckets<A, V>,
+    long: Buckets<B, V>,
+    whole: Buckets<C, V>,
+    /// Prefixes are kept as numbers.
+    kind: PhantomData<P>,
 }
 
-/// The prefix as a number: a one, then its bits.
-#[inline(always)]
-const fn number(bits: u128, length: u8) -> u64 {
-    let high = (bits >> 64) as u64;
-    // In two steps, as a shift by all 64 bits is none.
-    1 << length | (high >> 1) >> (63 - length)
+/// Calls a method of the buckets that prefixes of a length are in.
+macro_rules! of_length {
+    ($store:ident, $length:expr, $($call:tt)+) => {
+        if $length <= A::LENGTH {
+            $store.short.$($call)+
+        } else if $length <= B::LENGTH {
+            $store.long.$($call)+
+        } else {
+            $store.whole.$($call)+
+        }
+    };
 }
 
-/// The prefix of a number.
-fn prefix<P: Bits>(number: u64) -> P {
-    let length = number.ilog2() as u8;
-    P::from_bits(length, u128::from(number) << (127 - length) << 1)
-}
-
-impl<P, L, V> Store<P, V> for BitStore<P, L, V>
+impl<P, A, B, C, V> Store<P, V> for BitStore<P, A, B, C, V>
 where
     P: for<'a> Kind<Query<'a> = super::ip::BitQuery> + Bits,
-    L: Line,
+    A: Line,
+    B: Line,
+    C: Line,
     V: Default,
 {
     fn with_room(per_length: &[usize]) -> Self {
-        let near = per_length[..=usize::from(L::LENGTH)].iter().sum();
-        Self { near: Buckets::with_room(near), far: BTreeMap::new() }
-    }
-
-    /// Of the few that are far, none.
-    type Place = Option<Home>;
-
-    #[inline(always)]
-    fn place(&self, query: &P::Query<'_>, length: u8) -> Option<Home> {
-        (length <= L::LENGTH).then(|| self.near.home(number(query.bits(), length)))
-    }
-
-    #[inline(always)]
-    fn find_at(&self, query: &P::Query<'_>, length: u8, place: Option<Home>) -> Option<&V> {
-        match place {
-            Some(home) => self.near.find(home),
-            None => self.far.get(&P::from_bits(length, query.bits())),
+        let (short, longer) = per_length.split_at(usize::from(A::LENGTH) + 1);
+        let (long, whole) = longer.split_at(usize::from(B::LENGTH - A::LENGTH));
+        Self {
+            short: Buckets::with_room(short.iter().sum()),
+            long: Buckets::with_room(long.iter().sum()),
+            whole: Buckets::with_room(whole.iter().sum()),
+            kind: PhantomData,
         }
     }
 
-    fn find_mut_at(
-        &mut self,
-        query: &P::Query<'_>,
-        length: u8,
-        place: Option<Home>,
-    ) -> Option<&mut V> {
-        match place {
-            Some(home) => self.near.find_mut(home),
-            None => self.far.get_mut(&P::from_bits(length, query.bits())),
-        }
+    type Place = Home;
+
+    #[inline(always)]
+    fn place(&self, query: &P::Query<'_>, length: u8) -> Home {
+        of_length!(self, length, home_of(query.address(), length))
     }
 
     #[inline(always)]
-    fn prefetch(&self, place: Option<Home>) {
-        if let Some(home) = place {
-            self.near.prefetch(home);
-        }
+    fn find_at(&self, _: &P::Query<'_>, length: u8, home: Home) -> Option<&V> {
+        of_length!(self, length, find(home))
+    }
+
+    fn find_mut_at(&mut self, _: &P::Query<'_>, length: u8, home: Home) -> Option<&mut V> {
+        of_length!(self, length, find_mut(home))
     }
 
     #[inline(always)]
-    fn insert_at(&mut self, prefix: &P, place: Option<Home>, value: V) {
-        match place {
-            Some(home) => {
-                if let Err(value) = self.near.insert_at(home, value) {
-                    let (length, bits) = prefix.to_bits();
-                    self.near.grow_and_insert(number(bits, length), value);
-                }
-            }
-            None => _ = self.far.insert(*prefix, value),
+    fn prefetch(&self, length: u8, home: Home) {
+        of_length!(self, length, prefetch(home));
+    }
+
+    #[inline(always)]
+    fn insert_at(&mut self, prefix: &P, home: Home, value: V) {
+        let (length, bits) = prefix.to_bits();
+        if let Err(value) = of_length!(self, length, insert_at(home, value)) {
+            of_length!(self, length, grow_and_insert_prefix(bits, length, value));
         }
     }
 
     #[inline(always)]
-    fn remove_at(&mut self, prefix: &P, place: Option<Home>) -> Option<V> {
-        match place {
-            Some(home) => self.near.remove_at(home),
-            None => self.far.remove(prefix),
-        }
+    fn remove_at(&mut self, prefix: &P, home: Home) -> Option<V> {
+        of_length!(self, prefix.to_bits().0, remove_at(home))
     }
 
     fn is_crowded(&self) -> bool {
-        self.near.is_crowded()
+        self.short.is_crowded() || self.long.is_crowded() || self.whole.is_crowded()
     }
 
-    fn take_some(&mut self, next: &mut usize, count: usize) -> Vec<(P, V)> {
-        while self.near.len() > 0 {
-            let taken = self.near.take_some(next, count);
-            // Slots may be empty.
-            if !taken.is_empty() {
-                return taken.into_iter().map(|(number, value)| (prefix(number), value)).collect();
-            }
+    fn take_some(&mut self, count: usize) -> Vec<(P, V)> {
+        let mut taken = self.short.take_some(count);
+        if taken.is_empty() {
+            taken = self.long.take_some(count);
         }
-        std::iter::from_fn(|| self.far.pop_first()).take(count).collect()
+        if taken.is_empty() {
+            taken = self.whole.take_some(count);
+        }
+        let prefix = |((length, bits), value)| (P::from_bits(length, bits), value);
+        taken.into_iter().map(prefix).collect()
+    }
+
+    fn sample(&self, one_in: usize) -> Vec<P> {
+        let shorter = self.short.sample(one_in).chain(self.long.sample(one_in));
+        let all = shorter.chain(self.whole.sample(one_in));
+        all.map(|(length, bits)| P::from_bits(length, bits)).collect()
     }
 
     fn iter<'a>(&'a self) -> impl Iterator<Item = (P, &'a V)>
     where
         V: 'a,
     {
-        let near = self.near.iter().map(|(number, value)| (prefix(number), value));
-        near.chain(self.far.iter().map(|(prefix, value)| (*prefix, value)))
+        let all = self.short.iter().chain(self.long.iter()).chain(self.whole.iter());
+        all.map(|((length, bits), value)| (P::from_bits(length, bits), value))
     }
 
     fn memory_bytes(&self) -> usize {
-        self.near.memory_bytes() + map_bytes::<P, V>(self.far.len())
+        self.short.memory_bytes() + self.long.memory_bytes() + self.whole.memory_bytes()
     }
 }
 

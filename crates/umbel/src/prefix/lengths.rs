@@ -1,118 +1,135 @@
 //! The filters of all lengths of a table: which groups there are, which are worth asking.
 //!
-//! Most lengths of a real table hold hardly any prefixes. Groups that are empty do not exist;
-//! the longest ones that are rare together are asked only where a mark says that some of
-//! their prefixes begin so.
+//! Groups follow the plan (`plan`) that was best when the filters were made. Lengths that had no
+//! prefixes then have no group; the first prefix of such a length gets one of its own, without a
+//! filter. A few of those, and the filters should be made anew.
 //!
-//! Always true: a prefix that was added and not removed is claimed by its group, and marked
-//! if its group is rare.
+//! Always true: every prefix has a group, and is claimed by it; no mark before it is clear.
 
 use super::Prefix;
 use super::filters::{Blocks, Group, Seat};
 use super::front::SHORT;
 use super::kind::Query;
 use super::marks::Marks;
+use super::plan::{Demand, LANES, Lengths, Planned};
 
-/// Where a prefix stands: the number of its group, if that is there, and its seat in it.
+/// Where a prefix stands: the number of its group, if there is one, and its seat in it.
 pub(super) type Standing = Option<(usize, Seat)>;
 
-/// Prefixes longer than the marks are at most one in so many.
-const RARE: usize = 64;
+/// Groups for lengths that the plan does not know, at most.
+const MAX_UNPLANNED: usize = 4;
 
-/// The filters of all lengths, and the marks before the rare ones.
+/// Beginnings that the marks of such a group have room for.
+const FEWEST_MARKS: usize = 256;
+
+/// The filters of all lengths, and the marks before them.
 #[derive(Debug, Clone)]
 pub(super) struct Filters {
-    /// Longest first; only groups that have prefixes, or had.
+    /// Shortest lengths first.
     pub(super) groups: Vec<Group>,
-    /// The first `rare` groups are asked only under marks of this length.
-    rare: usize,
-    mark_length: u8,
     marks: Marks,
+    /// The number of each length's group, plus one.
+    group_of: Vec<u8>,
+    /// How many groups to ask, by how many levels of marks are set.
+    reach: Vec<u8>,
+    unplanned: usize,
 }
 
 impl Filters {
     /// Empty filters for so many prefixes of each length.
-    pub(super) fn for_lengths<P: Prefix>(per_length: &[usize]) -> Self {
-        let shortest = first_filtered::<P>();
-        let bases = (0..P::LONGEST).step_by(8).filter(|base| base + 8 >= shortest);
-        let items = |first: u8, count: usize| -> usize {
-            per_length.iter().skip(first.into()).take(count).sum()
+    pub(super) fn for_lengths<P: Prefix>(per_length: &[usize], demand: &Demand) -> Self {
+        let plan = if P::SPANS < 8 { demand.best() } else { eights::<P>(per_length) };
+        let mut filters = Self {
+            groups: Vec::with_capacity(plan.len()),
+            marks: Marks::new(demand.common(&plan)),
+            group_of: vec![0; usize::from(P::LONGEST) + 1],
+            reach: Vec::new(),
+            unplanned: 0,
         };
-        let groups: Vec<Group> = bases
-            .rev()
-            .filter(|base| items(base + 1, 8) > 0)
-            .map(|base| {
-                let lanes = 8 / P::SPANS;
-                let spans: Vec<usize> = (0..P::SPANS)
-                    .map(|span| items(base + 1 + (span * lanes) as u8, lanes))
-                    .collect();
-                Group { base, blocks: Blocks::for_items(&spans, P::FILTER_BITS) }
-            })
-            .collect();
-        // As many of the longest lengths as are rare together, names apart: those are cut to
-        // their own length anyway.
-        let filtered: usize = items(shortest, usize::from(P::LONGEST));
-        let beyond = |group: &Group| items(group.base + 1, usize::from(P::LONGEST));
-        let is_rare = |group: &&Group| P::SPANS < 8 && beyond(group) * RARE <= filtered;
-        let rare = groups.iter().take_while(is_rare).count();
-        let mark_length = rare.checked_sub(1).map_or(P::LONGEST, |last| groups[last].base);
-        let behind = items(mark_length + 1, usize::from(P::LONGEST));
-        Self { groups, rare, mark_length, marks: Marks::for_items(behind) }
+        for Planned { lengths, is_marked } in plan {
+            if is_marked {
+                let longer = per_length.iter().skip(usize::from(lengths.base) + 1);
+                filters.marks.push(lengths.base, longer.sum());
+            }
+            filters.groups.push(Group::for_items::<P>(lengths, is_marked, per_length));
+        }
+        filters.number_groups();
+        filters
     }
 
-    /// The groups to ask for a question, longest lengths first.
+    fn number_groups(&mut self) {
+        self.group_of.fill(0);
+        self.reach = vec![0];
+        for (number, group) in (1..).zip(&mut self.groups) {
+            if group.is_marked {
+                self.reach.push(0);
+            }
+            group.levels = self.reach.len() - 1;
+            self.reach[group.levels] = number;
+            let lengths = usize::from(group.lengths.base) + 1..;
+            let lanes = self.group_of[lengths].iter_mut().take(group.lengths.lanes.into());
+            lanes.for_each(|group_of| *group_of = number);
+        }
+    }
+
+    /// The groups to ask for a question, shortest lengths first.
     #[inline(always)]
     pub(super) fn asked(&self, query: &impl Query) -> &[Group] {
-        &self.groups[if self.is_marked(query) { 0 } else { self.rare }..]
+        &self.groups[..self.reached(query)]
     }
 
-    /// Whether rare lengths may match.
+    /// How many groups to ask for a question, the shortest ones.
     #[inline(always)]
-    pub(super) fn is_marked(&self, query: &impl Query) -> bool {
-        self.marks.is_set(query.mark(self.mark_length))
+    pub(super) fn reached(&self, query: &impl Query) -> usize {
+        self.reach[self.marks.reached(query)].into()
     }
 
-    /// The groups that every question is asked.
-    pub(super) fn common(&self) -> &[Group] {
-        &self.groups[self.rare..]
+    /// Asks for the memory that [`Self::reached`] will read.
+    #[inline(always)]
+    pub(super) fn prefetch_marks(&self, query: &impl Query) {
+        self.marks.prefetch(query);
     }
 
-    /// Where a prefix stands, if its group is there.
+    /// Where a prefix stands, if there is a group for it.
     #[inline(always)]
     pub(super) fn seat<P: Prefix>(&self, query: &impl Query, length: u8) -> Standing {
-        let base = Group::base_of(length);
-        let group = self.groups.iter().position(|group| group.base == base)?;
-        let span = usize::from(length - base - 1) * P::SPANS / 8;
-        Some((group, self.groups[group].blocks.seat(span, query.spot(length))))
+        let group = usize::from(self.group_of[usize::from(length)]).checked_sub(1)?;
+        Some((group, self.groups[group].seat::<P>(query, length)))
     }
 
-    /// Makes the group of a length that had no prefixes yet.
+    /// Makes a group for a length that has none.
     #[cold]
     pub(super) fn add_group<P: Prefix>(&mut self, length: u8) {
-        let base = Group::base_of(length);
-        let place = self.groups.partition_point(|group| group.base > base);
-        let blocks = Blocks::for_items(&[0; 8][..P::SPANS], P::FILTER_BITS);
-        self.groups.insert(place, Group { base, blocks });
-        // One among the rare is beyond the marks, as they are.
-        self.rare += usize::from(place < self.rare);
+        let lengths = match P::SPANS {
+            8 => Lengths { base: (length - 1) & !(LANES - 1), lanes: LANES },
+            _ => Lengths { base: length - 1, lanes: 1 },
+        };
+        let place = self.groups.partition_point(|group| group.lengths.base < lengths.base);
+        // Marks in the middle would not be those of the longer prefixes that are there already.
+        let is_marked = P::SPANS < 8 && place == self.groups.len() && lengths.base > SHORT;
+        if is_marked {
+            self.marks.push(lengths.base, FEWEST_MARKS);
+        }
+        self.groups.insert(place, Group::for_items::<P>(lengths, is_marked, &[]));
+        self.unplanned += usize::from(P::SPANS < 8);
+        self.number_groups();
     }
 
-    /// Adds a prefix whose group is there; true if its filter should be made anew, for more.
+    /// Adds a prefix; true if the filters should be made anew.
     #[inline(always)]
-    pub(super) fn add(&mut self, seat: Standing, query: &impl Query, length: u8) -> bool {
+    pub(super) fn add(&mut self, seat: Standing, query: &impl Query) -> bool {
         let Some((group, seat)) = seat else { return true };
-        let renew = self.groups[group].blocks.add(seat);
-        renew | (length > self.mark_length && self.marks.add(query.mark(self.mark_length)))
+        let is_full = self.groups[group].blocks.add(seat);
+        is_full
+            | self.marks.add(query, self.groups[group].levels)
+            | (self.unplanned > MAX_UNPLANNED)
     }
 
     /// Removes a prefix that was added; true if its filter should be made anew, without what
     /// is left of those that are gone.
     #[inline(always)]
-    pub(super) fn remove(&mut self, seat: Standing, query: &impl Query, length: u8) -> bool {
+    pub(super) fn remove(&mut self, seat: Standing) -> bool {
         let Some((group, seat)) = seat else { return true };
-        if length > self.mark_length {
-            self.marks.remove(query.mark(self.mark_length));
-        }
         self.groups[group].blocks.remove(seat)
     }
 
@@ -130,10 +147,69 @@ impl Filters {
         }
     }
 
+    /// Gives memory back that turned out to be of no use. To be called once they are filled.
+    pub(super) fn fold(&mut self) {
+        self.marks.fold();
+    }
+
+    /// Lines of a lookup, on average, if this is what is asked for.
+    pub(super) fn cost(&self, demand: &Demand) -> f64 {
+        let planned =
+            |group: &Group| Planned { lengths: group.lengths, is_marked: group.is_marked };
+        demand.cost(self.groups.iter().map(planned))
+    }
+
+    /// Bits of all filters and marks, without counters.
+    pub(super) fn bits(&self) -> usize {
+        self.groups.iter().map(|group| group.blocks.bits()).sum::<usize>() + self.marks.bits()
+    }
+
     pub(super) fn memory_bytes(&self) -> usize {
         let groups: usize = self.groups.iter().map(|group| group.blocks.memory_bytes()).sum();
         groups + self.marks.memory_bytes()
     }
+}
+
+impl Group {
+    /// Empty filters for so many prefixes of each length.
+    pub(super) fn for_items<P: Prefix>(
+        lengths: Lengths,
+        is_marked: bool,
+        per_length: &[usize],
+    ) -> Self {
+        let lanes = (1 << lengths.lanes) - 1;
+        if P::SPANS < 8 && lengths.lanes == 1 {
+            return Self { lengths, lanes, is_marked, levels: 0, blocks: Blocks::direct() };
+        }
+        let in_span = 8 / P::SPANS;
+        let items = |span: usize| -> usize {
+            let first = usize::from(lengths.base) + 1 + span * in_span;
+            per_length.iter().skip(first).take(in_span).sum()
+        };
+        let spans: Vec<usize> =
+            (0..usize::from(lengths.lanes).div_ceil(in_span)).map(items).collect();
+        let blocks = Blocks::for_items(&spans, P::FILTER_BITS);
+        Self { lengths, lanes, is_marked, levels: 0, blocks }
+    }
+
+    /// Where a prefix stands.
+    #[inline(always)]
+    pub(super) fn seat<P: Prefix>(&self, query: &impl Query, length: u8) -> Seat {
+        let base = self.lengths.base;
+        let span = usize::from(length - base - 1) * P::SPANS / 8;
+        self.blocks.seat(span, query.spot(base, length))
+    }
+}
+
+/// Groups of eight lengths, as far as they are in use. Names have a block for each length
+/// whatever the plan.
+fn eights<P: Prefix>(per_length: &[usize]) -> Vec<Planned> {
+    let items = |base: u8| -> usize {
+        per_length.iter().skip(usize::from(base) + 1).take(LANES.into()).sum()
+    };
+    let bases = (0..P::LONGEST).step_by(LANES.into()).filter(|base| items(*base) > 0);
+    let planned = |base| Planned { lengths: Lengths { base, lanes: LANES }, is_marked: false };
+    bases.map(planned).collect()
 }
 
 /// The shortest length that has a filter.

@@ -1,8 +1,8 @@
 //! Longest-prefix match with one filter per length, for IPv4, IPv6 and names.
 //!
 //! A [`Table`] maps prefixes to values and finds, for an address, the longest prefix that
-//! begins it. All filters of a group of eight lengths are asked at once, in one register where
-//! the processor has AVX2; the prefixes themselves are then read from the longest claimed
+//! begins it. All filters of a group of up to eight lengths are asked at once, in one register where
+//! the processor has AVX2; which lengths are a group follows from what the table holds. The prefixes themselves are then read from the longest claimed
 //! length down, so that the answer is always exact and a false claim costs a read.
 //!
 //! ```
@@ -16,8 +16,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! From the outside in: `table` (what users see), `front` (the first sixteen bits), `lengths`, `filters`
-//! with `simd` (which lengths may match), `kind` with `buckets` (the prefixes themselves);
+//! From the outside in: `table` (what users see), `front` (the first sixteen bits), `lengths` with `plan`
+//! and `marks` (which groups of lengths there are, and which of them an address asks), `filters` with
+//! `simd` (which lengths of a group may match), `kind` with `buckets` (the prefixes themselves);
 //! `ip` and `name` are the kinds, [`AnyTable`] is a file. The same question over the replicas
 //! of a host is asked with [`Name::prefixes`].
 //!
@@ -34,6 +35,7 @@ mod kind;
 mod lengths;
 mod marks;
 mod name;
+mod plan;
 mod probes;
 mod simd;
 mod table;

@@ -79,7 +79,7 @@ impl Name {
     }
 
     /// Its first components.
-    fn cut(&self, length: u8) -> &str {
+    fn truncate(&self, length: u8) -> &str {
         if length == 0 {
             return "/";
         }
@@ -96,7 +96,7 @@ impl Prefix for Name {
 
     fn of(address: &Self, length: u8) -> Self {
         assert!(length <= address.length, "a prefix is no longer than its name");
-        Self { text: address.cut(length).into(), length }
+        Self { text: address.truncate(length).into(), length }
     }
 
     fn length(&self) -> u8 {
@@ -185,7 +185,7 @@ pub struct NameQuery<'a> {
 }
 
 impl NameQuery<'_> {
-    fn cut(&self, length: u8) -> &str {
+    fn truncate(&self, length: u8) -> &str {
         &self.text[..self.ends[usize::from(length)].into()]
     }
 }
@@ -202,7 +202,11 @@ impl Query for NameQuery<'_> {
         None
     }
 
-    fn spot(&self, length: u8) -> Spot {
+    fn bits(&self) -> Option<u128> {
+        None
+    }
+
+    fn spot(&self, _: u8, length: u8) -> Spot {
         let hash = self.hashes[usize::from(length)];
         Spot { pick: (hash >> 32) as u32, point: Point::of_hash(hash as u32) }
     }
@@ -216,16 +220,18 @@ impl Query for NameQuery<'_> {
     fn ask_ready(&self, _: impl Asker, group: &Group, (): ()) -> u32 {
         // Names branch without bound, so that no two lengths can share a block: eight lines,
         // for which a register is of no use.
-        let lengths = self.length.saturating_sub(group.base).min(8);
+        let base = group.lengths.base;
+        let lengths = self.length.saturating_sub(base).min(8);
         (0..lengths).fold(0, |claims, lane| {
-            let seat = group.blocks.seat(lane.into(), self.spot(group.base + lane + 1));
+            let seat = group.blocks.seat(lane.into(), self.spot(base, base + lane + 1));
             claims | u32::from(group.blocks.claims(seat)) << lane
         })
     }
 
     fn prefetch(&self, group: &Group, (): ()) {
-        for lane in 0..self.length.saturating_sub(group.base).min(8) {
-            let place = group.blocks.place(lane.into(), self.spot(group.base + lane + 1).pick);
+        let base = group.lengths.base;
+        for lane in 0..self.length.saturating_sub(base).min(8) {
+            let place = group.blocks.place(lane.into(), self.spot(base, base + lane + 1).pick);
             group.blocks.prefetch(place);
         }
     }
@@ -248,14 +254,14 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
     fn place(&self, _: &NameQuery<'_>, _: u8) {}
 
     fn find_at(&self, query: &NameQuery<'_>, length: u8, (): ()) -> Option<&V> {
-        self.names.get(query.cut(length)).map(|(_, value)| value)
+        self.names.get(query.truncate(length)).map(|(_, value)| value)
     }
 
     fn find_mut_at(&mut self, query: &NameQuery<'_>, length: u8, (): ()) -> Option<&mut V> {
-        self.names.get_mut(query.cut(length)).map(|(_, value)| value)
+        self.names.get_mut(query.truncate(length)).map(|(_, value)| value)
     }
 
-    fn prefetch(&self, (): ()) {}
+    fn prefetch(&self, _: u8, (): ()) {}
 
     fn insert_at(&mut self, prefix: &Name, (): (), value: V) {
         self.text_bytes += prefix.text.len();
@@ -273,13 +279,18 @@ impl<V: Default> Store<Name, V> for NameStore<V> {
         false
     }
 
-    fn take_some(&mut self, _: &mut usize, count: usize) -> Vec<(Name, V)> {
+    fn take_some(&mut self, count: usize) -> Vec<(Name, V)> {
         let first = || self.names.pop_first();
         let taken = std::iter::from_fn(first).take(count);
         let taken = taken.map(|(text, (length, value))| (Name { text, length }, value));
         let taken: Vec<_> = taken.collect();
         self.text_bytes -= taken.iter().map(|(name, _)| name.text.len()).sum::<usize>();
         taken
+    }
+
+    fn sample(&self, _: usize) -> Vec<Name> {
+        // Groups of names do not depend on what there is.
+        Vec::new()
     }
 
     fn iter<'a>(&'a self) -> impl Iterator<Item = (Name, &'a V)>

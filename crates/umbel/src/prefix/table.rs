@@ -1,11 +1,12 @@
 //! The table: prefixes with values, and the longest match of an address.
 //!
-//! A table that has outgrown its store or its filters gets larger ones. The prefixes move there
-//! in parts (`moving`), so that no change takes as long as moving all of them.
+//! A table that has outgrown its store or its filters, or whose lengths are no longer those that
+//! its plan is good for, gets new ones. The prefixes move there in parts (`moving`), so that no
+//! change takes as long as moving all of them.
 //!
 //! Always true: every prefix of the store that is longer than the front's is in the filter of
-//! its length, and in the marks if it lies behind them; so a lookup that follows filters and
-//! marks finds exactly what a search of the store would.
+//! its length, and in the marks before it; so a lookup that follows filters and marks finds
+//! exactly what a search of the store would.
 
 mod moving;
 
@@ -16,6 +17,7 @@ use super::filters::Group;
 use super::front::{Front, SHORT};
 use super::kind::{Kind, Query, Store};
 use super::lengths::{Filters, Standing, first_filtered};
+use super::plan::Demand;
 use super::simd::{self, Asker};
 use crate::processor::Avx2;
 use moving::Old;
@@ -35,6 +37,12 @@ pub struct Table<P: Prefix, V: Default> {
     /// Whether the filters are to be made anew once nothing moves.
     pub(super) is_stale: bool,
     pub(super) per_length: Vec<usize>,
+    /// Lookups that matched each length, if the owner counted them.
+    traffic: Vec<u64>,
+    /// Changes until the plan is checked.
+    until_check: usize,
+    /// Prefixes that the plan was made for.
+    planned: usize,
     avx2: Option<Avx2>,
 }
 
@@ -87,13 +95,24 @@ impl<P: Prefix, V: Default> Table<P, V> {
         let lengths = usize::from(P::LONGEST) + 1;
         let mut room = per_length[..per_length.len().min(lengths)].to_vec();
         room.resize(lengths, 0);
+        Self::planned_for(&room, &mut [])
+    }
+
+    /// An empty table for so many prefixes of each length, of which some are known.
+    fn planned_for(room: &[usize], sample: &mut [(u128, u8)]) -> Self {
+        let demand = Demand::new(first_filtered::<P>(), room, &[], sample);
+        let planned: usize = room.iter().sum();
         Self {
-            store: <P as Kind>::Store::with_room(&room),
+            store: <P as Kind>::Store::with_room(room),
             front: (P::SPANS < 8).then(Front::new),
-            filters: Filters::for_lengths::<P>(&room),
+            filters: Filters::for_lengths::<P>(room, &demand),
             old: None,
             is_stale: false,
-            per_length: vec![0; lengths],
+            per_length: vec![0; room.len()],
+            traffic: Vec::new(),
+            // Not before it is filled.
+            until_check: planned + moving::CHECK,
+            planned,
             avx2: Avx2::detect(),
         }
     }
@@ -170,6 +189,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
         if self.put(prefix, value, (place, seat)) {
             self.renew();
         }
+        self.count_change();
         before
     }
 
@@ -185,7 +205,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
             self.filters.add_group::<P>(length);
             self.filters.seat::<P>(&query, length)
         });
-        self.filters.add(seat, &query, length) | self.store.is_crowded()
+        self.filters.add(seat, &query) | self.store.is_crowded()
     }
 
     /// Removes a prefix; returns its value.
@@ -208,9 +228,10 @@ impl<P: Prefix, V: Default> Table<P, V> {
             }
         }
         let is_filtered = is_here && length >= first_filtered::<P>();
-        if is_filtered && self.filters.remove(seat, &query, length) {
+        if is_filtered && self.filters.remove(seat) {
             self.renew();
         }
+        self.count_change();
         Some(value)
     }
 
@@ -229,7 +250,7 @@ impl<P: Prefix, V: Default> Table<P, V> {
     #[inline(always)]
     pub(super) fn fetch(&self, query: &P::Query<'_>, length: u8) -> Change<P, V> {
         let place = self.store.place(query, length);
-        self.store.prefetch(place);
+        self.store.prefetch(length, place);
         if length < first_filtered::<P>() {
             return (place, None);
         }
@@ -314,10 +335,11 @@ impl<P: Prefix, V: Default> Table<P, V> {
             if length >= first_filtered::<P>() {
                 assert!(self.has_longer(&query), "the front knows that {prefix} is there");
                 let filters = there.map_or(&self.filters, |old| &old.filters);
-                let base = Group::base_of(length);
-                let group = filters.asked(&query).iter().find(|group| group.base == base);
-                let claims = group.map_or(0, |group| query.ask(simd::Scalar, group));
-                assert!(claims >> (length - base - 1) & 1 == 1, "{prefix} is claimed");
+                let base = |group: &Group| group.lengths.base;
+                let group = filters.asked(&query).iter().rfind(|group| base(group) < length);
+                let group = group.expect("marks lead to the group of every prefix");
+                let claims = query.ask(simd::Scalar, group);
+                assert!(claims >> (length - base(group) - 1) & 1 == 1, "{prefix} is claimed");
             }
         }
         assert_eq!(per_length, self.per_length, "prefixes are counted by length");
@@ -340,8 +362,25 @@ fn longest<'t, P: Prefix, V: Default>(
     asker: impl Asker,
     query: &P::Query<'_>,
 ) -> Option<Match<'t, V>> {
-    let read = |group: &Group| read::<P, V>(store, query, group.base, query.ask(asker, group));
-    filters.asked(query).iter().find_map(read)
+    ask_each::<P, V>(store, filters.asked(query), asker, query)
+}
+
+/// The longest match in some groups, which are given shortest lengths first.
+#[inline(always)]
+pub(super) fn ask_each<'t, P: Prefix, V: Default>(
+    store: &'t <P as Kind>::Store<V>,
+    groups: &[Group],
+    asker: impl Asker,
+    query: &P::Query<'_>,
+) -> Option<Match<'t, V>> {
+    // Spelled out: a closure given to `find_map` may stay a function of its own.
+    for group in groups.iter().rev() {
+        let claims = query.ask(asker, group);
+        if let Some(found) = read::<P, V>(store, query, group.lengths.base, claims) {
+            return Some(found);
+        }
+    }
+    None
 }
 
 /// Reads the prefixes of the claimed lengths, longest first.
@@ -357,7 +396,7 @@ pub(super) fn read<'t, P: Prefix, V: Default>(
         let length = base + lane as u8 + 1;
         let place = store.place(query, length);
         // The value, too: finding it would wait for the line to come.
-        store.prefetch(place);
+        store.prefetch(length, place);
         if let Some(value) = store.find_at(query, length, place) {
             return Some(Match { length, value });
         }
@@ -384,6 +423,9 @@ where
             old: self.old.clone(),
             is_stale: self.is_stale,
             per_length: self.per_length.clone(),
+            traffic: self.traffic.clone(),
+            until_check: self.until_check,
+            planned: self.planned,
             avx2: self.avx2,
         }
     }
@@ -402,8 +444,11 @@ impl<P: Prefix, V: Default> FromIterator<(P, V)> for Table<P, V> {
         let prefixes: Vec<(P, V)> = prefixes.into_iter().collect();
         let mut room = vec![0; usize::from(P::LONGEST) + 1];
         prefixes.iter().for_each(|(prefix, _)| room[usize::from(prefix.length())] += 1);
-        let mut table = Self::with_room(&room);
+        let one_in = prefixes.len().div_ceil(moving::SAMPLE).max(1);
+        let some = prefixes.iter().step_by(one_in).map(|(prefix, _)| prefix);
+        let mut table = Self::planned_for(&room, &mut moving::as_sample(some));
         table.extend(prefixes);
+        table.filters.fold();
         table
     }
 }

@@ -1,4 +1,4 @@
-//! Larger stores and filters for a table, filled in parts.
+//! Other stores and filters for a table, filled in parts.
 //!
 //! What a table had becomes old: nothing is added to it, and with every change of the table some
 //! prefixes move from there to the new store and its filters. Meanwhile lookups ask both. It takes
@@ -8,20 +8,31 @@
 
 use super::Table;
 use crate::prefix::Prefix;
-use crate::prefix::kind::{Kind, Store};
+use crate::prefix::kind::{Kind, Query, Store};
 use crate::prefix::lengths::{Filters, first_filtered};
+use crate::prefix::plan::Demand;
 
 /// Slots whose prefixes move with one change: some microseconds of work.
 const SLOTS: usize = 32;
 /// Tables of fewer prefixes move at once.
 const SMALL: usize = 1 << 12;
+/// The plan is checked after so many changes, or half as many as it was made for.
+pub(super) const CHECK: usize = 1 << 10;
+/// Prefixes that a plan is made from: some hundred microseconds of work.
+pub(super) const SAMPLE: usize = 1 << 12;
+/// A plan is replaced if it costs so many times the best one: moving costs as much as some
+/// lookups of every prefix.
+const DRIFT: f64 = 1.2;
+
+/// Prefixes as their bits and lengths. Names have no bits.
+pub(super) fn as_sample<'a, P: Prefix>(prefixes: impl Iterator<Item = &'a P>) -> Vec<(u128, u8)> {
+    prefixes.filter_map(|prefix| Some((prefix.as_query().bits()?, prefix.length()))).collect()
+}
 
 /// What prefixes are moved from.
 pub(in crate::prefix) struct Old<P: Prefix, V: Default> {
     pub(super) store: <P as Kind>::Store<V>,
     pub(in crate::prefix) filters: Filters,
-    /// Where in the store to go on.
-    next: usize,
 }
 
 impl<P: Prefix, V: Default> Old<P, V> {
@@ -31,7 +42,7 @@ impl<P: Prefix, V: Default> Old<P, V> {
         let value = self.store.remove_at(prefix, self.store.place(query, length))?;
         if length >= first_filtered::<P>() {
             // It is not made anew any more.
-            let _ = self.filters.remove(self.filters.seat::<P>(query, length), query, length);
+            let _ = self.filters.remove(self.filters.seat::<P>(query, length));
         }
         Some(value)
     }
@@ -46,7 +57,7 @@ where
     <P as Kind>::Store<V>: Clone,
 {
     fn clone(&self) -> Self {
-        Self { store: self.store.clone(), filters: self.filters.clone(), next: self.next }
+        Self { store: self.store.clone(), filters: self.filters.clone() }
     }
 }
 
@@ -59,12 +70,69 @@ impl<P: Prefix, V: Default> Table<P, V> {
             self.is_stale = true;
             return;
         }
+        let demand = self.demand();
         let room: Vec<usize> = self.per_length.iter().map(|items| items + items / 8).collect();
+        let filters = Filters::for_lengths::<P>(&room, &demand);
         let store = std::mem::replace(&mut self.store, <P as Kind>::Store::with_room(&room));
-        let filters = std::mem::replace(&mut self.filters, Filters::for_lengths::<P>(&room));
-        self.old = Some(Box::new(Old { store, filters, next: 0 }));
+        let filters = std::mem::replace(&mut self.filters, filters);
+        self.old = Some(Box::new(Old { store, filters }));
+        self.planned = self.len();
         while self.old.is_some() && self.len() < SMALL {
             self.move_some();
+        }
+    }
+
+    /// What lookups of the table ask for, as far as it is known.
+    fn demand(&self) -> Demand {
+        let one_in = self.len().div_ceil(SAMPLE).max(1);
+        let mut sample = as_sample(self.store.sample(one_in).iter());
+        Demand::new(first_filtered::<P>(), &self.per_length, &self.traffic, &mut sample)
+    }
+
+    /// Takes a change into account; once there were many, checks whether the plan is still good.
+    #[inline(always)]
+    pub(super) fn count_change(&mut self) {
+        self.until_check -= 1;
+        if self.until_check == 0 {
+            self.check_plan();
+        }
+    }
+
+    /// Begins to move to a new plan if it is much better than the one in use, or if so many
+    /// prefixes are gone that most marks are of no use.
+    #[cold]
+    fn check_plan(&mut self) {
+        self.until_check = CHECK.max(self.len().max(self.planned) / 2);
+        if self.old.is_some() || P::SPANS == 8 {
+            return;
+        }
+        let demand = self.demand();
+        let (now, best) = (self.filters.cost(&demand), demand.cost(demand.best().into_iter()));
+        if now > best * DRIFT || self.len() < self.planned / 4 {
+            self.renew();
+        }
+    }
+
+    /// Tells how many lookups matched each length, 0 first. Plans that are made from now on follow
+    /// these more than the prefixes; [`Self::replan`] makes one.
+    pub fn set_traffic(&mut self, per_length: &[u64]) {
+        self.traffic = per_length.to_vec();
+    }
+
+    /// Chooses anew which lengths are asked together, and moves all prefixes before it returns:
+    /// about a tenth of a second for a million.
+    ///
+    /// A table does that by itself when its lengths have changed much, a few prefixes with every
+    /// change. This is for owners that know better: after [`Self::set_traffic`], or for a copy on
+    /// another thread, which then replaces the table.
+    pub fn replan(&mut self) {
+        self.is_stale = false;
+        while self.old.is_some() {
+            self.move_part();
+        }
+        self.renew();
+        while self.old.is_some() {
+            self.move_part();
         }
     }
 
@@ -79,9 +147,10 @@ impl<P: Prefix, V: Default> Table<P, V> {
     #[cold]
     fn move_part(&mut self) {
         let Some(old) = &mut self.old else { return };
-        let moved = old.store.take_some(&mut old.next, SLOTS);
+        let moved = old.store.take_some(SLOTS);
         if moved.is_empty() {
             self.old = None;
+            self.filters.fold();
             if std::mem::take(&mut self.is_stale) {
                 self.renew();
             }
