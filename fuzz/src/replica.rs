@@ -9,7 +9,7 @@ use std::time::Duration;
 use umbel::catalogue::MemoryCatalogue;
 use umbel::codec::{AnyFilter, DecodeError, Decoder, decode_change};
 use umbel::filter::Removal;
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::prefix::AnyTable;
 use umbel::protocol::Protocol as _;
 use umbel::replica::{Incarnation, Name, SetPlan};
@@ -188,7 +188,7 @@ fn hasher() -> KeyHasher {
 
 /// A host of a mesh that accepts filters of a few hundred bytes.
 fn mesh_host(host: &str) -> Engine<MemoryCatalogue> {
-    let mut config = Config::new(name(host), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name(host), Incarnation(1), hasher());
     config.max_bits = 1 << 20;
     config.replica_bytes = 1 << 22;
     Engine::new(config)
@@ -237,7 +237,8 @@ pub fn message(bytes: &[u8]) {
 /// A host of an overlay that holds one key.
 fn overlay_host(host: &str, kind: EntryKind) -> Router<MemoryCatalogue> {
     let plan = Plan { kind, depth: 3, items: 4, filters: 4, false_positive: 0.01 };
-    let mut config = route::Config::new(name(host), Incarnation(1), name("s"), hasher(), plan);
+    let mut config =
+        route::RouterConfig::new(name(host), Incarnation(1), name("s"), hasher(), plan);
     config.max_bits = 1 << 20;
     let catalogue = MemoryCatalogue::new();
     let mut router = Router::new(Duration::ZERO, config, catalogue).expect("a router");

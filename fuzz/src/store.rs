@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use umbel_store::format::manifest::Manifest;
-use umbel_store::format::page::{Page, UNIT, is_sound, units};
+use umbel_store::format::page::{Page, UNIT, is_valid, units};
 use umbel_store::format::record::{HEADER, Header, RECORD, Record};
 use umbel_store::format::trailer::{Head, TRAILER, Trailer};
 use umbel_store::storage::Storage;
@@ -117,7 +117,7 @@ pub fn store_differential(bytes: &[u8]) {
 pub fn store_page(bytes: &[u8]) {
     let Some((length, bytes)) = bytes.split_first() else { return };
     let (key, bytes) = bytes.split_at(usize::from(*length).min(bytes.len()));
-    let _ = is_sound(bytes, 1, 1);
+    let _ = is_valid(bytes, 1, 1);
     let mut whole = bytes.to_vec();
     whole.resize(UNIT, 0);
     for page in [Page::new(bytes), Page::new(&whole)].into_iter().flatten() {
@@ -165,7 +165,7 @@ fn key(i: u32) -> [u8; 12] {
 }
 
 /// A store with a master, a sorted file and a differential file.
-pub fn sound_disk() -> TestDisk {
+pub fn healthy_disk() -> TestDisk {
     let disk = TestDisk::new();
     let store = Store::open_on(Arc::new(disk.clone()), options()).expect("opens");
     for i in 0..80u32 {
@@ -181,10 +181,10 @@ pub fn sound_disk() -> TestDisk {
 /// corrected afterwards and which file; where (two bytes); what is combined with the byte there by exclusive or.
 pub fn store_open(bytes: &[u8]) {
     thread_local! {
-        static SOUND: TestDisk = sound_disk();
+        static VALID: TestDisk = healthy_disk();
     }
     let [choice, low, high, junk @ ..] = bytes else { return };
-    let disk = SOUND.with(|disk| disk.crash(Fate::KeepAll));
+    let disk = VALID.with(|disk| disk.crash(Fate::KeepAll));
     let names = disk.list().expect("lists");
     let name = &names[usize::from(choice & 0x7F) % names.len()];
     let mut file = disk.bytes(name).expect("reads");

@@ -1,32 +1,33 @@
 //! Runs all fuzz targets, one after the other, and counts their executions.
 //!
-//! libFuzzer needs no cargo-fuzz and no nightly toolchain: the flags that it wants programs compiled with are
-//! below, and `RUSTC_BOOTSTRAP` lets a stable compiler take the one among them that is not stable
-//! (`-Zsanitizer=address`). Only the fuzz targets, in a target directory of their own, are compiled so.
+//! Neither cargo-fuzz nor a nightly toolchain is needed: the compiler flags that libFuzzer requires
+//! are below, and `RUSTC_BOOTSTRAP` lets a stable compiler accept the only unstable one among them
+//! (`-Zsanitizer=address`). Only the fuzz targets are compiled so, in a separate target directory.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// What is compared and where the program goes is counted; memory errors and large allocations end a run.
+/// Compiler flags: comparisons and coverage are recorded; memory errors end a run.
 const FLAGS: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
      -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Zsanitizer=address";
-/// Inputs are at most so long, and one piece of memory at most two thousand times as long: the index of a store
-/// takes memory by 4 MiB.
+/// Maximum length of an input, and of one allocation: two thousand times as long, because the index
+/// of a store allocates 4 MiB at a time.
 const MAX_INPUT: &str = "-max_len=4096";
 const MAX_PIECE: &str = "-malloc_limit_mb=8";
-/// What a process takes: most of it is the sanitizer's and the fuzzer's own.
+/// Memory limit of a process; most of it is used by the sanitizer and the fuzzer themselves.
 const MAX_MEMORY: &str = "-rss_limit_mb=512";
-/// Freed memory that the sanitizer keeps, to notice its use: little, so that the limit above means something.
+/// Freed memory that the sanitizer keeps to detect use after free: small, so that it does not use
+/// up the limit above.
 const SANITIZER: &str = "quarantine_size_mb=16:malloc_context_size=4";
 
 /// The golden files are inputs of targets that read frames.
 const GOLDEN: &str = "crates/umbel/tests/golden/v1";
 const READ_FRAMES: [&str; 3] = ["apply_delta", "decode_filter", "decode_prefixes"];
 
-/// Every target for its share of the time, from its seeds and from what earlier runs found. A target that fails
-/// does not keep the others from being run.
+/// Runs every target for its share of the time, starting from its seeds and from the corpus of
+/// earlier runs. If a target fails, the others still run.
 pub(crate) fn run(minutes: u64, seed: u64) -> Result<(), String> {
     let names = targets()?;
     let folder = build()?;
@@ -65,7 +66,7 @@ fn targets() -> Result<Vec<String>, String> {
     Ok(names)
 }
 
-/// Compiles all targets; the folder that they are in.
+/// Compiles all targets, and returns their folder.
 fn build() -> Result<String, String> {
     crate::ensure_installed("c++", "g++")?;
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
@@ -74,7 +75,8 @@ fn build() -> Result<String, String> {
     let mut build = crate::cargo("build --release --bins --manifest-path fuzz/Cargo.toml");
     build.args(["--target", &target, "--target-dir", &folder]);
     build.env("RUSTFLAGS", FLAGS).env("RUSTC_BOOTSTRAP", "1");
-    // What cargo sets for this program would make build scripts run again, and half of the crates be compiled.
+    // Variables that cargo sets for this program would make build scripts run again, and half of
+    // the crates be compiled again.
     for (name, _) in std::env::vars() {
         if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
             build.env_remove(name);
@@ -101,7 +103,7 @@ fn command(folder: &str, name: &str, seconds: u64, seed: u64) -> Result<Command,
             .filter(|seeds| std::path::Path::new(seeds.as_str()).exists()),
     );
     command.args(READ_FRAMES.contains(&name).then_some(GOLDEN));
-    // libFuzzer's seed has 32 bits, and 0 means one of its own.
+    // libFuzzer's seed has 32 bits, and 0 means a random seed.
     command.arg(format!("-seed={}", seed % u64::from(u32::MAX) + 1));
     command.arg(format!("-max_total_time={seconds}")).arg(format!("-artifact_prefix={artifacts}"));
     command.args([MAX_INPUT, MAX_PIECE, MAX_MEMORY, "-timeout=20", "-print_final_stats=1"]);
@@ -109,7 +111,8 @@ fn command(folder: &str, name: &str, seconds: u64, seed: u64) -> Result<Command,
     Ok(command)
 }
 
-/// Runs a target and passes on what it reports; its number of executions, and whether it found nothing.
+/// Runs a target and forwards its output. Returns its number of executions, and whether it found
+/// nothing.
 fn watch(name: &str, mut command: Command) -> Result<(u64, bool), String> {
     let started = command.stderr(Stdio::piped()).spawn();
     let mut process = started.map_err(|error| format!("{name} could not start: {error}"))?;
@@ -118,7 +121,7 @@ fn watch(name: &str, mut command: Command) -> Result<(u64, bool), String> {
         let line = line.map_err(|error| format!("{name}: {error}"))?;
         let line = String::from_utf8_lossy(&line);
         executions = executions_in(&line).unwrap_or(executions);
-        // New inputs come by the thousand.
+        // Do not print new inputs: there are thousands.
         if !line.contains("\tNEW ") && !line.contains("\tREDUCE ") {
             eprintln!("{line}");
         }
@@ -127,8 +130,8 @@ fn watch(name: &str, mut command: Command) -> Result<(u64, bool), String> {
     Ok((executions, status.success()))
 }
 
-/// The executions so far, if a line of libFuzzer has them: `#4096 pulse …` while it runs, a line of its own at the
-/// end.
+/// The number of executions so far, if a line of libFuzzer contains it: `#4096 pulse …` while it
+/// runs, and a separate line at the end.
 fn executions_in(line: &str) -> Option<u64> {
     match line.strip_prefix("stat::number_of_executed_units:") {
         Some(number) => number.trim().parse().ok(),

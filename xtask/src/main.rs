@@ -1,9 +1,10 @@
 //! `cargo xtask test` is the whole CI: the same steps on a laptop and on a build machine.
 //!
-//! Each step is one command line that a developer can run alone; the first that fails ends
-//! the run and is named at the end. What a step needs beyond Rust is installed first when
-//! that is possible (Debian, root), else the message says exactly what to install.
+//! Each step is one command line that a developer can also run separately; the first that fails
+//! ends the run and is named at the end. What a step needs beyond Rust is installed first if
+//! possible (on Debian, as root); otherwise the message says exactly what to install.
 
+mod documents;
 mod fuzz;
 mod modules;
 mod options;
@@ -20,12 +21,14 @@ use options::{number, numbers};
 const HELP: &str = "\
 usage: cargo xtask <command>
 
-  test    everything CI runs: format, module cycles, clippy, tests, doc tests, docs, benches once
+  test    everything CI runs: format, links of documents, module cycles, clippy, tests, doc tests, docs, benches once, packages
+  documents
+          checks that every link between the documents leads to a file and a heading
   modules which modules of a crate use which: names of crates (default all); fails on cycles
   crash   kills a process that writes to a store, again and again: --cycles N (default 1000)
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000), --seed S of the first (default 1)
   model   the locks of sets and banks under schedules of a scheduler: --schedules N of each kind (default 20000)
-  clients the clients that tests use: redis-tools, redis-server; redis-py and schemathesis below target/
+  clients the clients that tests use: redis-tools, redis-server; redis-py, ioredis, node-redis and schemathesis below target/
   redis-py redis-py's own tests of Bloom and cuckoo filters, in RESP2 and RESP3 (from the package index)
   mesh    a secured mesh of twenty processes that grows by one while it runs
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
@@ -40,6 +43,8 @@ usage: cargo xtask <command>
   checker asks hosts for keys that it knows meanwhile: --minutes M (default 5), --seed S (all of it with root only)
   screenshots
           the quick report of the lab and pictures of it at 1200 and 390 pixels, below target/report (needs chromium)
+  dashboard-screenshots
+          pictures of every view of a live dashboard, light and dark, wide and narrow, below target/dashboard (needs chromium)
   fuzz    all fuzz targets: --minutes M together (default 18), --seed S (needs a C++ compiler)
   help    this text";
 
@@ -47,8 +52,10 @@ fn main() -> ExitCode {
     let outcome = match std::env::args().nth(1).as_deref() {
         Some("test") => options::none().and_then(|()| test()),
         Some("modules") => modules::print(&std::env::args().skip(2).collect::<Vec<_>>()),
+        Some("documents") => options::none().and_then(|()| documents::check()),
         Some("clients") => options::none().and_then(|()| clients()),
         Some("screenshots") => options::none().and_then(|()| screenshots::run()),
+        Some("dashboard-screenshots") => options::none().and_then(|()| screenshots::dashboard()),
         Some("redis-py") => options::none().and_then(|()| redis_py::run()),
         Some("dist") => options::none().and_then(|()| dist()),
         Some("mesh") => options::none().and_then(|()| mesh()),
@@ -83,7 +90,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// More rounds, worlds or keys than any machine gets through.
+/// Upper limit for rounds, worlds or keys: more than any machine can process.
 const MANY: u64 = 1_000_000_000;
 /// Up to a month.
 const MINUTES: RangeInclusive<u64> = 1..=43_200;
@@ -93,19 +100,26 @@ fn seed_of_the_clock() -> u64 {
     now.map_or(1, |now| now.as_secs())
 }
 
+/// Packs the crates that would be published; cargo determines the order. Not compiled again here.
+const PACKAGES: &str = "package --quiet --no-verify --allow-dirty --package umbel --package umbel-store \
+     --package umbel-kv --package umbel-lab --package umbel-node --package umbel-cli";
+
 /// Everything CI runs, quick checks first.
 fn test() -> Result<(), String> {
     let start = Instant::now();
     ensure_installed("cc", "gcc")?;
     clients()?;
+    browser();
     step("format", cargo("fmt --all --check"))?;
+    println!("== links between documents (cargo xtask documents)");
+    documents::check()?;
     println!("== modules: no cycles (cargo xtask modules)");
     modules::check()?;
     step("clippy", cargo("clippy --workspace --all-targets --quiet -- --deny warnings"))?;
     if installed("cargo-nextest") {
         step("tests", cargo("nextest run --workspace --no-fail-fast"))?;
     } else {
-        // The library of the model is `umbel` again, whose unit tests have been run as such.
+        // The library of umbel-model has the sources of `umbel`, whose unit tests ran already.
         let tests = "test --workspace --exclude umbel-model --lib --bins --tests --examples";
         step("tests", cargo(tests))?;
         step("tests of the model", cargo("test --package umbel-model --test model"))?;
@@ -115,6 +129,7 @@ fn test() -> Result<(), String> {
     docs.env("RUSTDOCFLAGS", "--deny warnings");
     step("docs", docs)?;
     step("benches, once each", cargo("test --workspace --exclude umbel-model --benches --quiet"))?;
+    step("packages", cargo(PACKAGES))?;
     if installed("cargo-deny") {
         step("licences and duplicates", cargo("deny check licenses bans sources"))?;
     } else {
@@ -124,7 +139,7 @@ fn test() -> Result<(), String> {
     Ok(())
 }
 
-/// The long round of the store's kill test; CI runs a short one.
+/// The long version of the store's kill test; CI runs a short one.
 fn crash(cycles: u64) -> Result<(), String> {
     let mut kill =
         cargo("test --release --package umbel-store --test integration -- --nocapture kill::");
@@ -132,22 +147,22 @@ fn crash(cycles: u64) -> Result<(), String> {
     step("kill -9", kill)
 }
 
-/// The long round of the lab's worlds of faults; CI runs a few hundred.
+/// The long version of the lab's worlds of faults; CI runs a few hundred worlds.
 fn worlds() -> Result<(), String> {
     let [seeds, seed] = numbers(&[("--seeds", 10_000, 1..=MANY), ("--seed", 1, 0..=u64::MAX)])?;
     let faults = format!("lab faults --seeds {seeds} --seed {seed}");
     step("worlds of faults", cargo(&format!("run --release --package umbel-cli -- {faults}")))
 }
 
-/// The long round of the model of locks; CI runs some hundred schedules, the same ones each time.
+/// The long version of the model of locks; CI runs some hundred schedules, the same ones each time.
 fn model(schedules: u64) -> Result<(), String> {
     let mut model = cargo("test --package umbel-model -- --nocapture");
     model.env("UMBEL_MODEL", schedules.to_string());
     step("schedules of threads", model)
 }
 
-/// Runs tests of clusters for some minutes, from a seed that is given or from one of the clock;
-/// the tests print it. CI runs seconds of them, from a fixed seed.
+/// Runs tests of clusters for some minutes, with a given seed or one taken from the clock; the
+/// tests print it. CI runs them for seconds, with a fixed seed.
 fn seeded(name: &str, tests: &str, variable: &str) -> Result<(), String> {
     let seed = ("--seed", seed_of_the_clock(), 0..=u64::MAX);
     let [minutes, seed] = numbers(&[("--minutes", 5, MINUTES), seed])?;
@@ -157,8 +172,8 @@ fn seeded(name: &str, tests: &str, variable: &str) -> Result<(), String> {
     step(name, run)
 }
 
-/// As [`seeded`], of tests that disturb hosts: with what moves their clocks, if it can be installed.
-/// The tests say what they leave out without it.
+/// As [`seeded`], for tests that disturb hosts. Installs, if possible, what changes the hosts'
+/// clocks; without it, the tests print what they skip.
 fn disturbed(name: &str, tests: &str, variable: &str) -> Result<(), String> {
     ensure_installed("unshare", "util-linux")?;
     ensure_installed("ip", "iproute2")?;
@@ -168,34 +183,34 @@ fn disturbed(name: &str, tests: &str, variable: &str) -> Result<(), String> {
     seeded(name, tests, variable)
 }
 
-/// The large mesh of the cluster's tests; CI grows one of four.
+/// The cluster test with a large mesh; CI runs one of four hosts.
 fn mesh() -> Result<(), String> {
     let twenty = "cluster::secured::a_secured_mesh_of_twenty_grows_by_one_while_it_runs";
     let test = format!("test --workspace --test integration -- --ignored {twenty}");
     step("a mesh of twenty", cargo(&test))
 }
 
-/// What hosts cost on the wire.
+/// Measures the network traffic of hosts.
 fn traffic() -> Result<(), String> {
     let hosts = number(("--hosts", 0, 2..=1000))?;
     let hosts = (hosts > 0).then(|| ("UMBEL_TRAFFIC", hosts.to_string()));
     in_own_network("cluster::traffic", hosts)
 }
 
-/// What many sets cost.
+/// Measures the cost of many sets.
 fn sets() -> Result<(), String> {
     let sets = number(("--sets", 10_000, 1..=1_000_000))?;
     in_own_network("cluster::sets::many", [("UMBEL_SETS", sets.to_string())])
 }
 
-/// How others follow a load; CI loads a few keys.
+/// Measures how other hosts follow a bulk load; CI loads a few keys.
 fn load() -> Result<(), String> {
     let [keys, busy] = numbers(&[("--keys", 5_000_000, 1..=MANY), ("--busy", 0, 0..=1000)])?;
     let numbers = [("UMBEL_LOAD_KEYS", keys), ("UMBEL_LOAD_BUSY", busy)];
     in_own_network("cluster::load", numbers.map(|(name, number)| (name, number.to_string())))
 }
 
-/// What a receiver needs that was stopped; CI stops it for seconds.
+/// Measures what a receiver needs to catch up after it was stopped; CI stops it for seconds.
 fn stopped() -> Result<(), String> {
     let [keys, seconds] =
         numbers(&[("--keys", 1_000_000, 1_000..=MANY), ("--seconds", 60, 1..=86_400)])?;
@@ -203,13 +218,13 @@ fn stopped() -> Result<(), String> {
     in_own_network("cluster::stopped", numbers.map(|(name, number)| (name, number.to_string())))
 }
 
-/// The long round of the tests of links; CI runs a few rounds.
+/// The long version of the tests of links; CI runs a few rounds.
 fn links(rounds: u64) -> Result<(), String> {
     in_own_network("cluster::healing", Some(("UMBEL_ROUNDS", rounds.to_string())))
 }
 
-/// Runs the tests of clusters that CI leaves out, in a network namespace with nothing else in
-/// it; the hosts themselves as they are released.
+/// Runs cluster tests that CI omits, in a network namespace with nothing else in it, with hosts
+/// compiled as for a release.
 fn in_own_network<'a>(
     tests: &str,
     variables: impl IntoIterator<Item = (&'a str, String)>,
@@ -232,9 +247,10 @@ fn in_own_network<'a>(
     step(tests, measure)
 }
 
-/// A release archive for this machine's kind: what a package would put on a system.
+/// Builds a release archive for this machine's platform, with everything that a package would
+/// install.
 fn dist() -> Result<(), String> {
-    let told = |error: std::io::Error| error.to_string();
+    let message = |error: std::io::Error| error.to_string();
     ensure_installed("strip", "binutils")?;
     step("binary", cargo("build --release --locked --package umbel-cli"))?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
@@ -243,30 +259,35 @@ fn dist() -> Result<(), String> {
     let name = format!("umbel-{version}-{arch}-{os}");
     let folder = Path::new(&target).join("dist").join(&name);
     if folder.exists() {
-        std::fs::remove_dir_all(&folder).map_err(told)?;
+        std::fs::remove_dir_all(&folder).map_err(message)?;
     }
-    for part in ["bin", "share/man/man1", "share/completions", "contrib", "docs"] {
-        std::fs::create_dir_all(folder.join(part)).map_err(told)?;
+    let contrib = ["contrib/prometheus", "contrib/grafana"];
+    for part in ["bin", "share/man/man1", "share/completions", "docs"].iter().chain(&contrib) {
+        std::fs::create_dir_all(folder.join(part)).map_err(message)?;
     }
     let binary = folder.join("bin/umbel");
-    std::fs::copy(Path::new(&target).join("release/umbel"), &binary).map_err(told)?;
+    std::fs::copy(Path::new(&target).join("release/umbel"), &binary).map_err(message)?;
     step("strip", command(&format!("strip {}", binary.display())))?;
     for (shell, file) in [("bash", "umbel.bash"), ("zsh", "_umbel"), ("fish", "umbel.fish")] {
-        let made = Command::new(&binary).args(["completions", shell]).output().map_err(told)?;
+        let made = Command::new(&binary).args(["completions", shell]).output().map_err(message)?;
         if !made.status.success() {
             return Err(format!("no completions for {shell}"));
         }
-        std::fs::write(folder.join("share/completions").join(file), made.stdout).map_err(told)?;
+        std::fs::write(folder.join("share/completions").join(file), made.stdout)
+            .map_err(message)?;
     }
     let man = folder.join("share/man/man1");
     step("man pages", command(&format!("{} man --out {}", binary.display(), man.display())))?;
-    // What the README leads to is there too.
-    let documents = std::fs::read_dir("docs").map_err(told)?;
+    // Include what the README links to.
+    let documents = std::fs::read_dir("docs").map_err(message)?;
     let documents = documents.filter_map(|file| Some(file.ok()?.path().to_str()?.to_owned()));
     let beside = ["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
     let licences = ["LICENSE-MIT", "LICENSE-APACHE", "contrib/umbel.service"];
-    for file in beside.iter().chain(&licences).map(ToString::to_string).chain(documents) {
-        std::fs::copy(&file, folder.join(&file)).map_err(told)?;
+    let monitoring = ["contrib/prometheus/umbel.rules.yaml", "contrib/grafana/umbel.json"];
+    for file in
+        beside.iter().chain(&licences).chain(&monitoring).map(ToString::to_string).chain(documents)
+    {
+        std::fs::copy(&file, folder.join(&file)).map_err(message)?;
     }
     let archive = format!("{target}/dist/{name}.tar.gz");
     step(
@@ -279,16 +300,46 @@ fn dist() -> Result<(), String> {
     Ok(())
 }
 
-/// What tests of the port for Redis clients need.
+/// Installs what the tests of the port for Redis clients need.
 fn clients() -> Result<(), String> {
     ensure_installed("redis-cli", "redis-tools")?;
     ensure_installed("redis-server", "redis-server")?;
     python_tool("redis-py", "redis", redis_py::VERSION)?;
     redis_py::install_if_possible();
+    node_clients();
+    python_tool("openapi-spec-validator", "openapi-spec-validator", "0.9.0")?;
     python_tool("schemathesis", "schemathesis", "4.32.5")
 }
 
-/// A Python package of this version, in a folder of its own below target/.
+/// Installs Redis clients for Node.js below target/; without them, the test that uses them is
+/// skipped.
+fn node_clients() {
+    let folder = "target/node-clients";
+    if Path::new(folder).join("node_modules/redis").exists() {
+        return;
+    }
+    let packages = "ioredis@6.0.0 redis@6.3.1";
+    let npm = format!("npm install --silent --no-audit --no-fund --prefix {folder} {packages}");
+    if let Err(message) = step("ioredis and node-redis", command(&npm)) {
+        println!("== the tests of ioredis and node-redis are skipped: {message}");
+    }
+}
+
+/// Installs what the tests of the dashboard, of alert rules and of recipes need; without it they print a
+/// message.
+fn browser() {
+    let wanted =
+        [("chromedriver", "chromium-driver"), ("promtool", "prometheus"), ("nginx", "nginx-light")];
+    for (program, package) in wanted {
+        if !installed(program) && !install(package) {
+            println!(
+                "== {program} is missing (Debian: {package}): the tests that use it are skipped"
+            );
+        }
+    }
+}
+
+/// Installs this version of a Python package, in its own folder below target/.
 fn python_tool(folder: &str, package: &str, version: &str) -> Result<(), String> {
     let works = |program: &str, arguments: &str| {
         let output = Command::new(program).args(arguments.split(' ')).output();
@@ -321,7 +372,7 @@ fn cargo(arguments: &str) -> Command {
     command
 }
 
-/// Runs one step and says how long it took.
+/// Runs one step and prints how long it took.
 fn step(name: &str, mut command: Command) -> Result<(), String> {
     println!("== {name}: {command:?}");
     let start = Instant::now();
@@ -352,7 +403,7 @@ fn ensure_installed(program: &str, package: &str) -> Result<(), String> {
     }
 }
 
-/// Installs a Debian package, if this is a Debian and we may; whether it did.
+/// Installs a Debian package, if this is Debian and we have permission; returns whether it did.
 fn install(package: &str) -> bool {
     let apt = |arguments: &str| {
         Command::new("apt-get").args(arguments.split(' ')).status().is_ok_and(|s| s.success())

@@ -1,9 +1,9 @@
-//! The options of a command: numbers, each within a range. Anything else is an error that names what the
-//! command takes, before anything is built.
+//! Parses the options of a command: numbers, each within a range. Anything else is an error that
+//! names the accepted options, before anything is built.
 
 use std::ops::RangeInclusive;
 
-/// An option: its name, what it is if it is not given, and what it may be.
+/// An option: its name, its default, and its valid range.
 pub(crate) type Option = (&'static str, u64, RangeInclusive<u64>);
 
 /// The numbers of these options, from the command line.

@@ -1,18 +1,18 @@
-//! redis-py's own tests of Bloom and cuckoo filters, run against a host.
+//! Runs redis-py's own tests of Bloom and cuckoo filters against a host.
 //!
-//! The tests are those of its source distribution, fetched from the package index into target/; which of
-//! them are left out, and why, is said in crates/umbel-node/tests/redis_py_suite.py.
+//! The tests are taken from its source distribution, fetched from the package index into target/.
+//! crates/umbel-node/tests/redis_py_suite.py lists which of them are skipped, and why.
 
 use std::path::Path;
 
 use crate::{cargo, command, python_tool, step};
 
-/// The redis-py that tests use.
+/// The version of redis-py that the tests use.
 pub(crate) const VERSION: &str = "8.1.0";
 const FOLDER: &str = "redis-py-suite";
 const PYTEST: &str = "pytest==9.2.0 pytest-asyncio==1.5.0 pytest-timeout==2.4.0";
 
-/// All of them, with and without asyncio, in both protocols.
+/// Runs all of them, with and without asyncio, in both protocols.
 pub(crate) fn run() -> Result<(), String> {
     install()?;
     let mut tests =
@@ -21,7 +21,7 @@ pub(crate) fn run() -> Result<(), String> {
     step("redis-py's own tests", tests)
 }
 
-/// For CI: whoever cannot have them from the package index goes without.
+/// For CI: skips the tests if they cannot be fetched from the package index.
 pub(crate) fn install_if_possible() {
     if let Err(message) = install() {
         println!("== redis-py's own tests: skipped, {message}");

@@ -1,16 +1,27 @@
-//! The lab's report as a reader sees it: pictures of the page at two widths.
+//! Takes screenshots of the lab's report and of the dashboard, at two widths.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::{cargo, ensure_installed, step};
 
-/// Of a desk and of a telephone.
+/// Widths in pixels: of a desktop and of a phone.
 const WIDTHS: [u64; 2] = [1200, 390];
-/// Pixels of a picture: the first screens of a page of hundreds.
+/// Height of a picture in pixels: only the first part of a very long page.
 const HEIGHT: u64 = 12_000;
 
-/// Writes the quick report and pictures of it below `target/report`.
+/// Writes screenshots of every view of a dashboard with live hosts to `target/dashboard`.
+pub(crate) fn dashboard() -> Result<(), String> {
+    ensure_installed("chromedriver", "chromium-driver")?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
+    let folder = std::path::absolute(format!("{target}/dashboard")).map_err(|e| e.to_string())?;
+    let mut run = cargo("test --workspace --exclude umbel-model --test integration --");
+    run.args(["--ignored", "--nocapture", "screenshots_of_every_view"]);
+    run.env("UMBEL_SCREENSHOTS", folder);
+    step("pictures of the dashboard", run)
+}
+
+/// Writes the quick report, and screenshots of it, to `target/report`.
 pub(crate) fn run() -> Result<(), String> {
     ensure_installed("chromium", "chromium")?;
     let folder = Path::new("target/report");

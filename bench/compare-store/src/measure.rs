@@ -29,9 +29,9 @@ impl Table {
     }
 
     /// A ratio of ours to something in the same run, and the most it should be.
-    fn goal(&mut self, what: &str, ratio: Option<f64>, most: f64) {
+    fn goal(&mut self, what: &str, ratio: Option<f64>, max: f64) {
         if let Some(ratio) = ratio {
-            self.goals.push((what.to_owned(), ratio, most));
+            self.goals.push((what.to_owned(), ratio, max));
         }
     }
 
@@ -53,9 +53,9 @@ impl Table {
             println!();
         }
         println!("\n{:<62}{:>9}{:>9}", "goal (ours over the other)", "is", "at most");
-        for (what, ratio, most) in &self.goals {
-            let verdict = if ratio <= most { "reached" } else { "MISSED" };
-            println!("{what:<62}{ratio:>9.3}{most:>9.3}  {verdict}");
+        for (what, ratio, max) in &self.goals {
+            let verdict = if ratio <= max { "reached" } else { "MISSED" };
+            println!("{what:<62}{ratio:>9.3}{max:>9.3}  {verdict}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! `umbel --help`: commands listed by what people want to do.
+//! `umbel --help`: commands, grouped by task.
 //!
-//! Always true: every command stands in exactly one group. A test checks it.
+//! Always true: every command is in exactly one group. A test checks it.
 
 use clap::Command;
 
@@ -10,10 +10,11 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Keys and sets of a host",
         &[
-            "add", "remove", "sync", "has", "who", "locate", "missing", "reserve", "policy",
-            "publish",
+            "add", "remove", "sync", "watch", "keys", "has", "who", "chain", "locate", "missing",
+            "reserve", "policy", "publish", "delete",
         ],
     ),
+    ("Inference engines", &["kv"]),
     ("Names", &["announce", "withdraw", "match"]),
     ("Files", &["filter", "prefix", "store"]),
     ("Planning", &["plan", "model"]),
@@ -33,7 +34,7 @@ fn section(command: &Command, (heading, names): &(&str, &[&str])) -> String {
     let line = |name: &&str| {
         let found = command.get_subcommands().find(|below| below.get_name() == *name);
         let about = found.and_then(Command::get_about).map(ToString::to_string);
-        // The parser adds `help` by itself.
+        // The parser adds `help` itself.
         let about =
             about.unwrap_or_else(|| "Print this message or the help of a command".to_owned());
         format!("  {name:<12} {about}\n")

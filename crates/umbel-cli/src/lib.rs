@@ -1,6 +1,7 @@
-//! The command line `umbel`: every subcommand is a file in `cmd/`, with no logic of its own.
+//! The command line `umbel`. Every subcommand is a file in `cmd/` that only calls the libraries.
 //!
-//! Text may come from outside, so nothing is printed but by `output` and `complain`, which make it safe.
+//! Printed text may come from outside. So everything is printed through `output` and `complain`,
+//! which escape it.
 
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
@@ -44,7 +45,7 @@ fn command() -> clap::Command {
 
 /// Runs the command that the arguments of this process name.
 ///
-/// What a command that answers a question returns: as grep, 0 for yes, 1 for no; errors are 2.
+/// Commands that answer a question exit like grep: 0 for yes, 1 for no, 2 for errors.
 #[must_use]
 pub fn run() -> ExitCode {
     give_large_memory_back();
@@ -56,7 +57,8 @@ pub fn run() -> ExitCode {
     outcome.unwrap_or_else(|error| refuse_all(&error))
 }
 
-/// A configuration may have several mistakes, reported one per line. Everything else is one line.
+/// Prints an error. A configuration may have several mistakes, reported one per line; any other
+/// error is one line.
 fn refuse_all(error: &anyhow::Error) -> ExitCode {
     match error.downcast_ref::<umbel_node::SettingsError>() {
         Some(wrong) => wrong.mistakes().for_each(|mistake| complain(&mistake.to_string())),
@@ -65,7 +67,7 @@ fn refuse_all(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// The error and what caused it. Many errors name their cause themselves: it is not repeated.
+/// The error and its causes. A cause that the error's own message already names is not repeated.
 fn with_causes(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
         match text.is_empty() {
@@ -76,24 +78,24 @@ fn with_causes(error: &anyhow::Error) -> String {
     })
 }
 
-/// Has every large piece of memory go back to the system when it is no longer used. The
-/// allocator would learn to keep such pieces as soon as a first one is freed: after a load of
-/// 10 million keys a host held twice what it needed.
+/// Makes the allocator return large blocks of memory to the system as soon as they are freed. By
+/// default it would start to keep such blocks after the first one is freed: after loading 10
+/// million keys, a host held twice the memory it needed.
 fn give_large_memory_back() {
     #[cfg(target_env = "gnu")]
     #[allow(unsafe_code, reason = "the allocator takes its settings through C")]
-    // SAFETY: it takes two numbers, and no other thread runs yet.
+    // SAFETY: `mallopt` takes two numbers, and no other thread runs yet.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 1 << 20);
     }
 }
 
-/// Help and version are answers. A bare command is told what it could do, in full; every
-/// other mistake in the arguments is one line.
+/// Prints what clap reports. Help and version go to standard output. A command without arguments
+/// gets the full help; every other mistake in the arguments is one line.
 fn explain(usage: &clap::Error) -> ExitCode {
     match usage.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            // A reader that has seen enough, such as `head`, is no reason to complain.
+            // Ignore a pipe that its reader closed, such as `head`.
             _ = usage.print();
             ExitCode::SUCCESS
         }
@@ -107,8 +109,9 @@ fn explain(usage: &clap::Error) -> ExitCode {
 
 /// Clap's message without its usage lines, which `--help` shows as well.
 fn what_is_wrong(message: &str) -> String {
-    let told = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
-    let lines = message.lines().map(str::trim).take_while(told).filter(|line| !line.is_empty());
+    let is_message = |line: &&str| !line.starts_with("Usage:") && !line.starts_with("For more");
+    let lines =
+        message.lines().map(str::trim).take_while(is_message).filter(|line| !line.is_empty());
     let line = lines.collect::<Vec<_>>().join(" ");
     line.trim_start_matches("error: ").replace(" tip: ", "; ")
 }
@@ -118,19 +121,19 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Says on standard error what is wrong, in one line.
+/// Prints an error on standard error, in one line.
 fn complain(message: &str) {
     print_to_stderr("umbel", message);
 }
 
-/// Says on standard error what may surprise, in one line.
+/// Prints a note on standard error, in one line.
 fn note(message: &str) {
     print_to_stderr("note", message);
 }
 
 fn print_to_stderr(head: &str, message: &str) {
     let line = message.replace(['\n', '\r'], " ");
-    // Nobody is left to be told if standard error is closed.
+    // If standard error is closed, there is nobody to report to.
     _ = writeln!(std::io::stderr(), "{head}: {}", umbel::text::for_terminal(&line));
 }
 

@@ -1,11 +1,11 @@
-//! Keys as lines of files or of standard input, read in blocks.
+//! Reads keys, one per line, from files or standard input, in blocks.
 //!
 //! A line ends with `\n` or `\r\n`; every other byte belongs to the key, UTF-8 or not.
-//! Empty lines are skipped and counted: in practice they are a trailing newline too many,
-//! and an empty key that nobody meant would make every such file "match".
+//! Empty lines are skipped and counted: in practice they are superfluous trailing newlines, and an
+//! unintended empty key would make every such file "match".
 //!
-//! Always true: no more than a block of input is in memory, or a line if that is longer; a line
-//! longer than [`LONGEST_LINE`] is refused.
+//! Always true: at most one block of input is in memory, or one line if that is longer; a line
+//! longer than [`LONGEST_LINE`] is rejected.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -14,18 +14,18 @@ use std::path::Path;
 use anyhow::{Context, anyhow, ensure};
 use serde::Serialize;
 
-/// A path as errors and reports show it: on one line, whatever it holds.
+/// A path as shown in errors and reports: always on one line.
 pub(crate) fn name(path: &Path) -> String {
     umbel::text::for_terminal(&path.display().to_string()).into_owned()
 }
 
-/// What was read.
+/// Counts of what was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Tally {
     /// Keys, repeats included.
     #[serde(skip)]
     pub(crate) keys: u64,
-    /// Lines that held none.
+    /// Lines without a key.
     pub(crate) empty_lines: u64,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Source<'a> {
         })
     }
 
-    /// Its length, if it has one before it is read.
+    /// Its length in bytes, if that is known before it is read.
     pub(crate) fn bytes(&self) -> anyhow::Result<Option<u64>> {
         let Self::File(path) = self else { return Ok(None) };
         let metadata = path.metadata().with_context(|| self.name())?;
@@ -65,7 +65,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The length of all sources together, or `None` if some of them does not tell.
+/// The length of all sources together, or `None` if the length of any is unknown.
 pub(crate) fn total_bytes(sources: &[Source<'_>]) -> anyhow::Result<Option<u64>> {
     let lengths = sources.iter().map(Source::bytes).collect::<anyhow::Result<Vec<_>>>()?;
     Ok(lengths.into_iter().sum())
@@ -95,12 +95,12 @@ pub(crate) fn key_of(line: &[u8]) -> &[u8] {
 /// How much is read at once.
 const BLOCK: usize = 1 << 20;
 
-/// A longer line, its end not counted, is no key, but a file of another kind.
+/// Maximum length of a line without its end. A file with a longer one is not a file of keys.
 const LONGEST_LINE: usize = 16 << 20;
-/// The same with its end.
+/// The same, including the line's end.
 const LONGEST_WHOLE: usize = LONGEST_LINE + "\r\n".len();
 
-/// Hands whole lines to `work`, as many at once as have arrived.
+/// Calls `work` with whole lines, as many at a time as have arrived.
 pub(crate) fn read_lines(
     mut input: impl Read,
     name: &str,
@@ -147,7 +147,7 @@ fn too_long(name: &str) -> anyhow::Error {
 mod tests {
     use super::*;
 
-    /// Gives its bytes in pieces of `step`.
+    /// Returns its bytes in pieces of `step`.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl Read for Trickle<'_> {

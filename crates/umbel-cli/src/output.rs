@@ -1,9 +1,9 @@
 //! What commands print: a table for people, or JSON for scripts.
 //!
-//! A [`Report`] holds both. Always true: JSON has exactly the keys of the type it was made
-//! from, and no number in it is NaN or infinite. A reader who has seen enough closes the
-//! pipe (`… | head -1`): that ends a command quietly, where it streams as an error that
-//! [`ended_by_reader`] recognises.
+//! A [`Report`] contains both. Always true: JSON has exactly the keys of the type it was made from,
+//! and no number in it is NaN or infinite. If the reader closes the pipe (`… | head -1`), a command
+//! ends without an error message; commands that stream get an error that [`ended_by_reader`]
+//! recognises.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,12 +28,12 @@ impl Report {
     pub(crate) fn new(title: impl Into<String>, json: &impl Serialize) -> anyhow::Result<Self> {
         let value = serde_json::to_value(json).context("the answer cannot be written as JSON")?;
         ensure!(is_finite(&value), "the answer is not a finite number");
-        // Not from `value`, which has forgotten the order of the keys.
+        // Not from `value`, which does not keep the order of the keys.
         let json = serde_json::to_string_pretty(json)?;
         Ok(Self { title: title.into(), rows: Vec::new(), json })
     }
 
-    /// Adds a line of the table: what, how much, and what that means.
+    /// Adds a row to the table: label, value, and a note that explains it.
     pub(crate) fn row(mut self, label: &str, value: impl Into<String>, note: &str) -> Self {
         self.rows.push([label.to_owned(), value.into(), note.to_owned()]);
         self
@@ -61,7 +61,8 @@ impl Report {
     }
 }
 
-/// `serde_json` writes NaN and infinity as null; no report has a null of its own.
+/// Whether all numbers are finite: `serde_json` writes NaN and infinity as null, and no report
+/// contains null otherwise.
 fn is_finite(json: &Value) -> bool {
     match json {
         Value::Null => false,
@@ -71,8 +72,8 @@ fn is_finite(json: &Value) -> bool {
     }
 }
 
-/// Writes lines to standard output; a closed pipe is no error. What a terminal could take for
-/// more than text is escaped, as JSON writes it, so that JSON stays what it is.
+/// Writes lines to standard output; a closed pipe is not an error. Characters that a terminal could
+/// interpret as commands are escaped as in JSON, so that JSON stays valid.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(safe_lines(text).as_bytes()).and_then(|()| out.flush()) {
@@ -81,7 +82,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Lines as they are, without anything else that changes how text is shown.
+/// Keeps line breaks and tabs, and escapes all other characters that change how text is shown.
 fn safe_lines(text: &str) -> Cow<'_, str> {
     let is_unsafe = |c: char| is_unsafe(c) && c != '\n' && c != '\t';
     if !text.contains(is_unsafe) {
@@ -94,8 +95,8 @@ fn safe_lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(pieces.collect())
 }
 
-/// A key, a name or a value among others on a line of standard output: its bytes for programs,
-/// escaped for people.
+/// A key, a name or a value, as part of a line of standard output: the raw bytes for programs, and
+/// escaped on a terminal.
 pub(crate) fn part(bytes: &[u8]) -> Cow<'_, [u8]> {
     static IS_TERMINAL: OnceLock<bool> = OnceLock::new();
     part_for(bytes, *IS_TERMINAL.get_or_init(|| io::stdout().is_terminal()))
@@ -109,12 +110,12 @@ fn part_for(bytes: &[u8], is_terminal: bool) -> Cow<'_, [u8]> {
     }
 }
 
-/// A value as JSON on one line, whoever reads it.
+/// A value as JSON on one line, safe for programs and terminals.
 pub(crate) fn json_line(value: &impl Serialize) -> serde_json::Result<String> {
     Ok(for_log(&serde_json::to_string(value)?).into_owned())
 }
 
-/// Turns the outcome of writing to standard output into one of the command.
+/// Converts an error of writing to standard output.
 pub(crate) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
     written.map_err(|error| match error.kind() {
         ErrorKind::BrokenPipe => ReaderGone.into(),
@@ -122,7 +123,7 @@ pub(crate) fn checked(written: io::Result<()>) -> anyhow::Result<()> {
     })
 }
 
-/// Success instead of the error, if all that went wrong is that nobody reads on.
+/// Turns the error into success, if it is only that the reader closed the pipe.
 pub(crate) fn ended_by_reader(outcome: anyhow::Result<ExitCode>) -> anyhow::Result<ExitCode> {
     match outcome {
         Err(error) if error.is::<ReaderGone>() => Ok(ExitCode::SUCCESS),
@@ -130,7 +131,7 @@ pub(crate) fn ended_by_reader(outcome: anyhow::Result<ExitCode>) -> anyhow::Resu
     }
 }
 
-/// Whoever read standard output closed it.
+/// The reader of standard output closed it.
 #[derive(Debug)]
 struct ReaderGone;
 
@@ -159,7 +160,7 @@ impl<'a> JsonKey<'a> {
     }
 }
 
-/// A whole number that may be beyond what an integer holds, for JSON.
+/// A whole number for JSON that may be too large for an integer.
 pub(crate) fn whole(number: f64) -> Value {
     if number < 9e15 { Value::from(number as u64) } else { Value::from(number) }
 }
@@ -182,7 +183,7 @@ pub(crate) fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// A number with four digits that matter, or all digits before the point.
+/// A number with four significant digits, or all digits before the decimal point.
 pub(crate) fn number(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -200,7 +201,7 @@ pub(crate) fn number(value: f64) -> String {
     }
 }
 
-/// A share as percent, if that is readable.
+/// A share as a percentage, if that is readable.
 pub(crate) fn percent(share: f64) -> String {
     if share == 0.0 || share >= 1e-5 {
         format!("{} %", number(100.0 * share))

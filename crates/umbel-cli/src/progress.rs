@@ -16,7 +16,7 @@ pub(crate) struct Progress {
 const APPEARS_AFTER: Duration = Duration::from_millis(500);
 
 impl Progress {
-    /// A bar that says what is being done.
+    /// A bar with a message that says what is being done.
     pub(crate) fn new(what: &'static str) -> Self {
         let bar = ProgressBar::hidden().with_message(what);
         Self { bar, appears: Cell::new(Some(Instant::now() + APPEARS_AFTER)) }
@@ -27,7 +27,7 @@ impl Progress {
         Self { bar: ProgressBar::hidden(), appears: Cell::new(None) }
     }
 
-    /// Tells how long the input is, if that is known.
+    /// Sets the length of the input, if it is known.
     pub(crate) fn expect_bytes(&self, total: Option<u64>) {
         let template = match total {
             Some(total) => {
@@ -36,10 +36,10 @@ impl Progress {
             }
             None => "{msg} {bytes}, {bytes_per_sec} {spinner}",
         };
-        self.bar.set_style(ProgressStyle::with_template(template).expect("the template is sound"));
+        self.bar.set_style(ProgressStyle::with_template(template).expect("the template is valid"));
     }
 
-    /// So many bytes more were read.
+    /// Adds bytes that were read.
     pub(crate) fn advance(&self, bytes: usize) {
         self.bar.inc(bytes as u64);
         if self.appears.get().is_some_and(|time| time <= Instant::now()) {
@@ -48,7 +48,7 @@ impl Progress {
         }
     }
 
-    /// All is read: the bar goes.
+    /// Removes the bar when everything is read.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

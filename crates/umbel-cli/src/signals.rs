@@ -1,19 +1,19 @@
-//! Signals that ask a process to end, heard in time to clean up.
+//! Catches signals that end the process, so that it can clean up first.
 
 use std::io;
 use std::task::Poll;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Calls `then`, in a thread of its own, with the first of these signals that comes. From here on
-/// they no longer end the process on their own.
+/// Calls `then`, in its own thread, with the first of these signals that arrives. After this call
+/// the signals no longer end the process by themselves.
 pub(crate) fn on_first<const N: usize>(
     kinds: [SignalKind; N],
     then: impl FnOnce(SignalKind) + Send + 'static,
 ) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listening = {
-        // Signals are caught from here on, not from when the thread runs.
+        // Signals are caught from here on, not only once the thread runs.
         let _inside = runtime.enter();
         kinds.into_iter().map(|kind| Ok((kind, signal(kind)?))).collect::<io::Result<Vec<_>>>()
     };

@@ -1,4 +1,4 @@
-//! Numbers on the command line: each parser names its range, so that a mistake is one line.
+//! Parsers for numbers on the command line. Each one's error names its valid range, in one line.
 //!
 //! Whole numbers may be written `1000000`, `1_000_000`, `1e6` or `1M`, rates and shares `0.01` or
 //! `1%`, durations `300`, `300s` or `5m`: see [`umbel::number`] and [`umbel::duration`].
@@ -24,7 +24,7 @@ pub(crate) fn items(text: &str) -> Result<u64, String> {
     whole(text, 1, 1 << 40, "2^40")
 }
 
-/// How many keys there are, perhaps none.
+/// How many keys there are; zero is allowed.
 pub(crate) fn items_or_none(text: &str) -> Result<u64, String> {
     whole(text, 0, 1 << 40, "2^40")
 }
@@ -34,7 +34,7 @@ pub(crate) fn some(text: &str) -> Result<u64, String> {
     whole(text, 1, 1_000_000, "1000000")
 }
 
-/// Steps of a walk, perhaps none.
+/// Steps of a walk; zero is allowed.
 pub(crate) fn some_or_none(text: &str) -> Result<u64, String> {
     whole(text, 0, 1_000_000, "1000000")
 }
@@ -59,7 +59,8 @@ pub(crate) fn hops(text: &str) -> Result<u8, String> {
     whole(text, 1, 255, "255").map(|hops| hops as u8)
 }
 
-/// A false positive rate, `0.01` or `1%`: [`Rate`], and not so small that doubles lose it.
+/// A false positive rate, `0.01` or `1%`: a [`Rate`] that is not too small for the precision of
+/// `f64`.
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let range = "a number from 1e-15 to below 1 is needed";
     let given = parse_share(text).filter(|rate| *rate >= 1e-15).ok_or(range)?;
@@ -73,7 +74,7 @@ pub(crate) fn miss(text: &str) -> Result<Rate, String> {
     Rate::new(given).map_err(|_| range.to_owned())
 }
 
-/// A duration, or none.
+/// A duration, or `none`.
 pub(crate) fn duration_or_none(text: &str) -> Result<Option<Duration>, String> {
     if text == "none" {
         return Ok(None);
@@ -82,7 +83,7 @@ pub(crate) fn duration_or_none(text: &str) -> Result<Option<Duration>, String> {
     parse_duration(text).map(Some).ok_or_else(|| range.to_owned())
 }
 
-/// A duration in seconds, as hosts take it: above zero.
+/// A duration in seconds, as hosts accept it: above zero.
 pub(crate) fn seconds(text: &str) -> Result<f64, String> {
     let range = "a duration above 0 and at most 10^9 seconds is needed, such as 30, 500ms or 5m";
     let given = parse_duration(text).filter(|given| !given.is_zero());
@@ -108,7 +109,7 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     parse_share(text).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| range.to_owned())
 }
 
-/// What a wrong answer costs.
+/// Cost of a wrong answer.
 pub(crate) fn weight(text: &str) -> Result<f64, String> {
     between(text, 0.0, 1e6, "a number from 0 to 1000000 is needed")
 }
@@ -118,7 +119,7 @@ pub(crate) fn line_rate(text: &str) -> Result<f64, String> {
     between(text, 0.001, 1e6, "a number from 0.001 to 1000000 is needed")
 }
 
-/// Events per second; not so few that nothing happens within the age of the universe.
+/// Events per second: zero, or a rate that is not unreasonably small or large.
 pub(crate) fn per_second(text: &str) -> Result<f64, String> {
     let range = "0 or a number from 1e-9 to 1e12 is needed";
     match real(text) {
@@ -132,19 +133,19 @@ pub(crate) fn real(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| !number.is_nan())
 }
 
-fn between(text: &str, least: f64, most: f64, range: &str) -> Result<f64, String> {
-    real(text).filter(|number| (least..=most).contains(number)).ok_or_else(|| range.to_owned())
+fn between(text: &str, min: f64, max: f64, range: &str) -> Result<f64, String> {
+    real(text).filter(|number| (min..=max).contains(number)).ok_or_else(|| range.to_owned())
 }
 
 /// A whole number within a command's own range.
-pub(crate) fn count_within(text: &str, least: u64, most: u64) -> Result<u64, String> {
-    whole(text, least, most, &most.to_string())
+pub(crate) fn count_within(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    whole(text, min, max, &max.to_string())
 }
 
-fn whole(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
+fn whole(text: &str, min: u64, max: u64, shown: &str) -> Result<u64, String> {
     parse_count(text)
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("a whole number from {least} to {shown} is needed"))
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| format!("a whole number from {min} to {shown} is needed"))
 }
 
 #[cfg(test)]

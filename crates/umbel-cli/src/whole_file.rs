@@ -1,8 +1,8 @@
-//! Files that are there whole or not at all.
+//! Writes files atomically: a file is complete or not there at all.
 //!
-//! Always true: a file is replaced by renaming a complete one over it, so that a reader, a
-//! full disk or a crash sees the old file or the new one; and unless the process is killed
-//! outright, no half of one stays behind.
+//! Always true: a file is replaced by renaming a complete one over it, so that a reader sees the
+//! old file or the new one, also after a crash or on a full disk. Unless the process is killed with
+//! SIGKILL, no partial file is left.
 
 use std::fs::{File, Metadata};
 use std::io::Write as _;
@@ -11,16 +11,16 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use tempfile::NamedTempFile;
 
-/// Writes a file beside its place and moves it there, with the permissions and owner of
-/// the one that it replaces, if these are given.
+/// Writes a temporary file in the same directory and renames it, with the permissions and owner of
+/// the file that it replaces, if these are given.
 pub(crate) fn write(path: &Path, bytes: &[u8], replaced: Option<&Metadata>) -> std::io::Result<()> {
     fill_and_move(temporary_in(parent(path))?, path, bytes, replaced)
 }
 
-/// Writes a file that nobody but its owner may read; one that it replaces keeps its
-/// permissions and owner.
+/// Writes a file that only its owner may read. If it replaces a file, permissions and owner of that
+/// file are kept.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // Temporary files are their owner's alone, and moved with that.
+    // Temporary files are created with mode 0600, and keep it when renamed.
     let file =
         tempfile::Builder::new().prefix(".umbel-").suffix(".tmp").tempfile_in(parent(path))?;
     fill_and_move(file, path, bytes, std::fs::metadata(path).ok().as_ref())
@@ -39,7 +39,8 @@ fn fill_and_move(
     }
     file.as_file().sync_all()?;
     file.persist(path)?;
-    // The file is whole and in place; a rename that a power cut undoes leaves the old one.
+    // Best effort: the file is complete and in place. If a power loss undoes the rename, the old
+    // file is there.
     let _ = File::open(parent(path)).and_then(|directory| directory.sync_all());
     Ok(())
 }
@@ -47,8 +48,8 @@ fn fill_and_move(
 /// Temporary files that are being written.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A temporary file that Ctrl-C and SIGTERM take away while this is there: they end a process
-/// without more ado.
+/// Guard of a temporary file: while it exists, the file is removed on Ctrl-C and SIGTERM, which
+/// would otherwise end the process without cleaning up.
 struct Unfinished(PathBuf);
 
 impl Unfinished {
@@ -68,8 +69,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// Takes unfinished files away when the process is asked to end, and ends it. Where signals
-/// cannot be waited for, files may stay behind: that is no reason not to write one.
+/// Removes unfinished files when a signal asks the process to end, and ends it. If signals cannot
+/// be caught, such files may be left behind; that is no reason not to write.
 #[cfg(unix)]
 fn watch_signals() {
     use tokio::signal::unix::SignalKind;
@@ -92,7 +93,7 @@ pub(crate) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// A temporary file with the permissions of any other new file: the umask decides.
+/// A temporary file with the permissions of any other new file, as set by the umask.
 #[cfg(unix)]
 fn temporary_in(directory: &Path) -> std::io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
@@ -113,7 +114,7 @@ fn like(file: &NamedTempFile, replaced: &Metadata) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
-        // Only root may give files away; for everybody else the new file is simply theirs.
+        // Only root may change the owner; otherwise the new file belongs to the current user.
         let _ = fchown(file.as_file(), Some(replaced.uid()), Some(replaced.gid()));
     }
     file.as_file().set_permissions(replaced.permissions())

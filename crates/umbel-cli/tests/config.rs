@@ -14,17 +14,17 @@ fn umbel(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
 }
 
 fn says(folder: &Path, arguments: &[&str]) -> String {
-    let (code, printed, told) = umbel(folder, arguments);
-    assert!(code == 0 && told.is_empty(), "{arguments:?}: {told}");
+    let (code, printed, stderr) = umbel(folder, arguments);
+    assert!(code == 0 && stderr.is_empty(), "{arguments:?}: {stderr}");
     printed
 }
 
-fn refuses(folder: &Path, arguments: &[&str], said: &str) {
-    let (code, printed, told) = umbel(folder, arguments);
-    assert!(code == 2 && printed.is_empty(), "{arguments:?}: {printed}{told}");
-    assert!(told.contains(said), "{arguments:?}: {told}");
+fn refuses(folder: &Path, arguments: &[&str], message: &str) {
+    let (code, printed, stderr) = umbel(folder, arguments);
+    assert!(code == 2 && printed.is_empty(), "{arguments:?}: {printed}{stderr}");
+    assert!(stderr.contains(message), "{arguments:?}: {stderr}");
     // One per mistake.
-    assert!(told.lines().all(|line| line.starts_with("umbel: ")), "{arguments:?}: {told}");
+    assert!(stderr.lines().all(|line| line.starts_with("umbel: ")), "{arguments:?}: {stderr}");
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_file_is_written_checked_and_shown() {
     let text = std::fs::read_to_string(folder.join("umbel.toml")).unwrap();
     assert_eq!(text, says(folder, &["config", "init", "-", "--name", "cache-1"]));
     let checked = says(folder, &["config", "check", "umbel.toml"]);
-    assert_eq!(checked, "umbel.toml is sound: host cache-1 of cluster local\n");
+    assert_eq!(checked, "umbel.toml is valid: host cache-1 of cluster local\n");
     let checked = says(folder, &["config", "check", "umbel.toml", "--json"]);
     assert_eq!(checked, "{\"cluster\":\"local\",\"file\":\"umbel.toml\",\"name\":\"cache-1\"}\n");
     refuses(folder, &["config", "init"], "there already");
@@ -51,9 +51,9 @@ fn a_secret_is_no_flag() {
     let secret = ["--hash-key", "a secret of many bytes"];
     for command in [&["serve"][..], &["doctor"], &["config", "show"]] {
         let all = [command, &["--name", "a", "--memory"], &secret].concat();
-        let (code, _, told) = umbel(folder.path(), &all);
-        assert!(code == 2 && told.contains("--hash-key-file"), "{told}");
-        assert!(!told.contains(secret[1]), "{told}");
+        let (code, _, stderr) = umbel(folder.path(), &all);
+        assert!(code == 2 && stderr.contains("--hash-key-file"), "{stderr}");
+        assert!(!stderr.contains(secret[1]), "{stderr}");
     }
 }
 
@@ -92,7 +92,7 @@ fn what_holds_is_shown_with_where_it_comes_from() {
 fn each_mistake_in_a_configuration_is_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    for (text, said) in [
+    for (text, message) in [
         ("", "needs a name"),
         ("name = 'a'", "--data DIR"),
         (
@@ -105,15 +105,15 @@ fn each_mistake_in_a_configuration_is_one_line() {
         ("name = 'a'\u{0}", "c, line 1: "),
     ] {
         std::fs::write(folder.join("c"), text).unwrap();
-        refuses(folder, &["config", "check", "c"], said);
-        refuses(folder, &["serve", "--config", "c"], said);
+        refuses(folder, &["config", "check", "c"], message);
+        refuses(folder, &["serve", "--config", "c"], message);
     }
     std::fs::write(folder.join("c"), b"\xff\xfe").unwrap();
     refuses(folder, &["config", "check", "c"], "c: ");
     refuses(folder, &["config", "check", "none"], "none: ");
     refuses(folder, &["config", "show", "--config", "none"], "none: ");
     refuses(folder, &["config", "check"], "FILE");
-    for (flag, value, said) in [
+    for (flag, value, message) in [
         ("--name", "a/b", "--name: name: letters, digits"),
         ("--resp", "7440", "--resp: resp: an address with a port"),
         ("--listen", "0.0.0.0:1", "concrete"),
@@ -129,7 +129,7 @@ fn each_mistake_in_a_configuration_is_one_line() {
         refuses(
             folder,
             &[arguments, &["--memory"][..usize::from(flag == "--name")], &[flag, value]].concat(),
-            said,
+            message,
         );
     }
     refuses(folder, &["serve", "--name", "a", "--memory", "--data", "d"], "'data' or 'memory'");

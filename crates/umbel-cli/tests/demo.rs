@@ -34,14 +34,14 @@ fn the_demo_speaks_to_people() {
 fn numbers_out_of_range_are_one_line_and_exit_2() {
     for (option, value) in [("--hosts", "0"), ("--keys", "0"), ("--false-positive", "1")] {
         let refused = umbel().args(["demo", "--offline", option, value]).assert().code(2);
-        let said = String::from_utf8(refused.get_output().stderr.clone()).expect("text");
-        assert!(said.contains(option) && said.lines().count() == 1, "{said}");
+        let message = String::from_utf8(refused.get_output().stderr.clone()).expect("text");
+        assert!(message.contains(option) && message.lines().count() == 1, "{message}");
     }
 }
 
 #[test]
 fn hosts_that_cannot_be_started_are_refused() {
-    for (arguments, said) in [
+    for (arguments, message) in [
         (&["--hosts", "1"][..], "2 to 32"),
         (&["--hosts", "33"], "2 to 32"),
         (&["--hosts", "five"], "--hosts"),
@@ -53,8 +53,11 @@ fn hosts_that_cannot_be_started_are_refused() {
         (&["--offline", "--hosts", "5000"], "1 to 4096"),
     ] {
         let refused = umbel().arg("demo").args(arguments).assert().code(2);
-        let said_all = String::from_utf8(refused.get_output().stderr.clone()).expect("text");
-        assert!(said_all.contains(said) && said_all.lines().count() == 1, "{said_all}");
+        let all_reported = String::from_utf8(refused.get_output().stderr.clone()).expect("text");
+        assert!(
+            all_reported.contains(message) && all_reported.lines().count() == 1,
+            "{all_reported}"
+        );
     }
 }
 
@@ -64,8 +67,8 @@ fn real_hosts_keep_what_they_promise() {
         .args(["demo", "--hosts", "3", "--minutes", "0.15", "--keys", "5000", "--json"])
         .output()
         .expect("the demo runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{stderr}");
     let shown: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
     let number = |name: &str| shown[name].as_f64().expect("a number");
     assert!(number("members_asked") > 2000.0 && number("absent_asked") > 2000.0, "{shown}");

@@ -9,19 +9,19 @@ use serde_json::Value;
 fn doctor(arguments: &[&str]) -> (i32, Vec<(String, String, String)>) {
     let mut command = Command::cargo_bin("umbel").expect("the binary is built with its tests");
     let output = command.arg("doctor").args(arguments).arg("--json").output().expect("it runs");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.is_empty(), "{told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.is_empty(), "{stderr}");
     let found: Vec<Value> = serde_json::from_slice(&output.stdout).expect("a JSON list");
     let text = |finding: &Value, name: &str| finding[name].as_str().expect("text").to_owned();
-    let findings = found.iter().map(|f| (text(f, "state"), text(f, "what"), text(f, "told")));
+    let findings = found.iter().map(|f| (text(f, "state"), text(f, "what"), text(f, "detail")));
     (output.status.code().expect("an exit code"), findings.collect())
 }
 
 /// What was found of one thing.
 fn of<'a>(findings: &'a [(String, String, String)], what: &str) -> (&'a str, &'a str) {
     let found = findings.iter().find(|(_, named, _)| named == what);
-    let (state, _, told) = found.unwrap_or_else(|| panic!("nothing of {what}: {findings:?}"));
-    (state, told)
+    let (state, _, stderr) = found.unwrap_or_else(|| panic!("nothing of {what}: {findings:?}"));
+    (state, stderr)
 }
 
 const PORTS: [&str; 6] =
@@ -67,8 +67,8 @@ fn what_is_wrong_is_named() {
         &nobody.to_string(),
     ]);
     assert_eq!((code, of(&found, "port for Redis clients").0), (1, "wrong"));
-    let (state, told) = of(&found, &format!("peer tcp/{nobody}"));
-    assert!(state == "warning" && told.contains("not reached"), "{told}");
+    let (state, stderr) = of(&found, &format!("peer tcp/{nobody}"));
+    assert!(state == "warning" && stderr.contains("not reached"), "{stderr}");
 }
 
 #[test]
@@ -117,8 +117,8 @@ fn secrets_that_others_can_read_are_found() {
         let (code, found) = doctor(&flags);
         assert_eq!(code, 0, "{found:?}");
         for (what, path) in [("data", &data), ("hash key", &key), ("users", &users)] {
-            let (found, told) = of(&found, what);
-            assert!(found == state && told.contains(self::path(path)), "{what}: {told}");
+            let (found, stderr) = of(&found, what);
+            assert!(found == state && stderr.contains(self::path(path)), "{what}: {stderr}");
         }
     }
 }
@@ -144,6 +144,6 @@ fn certificates_are_looked_at() {
     let (code, found) = run("a");
     assert_eq!((code, of(&found, "host certificate").0), (0, "ok"), "{found:?}");
     let (code, found) = run("b");
-    let (state, told) = of(&found, "host certificate");
-    assert!((code, state) == (1, "wrong") && told.contains("it is of 'b'"), "{told}");
+    let (state, stderr) = of(&found, "host certificate");
+    assert!((code, state) == (1, "wrong") && stderr.contains("it is of 'b'"), "{stderr}");
 }

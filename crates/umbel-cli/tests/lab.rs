@@ -12,8 +12,8 @@ fn lab(arguments: &[&str]) -> std::process::Output {
 
 fn printed(arguments: &[&str]) -> String {
     let output = lab(arguments);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success() && told.is_empty(), "{arguments:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success() && stderr.is_empty(), "{arguments:?}: {stderr}");
     String::from_utf8(output.stdout).expect("answers are text")
 }
 
@@ -56,10 +56,10 @@ fn a_run_prints_and_saves_the_same_digits_every_time() {
 #[test]
 fn an_unknown_name_is_one_line_with_a_suggestion() {
     let output = lab(&["run", "zhu-table-3"]);
-    let told = String::from_utf8(output.stderr).expect("messages are text");
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
-    assert!(told.contains("zhu-table-3") && told.contains("similar"), "{told}");
+    let stderr = String::from_utf8(output.stderr).expect("messages are text");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains("zhu-table-3") && stderr.contains("similar"), "{stderr}");
     assert!(output.stdout.is_empty());
 }
 
@@ -68,9 +68,9 @@ fn a_directory_that_cannot_be_made_is_refused_before_anything_runs() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     let inside = file.path().join("inside");
     let output = lab(&["run", "all", "--out", inside.to_str().expect("a name")]);
-    let told = String::from_utf8(output.stderr).expect("messages are text");
-    assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("inside") && told.lines().count() == 1, "{told}");
+    let stderr = String::from_utf8(output.stderr).expect("messages are text");
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("inside") && stderr.lines().count() == 1, "{stderr}");
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn overlays_in_worlds_of_faults_end_their_queries() {
 fn worlds_of_faults_refuse_numbers_out_of_range() {
     for (option, value) in [("--seeds", "0"), ("--hosts", "1"), ("--steps", "0"), ("--seed", "x")] {
         let output = lab(&["faults", option, value]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(option) && told.lines().count() == 1, "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(option) && stderr.lines().count() == 1, "{stderr}");
     }
 }
 
@@ -129,9 +129,9 @@ fn a_mesh_of_some_hosts_costs_what_the_model_says() {
     assert!(printed(&["scale", "--hosts", "3", "--keys", "10"]).contains("by the model"));
     for (option, value) in [("--hosts", "1"), ("--keys", "0"), ("--changes", "0")] {
         let output = lab(&["scale", option, value]);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains(option) && told.lines().count() == 1, "{told}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(stderr.contains(option) && stderr.lines().count() == 1, "{stderr}");
     }
 }
 
@@ -146,9 +146,9 @@ fn a_report_refuses_what_it_cannot_write_before_anything_runs() {
         vec!["report", "--out", "x", "--seed", "many"],
     ] {
         let output = lab(&arguments);
-        let told = String::from_utf8(output.stderr).expect("messages are text");
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
-        assert!(told.lines().count() == 1 && output.stdout.is_empty(), "{told}");
+        let stderr = String::from_utf8(output.stderr).expect("messages are text");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert!(stderr.lines().count() == 1 && output.stdout.is_empty(), "{stderr}");
     }
 }
 

@@ -106,7 +106,7 @@ fn coded_updates_stand_beside_whole_filters() {
 
 #[test]
 fn a_file_that_is_no_history_is_named_with_its_line() {
-    for (contents, option, told) in [
+    for (contents, option, stderr) in [
         ("+ a x\n+ a\n", "--history", "line 2: '+ host key'"),
         ("", "--history", "no lines"),
         ("", "--requests", "no lines"),
@@ -118,7 +118,7 @@ fn a_file_that_is_no_history_is_named_with_its_line() {
         if option == "--requests" {
             arguments.extend(["--cache-items", "10"]);
         }
-        refused(&arguments, path, told);
+        refused(&arguments, path, stderr);
     }
     refused(&["lab", "policies", "--history", "nowhere.txt"], "nowhere.txt", "No such file");
 }
@@ -156,4 +156,20 @@ fn numbers_outside_their_range_are_refused() {
         ],
     };
     case.refuses_bad_values();
+}
+
+/// A million hosts were simulated for days without a word.
+#[test]
+fn a_comparison_that_takes_long_says_so_before_it_begins() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::{Command, Stdio};
+    let arguments = "lab policies --hosts 60000 --items 1 --steps 1 --policy manual";
+    let mut long = Command::new(env!("CARGO_BIN_EXE_umbel"));
+    let mut long = long.args(arguments.split(' ')).stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut stderr = String::new();
+    let read = BufReader::new(long.stderr.take().expect("a pipe")).read_line(&mut stderr);
+    long.kill().expect("it runs still");
+    long.wait().expect("it ran");
+    read.expect("a line");
+    assert!(stderr.contains("this takes about 37 seconds"), "{stderr}");
 }

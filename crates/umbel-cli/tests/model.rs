@@ -48,11 +48,11 @@ fn replica_has_two_hosts_and_equal_weights_unless_told() {
     let keys = ["replica_items", "false_positive", "false_negative", "overall", "host"];
     let line = "model replica --bits 9593 --hashes 7 --items 1000 --dirty-ones 0.1 --dirty-zeros 0";
     let plain = json(line, &keys);
-    let told = json(
+    let stderr = json(
         &format!("{line} --hosts 2 --weight-false-positive 1 --weight-false-negative 1"),
         &keys,
     );
-    assert_eq!(plain, told);
+    assert_eq!(plain, stderr);
     let weighted =
         json(&format!("{line} --weight-false-positive 2 --weight-false-negative 5"), &keys);
     let (f_plus, f_minus) = (number(&plain, "false_positive"), number(&plain, "false_negative"));

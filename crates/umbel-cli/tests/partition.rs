@@ -54,8 +54,8 @@ impl Drop for Halves {
 
 fn ip(words: &[&str]) {
     let output = Command::new("ip").args(words).output().expect("install iproute2");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "ip {words:?}: {told}(this test needs root)");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "ip {words:?}: {stderr}(this test needs root)");
 }
 
 struct Running {

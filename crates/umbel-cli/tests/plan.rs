@@ -144,7 +144,7 @@ fn dynamic_reads_observed_sizes_from_a_file() {
     assert_eq!((&answer["components"], &answer["papers_bits"]), (&1.into(), &12_805.into()));
     assert_eq!(answer["bits"], answer["standard_bits"]);
     assert_near(&answer, "ratio", 1.0, 0.0);
-    for (text, told) in [
+    for (text, stderr) in [
         ("12\nmany\n", "line 2"),
         ("1331\n", "between 0 and 1330"),
         ("", "at least one"),
@@ -156,7 +156,7 @@ fn dynamic_reads_observed_sizes_from_a_file() {
         let line = format!(
             "plan dynamic --max-items 1330 --false-positive 0.01 --distribution {distribution}"
         );
-        refused(&line.split(' ').collect::<Vec<_>>(), "--distribution", told);
+        refused(&line.split(' ').collect::<Vec<_>>(), "--distribution", stderr);
     }
 }
 
@@ -164,7 +164,7 @@ fn dynamic_reads_observed_sizes_from_a_file() {
 fn dynamic_refuses_distributions_that_cannot_be() {
     let huge = "plan dynamic --max-items 1e9 --false-positive 0.1 --distribution zipf-random:1,1";
     refused(&huge.split(' ').collect::<Vec<_>>(), "--distribution", "between 1 and 10000000");
-    for (distribution, told) in [
+    for (distribution, stderr) in [
         ("normal:0,20", "the mean lies between 1 and 1330"),
         ("normal:665,-1", "the standard deviation lies between"),
         ("zipf-min:11", "the Zipf parameter lies between 0 and 10"),
@@ -175,7 +175,7 @@ fn dynamic_refuses_distributions_that_cannot_be() {
         let line = format!(
             "plan dynamic --max-items 1330 --false-positive 0.01 --distribution {distribution}"
         );
-        refused(&line.split(' ').collect::<Vec<_>>(), "--distribution", told);
+        refused(&line.split(' ').collect::<Vec<_>>(), "--distribution", stderr);
     }
 }
 
@@ -196,8 +196,8 @@ fn unbounded_answers_with_the_true_limits_beside_the_papers() {
     assert_eq!(answer["dynamic_rebuild_at"], 10_000);
     assert_eq!(answer["papers_dynamic_rebuild_at"], 11_000);
     assert_eq!(answer["better"], "dynamic");
-    let told = printed("plan unbounded --items 1000 --left 0.01 --right 0.1");
-    assert!(told.contains("past the limit") && told.contains("15."), "{told}");
+    let stderr = printed("plan unbounded --items 1000 --left 0.01 --right 0.1");
+    assert!(stderr.contains("past the limit") && stderr.contains("15."), "{stderr}");
     // Limits that are close: one component is all that a dynamic filter keeps.
     let close = json("plan unbounded --items 1000 --left 0.01 --right 0.011", &keys);
     assert_eq!(
@@ -205,8 +205,11 @@ fn unbounded_answers_with_the_true_limits_beside_the_papers() {
         (&"standard".into(), &1000.into())
     );
     assert!(number(&close, "standard_rebuild_at") > 1000.0, "{close}");
-    let told = printed("plan unbounded --items 1000 --left 0.01 --right 0.011");
-    assert!(told.contains("umbel plan dynamic --max-items 1000 --false-positive 0.011"), "{told}");
+    let stderr = printed("plan unbounded --items 1000 --left 0.01 --right 0.011");
+    assert!(
+        stderr.contains("umbel plan dynamic --max-items 1000 --false-positive 0.011"),
+        "{stderr}"
+    );
     for right in ["0.01", "0.001"] {
         let line = ["plan", "unbounded", "--items", "9", "--left", "0.01", "--right", right];
         refused(&line, "--right", "above the left limit 0.01");
@@ -325,7 +328,7 @@ fn differential_answers_with_its_keys_and_reference_values() {
     assert!(number(&again, "filter_error") > 5.0 * number(&again, "filter_error_of_changed"));
     let planned = json("plan differential --records 10M --updates 500000 --filter-error 1%", &keys);
     assert!(number(&planned, "filter_error") <= 0.01, "{planned}");
-    for (line, told) in [
+    for (line, stderr) in [
         ("plan differential --records 10 --updates 5", "--bits"),
         ("plan differential --records 10 --updates 5 --bits 0", "--bits"),
         (
@@ -333,7 +336,7 @@ fn differential_answers_with_its_keys_and_reference_values() {
             "--filter-error",
         ),
     ] {
-        refused(&line.split(' ').collect::<Vec<_>>(), told, "");
+        refused(&line.split(' ').collect::<Vec<_>>(), stderr, "");
     }
 }
 

@@ -36,8 +36,8 @@ impl Scratch {
 
     fn succeeds(&self, args: &[&str], input: &str) -> String {
         let output = self.run(args, input);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!((output.status.code(), told.as_str()), (Some(0), ""), "{args:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), stderr.as_str()), (Some(0), ""), "{args:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -45,11 +45,11 @@ impl Scratch {
     fn refuses(&self, args: &[&str], input: &str, why: &[&str]) {
         let before = self.files();
         let output = self.run(args, input);
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
-        assert_eq!(told.lines().count(), 1, "{args:?}: {told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
         for words in why {
-            assert!(told.contains(words), "{args:?}: {told:?} does not say {words:?}");
+            assert!(stderr.contains(words), "{args:?}: {stderr:?} does not say {words:?}");
         }
         assert!(self.files() == before, "{args:?} changed a file");
     }
@@ -66,8 +66,8 @@ impl Scratch {
 #[test]
 fn a_table_of_each_kind_is_built_and_asked() {
     let scratch = Scratch::new();
-    let told = scratch.succeeds(&["build", "-o", "t4", "routes"], "");
-    assert!(told.starts_with("t4: 3 prefixes"), "{told}");
+    let stderr = scratch.succeeds(&["build", "-o", "t4", "routes"], "");
+    assert!(stderr.starts_with("t4: 3 prefixes"), "{stderr}");
     assert_eq!(
         scratch.succeeds(&["lookup", "t4", "10.1.2.3", "10.1.9.9", "10.9.9.9", "192.0.2.1"], ""),
         "10.1.2.3\t10.1.2.0/24\tlab\n10.1.9.9\t10.1.0.0/16\toffice, third floor\n\
@@ -97,9 +97,10 @@ fn answers_come_as_json_as_well() {
     assert!(answers[1]["prefix"].is_null() && answers[1]["value"].is_null());
     let stat: Value =
         serde_json::from_str(&scratch.succeeds(&["stat", "t4", "--json"], "")).unwrap();
-    for key in ["bytes", "bytes_per_prefix", "filter_bits", "expected_probes", "measured_probes"] {
+    for key in ["bytes", "bytes_per_prefix", "expected_probes", "measured_probes"] {
         assert!(stat[key].as_f64().unwrap() > 0.0, "{key}: {stat}");
     }
+    assert!(stat["filter_bits"].is_u64(), "few prefixes may need no filters: {stat}");
     assert_eq!(stat["prefixes"], 3);
     assert_eq!(stat["per_length"], serde_json::json!({"8": 1, "16": 1, "24": 1}));
     assert!(scratch.succeeds(&["stat", "t4"], "").contains("length 24"));

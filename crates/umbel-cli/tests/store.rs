@@ -16,8 +16,8 @@ fn says(folder: &Path, arguments: &[&str], expected: &str) {
 
 fn refuses(folder: &Path, arguments: &[&str], part: &str) {
     let output = umbel(folder, arguments).code(2).get_output().clone();
-    let told = String::from_utf8(output.stderr).expect("messages are text");
-    assert!(told.contains(part) && told.lines().count() == 1, "{arguments:?}: {told}");
+    let stderr = String::from_utf8(output.stderr).expect("messages are text");
+    assert!(stderr.contains(part) && stderr.lines().count() == 1, "{arguments:?}: {stderr}");
     assert!(output.stdout.is_empty(), "{arguments:?}");
 }
 
@@ -79,9 +79,9 @@ fn a_file_is_loaded_whole_or_not_at_all() {
     refuses(folder, &["load", "s", "none"], "none");
     let mut load = Command::cargo_bin("umbel").expect("the binary is built");
     load.current_dir(folder).args(["store", "load", "s"]).write_stdin("x\t1\ny\t2\nbad\n");
-    let told = load.assert().code(2).get_output().stderr.clone();
-    let told = String::from_utf8_lossy(&told).into_owned();
-    assert!(told.contains("2 records are loaded") && told.contains("line 3"), "{told}");
+    let stderr = load.assert().code(2).get_output().stderr.clone();
+    let stderr = String::from_utf8_lossy(&stderr).into_owned();
+    assert!(stderr.contains("2 records are loaded") && stderr.contains("line 3"), "{stderr}");
     says(folder, &["get", "s", "y"], "2\n");
 }
 
@@ -186,9 +186,9 @@ fn mistakes_are_one_line_and_change_nothing() {
 
     std::fs::write(folder.join("file"), "no folder").expect("a file");
     for arguments in [&["stat", "file"][..], &["put", "file", "a", "1"]] {
-        let told = umbel(folder, arguments).code(2).get_output().stderr.clone();
-        let told = String::from_utf8_lossy(&told).into_owned();
-        assert_eq!(told.matches("os error").count(), 1, "the reason is said once: {told}");
+        let stderr = umbel(folder, arguments).code(2).get_output().stderr.clone();
+        let stderr = String::from_utf8_lossy(&stderr).into_owned();
+        assert_eq!(stderr.matches("os error").count(), 1, "the reason is said once: {stderr}");
     }
 
     says(folder, &["put", "s", "a", "1"], "");
@@ -230,8 +230,8 @@ fn what_is_scanned_is_loaded_as_the_same() {
             says(folder, &["put", store, key, value], "");
         }
         let refused = umbel(folder, &["scan", &store]).code(2).get_output().clone();
-        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert!(told.contains("use --json") && told.lines().count() == 1, "{told}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(stderr.contains("use --json") && stderr.lines().count() == 1, "{stderr}");
         assert!(refused.stdout.is_empty());
     }
     let scanned = umbel(folder, &["scan", "all", "--json"]).code(0).get_output().stdout.clone();
@@ -284,10 +284,10 @@ fn many_keys_are_deleted_by_file_and_by_standard_input() {
     refuses(folder, &["delete", "none", "--file", "keys"], "there is no store here");
     refuses(folder, &["delete", "s", "--file", "nothing"], "nothing");
     let bad = [&b"key 2600\n"[..], &[b'k'; 70_000]].concat();
-    let told = with_input(folder, &["delete", "s", "--file", "-"], bad);
-    let text = String::from_utf8_lossy(&told.stderr).into_owned();
+    let stderr = with_input(folder, &["delete", "s", "--file", "-"], bad);
+    let text = String::from_utf8_lossy(&stderr.stderr).into_owned();
     assert!(text.contains("1 keys are deleted, then: line 2"), "{text}");
-    assert_eq!(told.status.code(), Some(2));
+    assert_eq!(stderr.status.code(), Some(2));
 }
 
 /// A backup that shared the master with its store was damaged with it.
@@ -349,4 +349,37 @@ fn commands_that_read_write_nothing() {
     refuses(folder, &["put", "s", "a", "2"], "another process has it open");
     drop(reader);
     says(folder, &["put", "s", "a", "2"], "");
+}
+
+/// On a file system that is mounted read-only. Needs root and unshare; umbel-store tests the same with a
+/// disk in memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_backup_on_write_protected_media_is_read_and_verified() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    says(folder, &["put", "s", "a", "1"], "");
+    umbel(folder, &["integrate", "s"]).code(0);
+    says(folder, &["put", "s", "b", "2"], "");
+    umbel(folder, &["backup", "s", "backup"]).code(0);
+    assert!(!folder.join("backup/LOCK").exists(), "nothing has opened it");
+    let script =
+        "mount --bind backup backup && mount -o remount,bind,ro backup || { echo cannot; exit; }
+                  \"$0\" store get backup a && \"$0\" store scan backup \\
+                  && \"$0\" store verify backup && \"$0\" store stat backup > statistics \\
+                  && \"$0\" store restore backup restored && ! \"$0\" store put backup c 3";
+    let mut command = std::process::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).arg(env!("CARGO_BIN_EXE_umbel"));
+    let output = command.current_dir(folder).output().expect("unshare runs");
+    let stderr = String::from_utf8_lossy(&output.stdout).into_owned();
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    if stderr == "cannot\n" || error.starts_with("unshare:") {
+        println!("skipped: read-only mounts need root and unshare");
+        return;
+    }
+    assert!(stderr.starts_with("1\na\t1\nb\t2\n2 records in "), "{stderr}{error}");
+    assert!(stderr.ends_with("all valid\n2 records restored\n"), "{stderr}{error}");
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(error.contains("Read-only file system") && error.lines().count() == 1, "{error}");
+    assert!(!folder.join("backup/LOCK").exists());
 }

@@ -1,13 +1,13 @@
-//! A home with one replica: what the papers' experiments are made of.
+//! A home with one replica: the building block of the papers' experiments.
 //!
 //! The home is a counting filter with its members, the replica a plain copy of it as last
-//! published. Keys are numbers, never given twice, hashed by the filters' own hasher; keys
-//! that are asked come from the same well, so they are never members.
+//! published. Keys are numbers that are never used twice, hashed by the filters' own hasher. Keys
+//! for queries come from the same source, so they are never members.
 //!
-//! The papers assume k independent hash functions; umbel's filters walk with a step (double
-//! hashing), which costs nothing in filters of useful length but shows at 1200 bits and tiny
-//! rates. [`Hashing::Independent`] makes the same home as the papers think of it: a filter of
-//! one hash, into which k numbers made of each key are put.
+//! The papers assume k independent hash functions. umbel's filters use double hashing, which makes
+//! no difference in filters of useful length, but a visible one at 1200 bits and tiny rates.
+//! [`Hashing::Independent`] builds the home as the papers assume it: a filter with one hash, to
+//! which k numbers derived from each key are added.
 
 use umbel::model::churn::bits_of_these_only;
 use umbel::model::stale::Dirty;
@@ -21,14 +21,14 @@ pub(crate) fn shape(bits: u64, hashes: u32) -> Shape {
     Shape::new(bits, hashes).expect("the papers' shapes are in range")
 }
 
-/// A well of keys that were never drawn before.
+/// A source of keys that were never drawn before.
 pub(crate) struct Keys {
     hasher: KeyHasher,
     next: u64,
 }
 
 impl Keys {
-    /// A well with a hash seed of its own.
+    /// A source with its own hash seed.
     pub(crate) fn new(random: &mut Random) -> Self {
         let seed = Seed::from_number(random.next());
         Self { hasher: KeyHasher::new(umbel::HashId::Xxh3, seed), next: 0 }
@@ -63,7 +63,8 @@ pub(crate) struct Home {
     filter: CountingFilter,
     replica: StandardFilter,
     members: Vec<Digest>,
-    /// How many numbers are made of each key: 1, the key itself, unless independent.
+    /// Numbers derived from each key: 1 (the key itself), or one per hash if hashes are
+    /// independent.
     parts: u64,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct Home {
 pub(crate) enum Hashing {
     /// By umbel's filters.
     Filters,
-    /// Each on its own, as the papers assume.
+    /// Independently of each other, as the papers assume.
     Independent,
 }
 
@@ -82,7 +83,7 @@ impl Home {
         Self::hashed(Hashing::Filters, shape, keys, items)
     }
 
-    /// The same with positions found in either way.
+    /// The same, with the given way to find positions.
     pub(crate) fn hashed(hashing: Hashing, shape: Shape, keys: &mut Keys, items: u64) -> Self {
         let (parts, hashes) = match hashing {
             Hashing::Filters => (1, shape.hashes()),
@@ -96,13 +97,13 @@ impl Home {
         home
     }
 
-    /// What is put into the filters for a key.
+    /// The numbers that are added to the filters for a key.
     fn parts(&self, key: Digest) -> impl Iterator<Item = Digest> + use<> {
         let one = self.parts == 1;
         (0..self.parts).map(move |i| if one { key } else { part(key, i) })
     }
 
-    /// A home that goes through a history after its publication.
+    /// A home after a history of changes since its publication.
     pub(crate) fn aged(
         shape: Shape,
         keys: &mut Keys,
@@ -164,7 +165,7 @@ impl Home {
         denied.count() as f64 / self.members.len() as f64
     }
 
-    /// Counters that stuck: 4 bits were too few for them.
+    /// Number of saturated counters: 4 bits were too few for them.
     pub(crate) fn stuck_counters(&self) -> u64 {
         self.filter.stuck_counters()
     }
@@ -184,7 +185,7 @@ impl Home {
     }
 }
 
-/// The i-th of several independent numbers made of a key.
+/// The i-th of several independent numbers derived from a key.
 fn part(key: Digest, i: u64) -> Digest {
     let mixed = Random::of_key(key.get(), i).next();
     Digest::from_raw(mixed, DigestBits::FULL).expect("a full digest")
@@ -218,7 +219,7 @@ impl History {
         Dirty { ones: share(kept + removed, added), zeros: share(kept + added, removed) }
     }
 
-    /// The share of members to expect denied: those added since, unless claimed by chance.
+    /// The expected share of denied members: those added since, unless claimed by chance.
     pub(crate) fn miss(&self, shape: Shape) -> f64 {
         let by_chance = standard::false_positive(shape, self.kept + self.removed);
         self.added as f64 / (self.kept + self.added) as f64 * (1.0 - by_chance)

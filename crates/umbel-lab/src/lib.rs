@@ -1,17 +1,17 @@
-//! Experiments: the papers' tables and figures, remade with real filters.
+//! Experiments: reproduces the papers' tables and figures with real filters.
 //!
-//! An [`Experiment`] is one table or figure. It runs to a [`Plan`] (seed, trials, keys asked)
-//! and gives a [`Report`]: rows in which what the paper prints, the closed form and the
-//! simulation stand side by side, and a verdict on every claim of the text. A claim that
-//! does not hold says so: nothing here is tuned.
+//! An [`Experiment`] is one table or figure. It runs according to a [`Plan`] (seed, trials, keys
+//! asked) and gives a [`Report`]: rows that show the paper's numbers, the closed form and the
+//! simulation side by side, and a verdict on every claim of the text. A claim that does not hold is
+//! reported as such: nothing here is tuned.
 //!
 //! Always true: the same plan gives the same report to the last digit, on any number of
 //! threads. All randomness comes from the plan's seed; there is no clock.
 //!
-//! Beside them, worlds that the papers do not have: update policies on one history
-//! ([`policies`]), networks that misbehave ([`faults`]), large overlays ([`overlay`]), requests
-//! that are routed to the worker that holds the longest beginning ([`chain`]), and what a mesh costs
-//! its hosts ([`scale`]).
+//! There are also simulations that the papers do not have: update policies compared on one history
+//! ([`policies`]), networks with faults ([`faults`]), large overlays ([`overlay`]), requests routed
+//! to the worker that holds the longest prefix ([`chain`]), and the cost of a mesh for its hosts
+//! ([`scale`]).
 //!
 //! Not here: files and terminals (`umbel-cli` prints and saves reports).
 //!
@@ -57,13 +57,13 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// What it is called on the command line, such as `zhu-table-2`.
+    /// Its name on the command line, such as `zhu-table-2`.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Where it stands in the papers.
+    /// Its place in the papers.
     #[must_use]
     pub const fn source(&self) -> &'static str {
         self.source
@@ -142,9 +142,12 @@ pub const EXPERIMENTS: &[Experiment] = &[
     tables::ro::received::FIG_15,
     tables::ro::delay::EXPERIMENT,
     tables::ro::overlay::EXPERIMENT,
+    tables::ro::shortest::EXPERIMENT,
     tables::ro::conditions::TOPOLOGY,
     tables::ro::conditions::POPULARITY,
     tables::ro::conditions::STALENESS,
+    tables::ro::mismatch::EXPERIMENT,
+    tables::ro::decay::EXPERIMENT,
 ];
 
 /// The experiment of this name.

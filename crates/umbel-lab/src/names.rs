@@ -1,7 +1,7 @@
-//! Names of files, made from a seed: they stand in for the eDonkey trace of paper 4.
+//! File names generated from a seed, in place of the eDonkey trace of paper 4.
 //!
-//! The trace is not public any more, and paper 4 asks nothing of it but names of files.
-//! These look like those that people share, and no two are alike.
+//! The trace is no longer public, and paper 4 uses only the file names in it. These look like those
+//! that people share, and no two are equal.
 
 use crate::random::Random;
 

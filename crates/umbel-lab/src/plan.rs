@@ -1,7 +1,7 @@
-//! How much is tried: seed, trials, keys asked; and the bench on which trials run.
+//! The size of an experiment: seed, trials, keys asked; and the bench that runs the trials.
 //!
-//! A trial sees nothing but its own stream of random numbers, and results are kept in the
-//! order of trials. So neither the number of threads nor their timing shows in a report.
+//! A trial depends only on its own stream of random numbers, and results are kept in the order of
+//! trials. So neither the number of threads nor their timing affects a report.
 
 use std::num::NonZeroUsize;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use std::thread;
 
 use crate::random::Random;
 
-/// How much an experiment tries.
+/// The size of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plan {
     seed: u64,
@@ -22,8 +22,8 @@ pub struct Plan {
 impl Plan {
     const FULL_ASKED: usize = 100_000;
 
-    /// Twenty trials of 100,000 random keys each, as many as the papers ask: what results
-    /// are quoted from.
+    /// Twenty trials of 100,000 random keys each, as many as in the papers. Quoted results come
+    /// from this plan.
     #[must_use]
     pub fn full(seed: u64) -> Self {
         let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -42,7 +42,7 @@ impl Plan {
         Self { threads: if threads == 0 { 1 } else { threads }, ..self }
     }
 
-    /// Trials, each with a seed of its own.
+    /// Number of trials, each with its own seed.
     #[must_use]
     pub const fn trials(&self) -> u64 {
         self.trials
@@ -63,7 +63,7 @@ pub(crate) struct Sampling {
     pub(crate) asked: usize,
 }
 
-/// Is told how far an experiment is.
+/// Receives the progress of an experiment.
 pub trait Progress: Sync {
     /// An experiment of this many trials begins.
     fn begin(&self, name: &str, trials: u64);
@@ -71,7 +71,7 @@ pub trait Progress: Sync {
     fn trial_done(&self);
 }
 
-/// Tells nobody.
+/// Ignores progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Silent;
 
@@ -80,7 +80,7 @@ impl Progress for Silent {
     fn trial_done(&self) {}
 }
 
-/// Where an experiment runs its trials.
+/// Runs the trials of an experiment.
 pub(crate) struct Bench<'a> {
     experiment: &'a str,
     plan: &'a Plan,
@@ -109,12 +109,12 @@ impl<'a> Bench<'a> {
         self.plan.trials
     }
 
-    /// What rates of the random keys that are asked in each trial are made of.
+    /// The sampling from which rates over random keys are computed.
     pub(crate) const fn sampling(&self) -> Sampling {
         Sampling { seeds: self.seeds(), asked: self.asked() }
     }
 
-    /// Runs every trial of the plan; results in the order of trials.
+    /// Runs every trial of the plan, and returns the results in the order of trials.
     pub(crate) fn trials<T: Send>(&self, trial: impl Fn(Random) -> T + Sync) -> Vec<T> {
         let empty = || Mutex::new(None);
         let results: Vec<Mutex<Option<T>>> =
@@ -128,8 +128,8 @@ impl<'a> Bench<'a> {
         results.into_iter().map(|slot| result(slot).expect("every trial was run")).collect()
     }
 
-    /// Runs every trial once, by its number. Not generic: this is compiled once, not once for
-    /// each of the experiments.
+    /// Runs every trial once, by its number. Not generic, so that it is compiled once instead of
+    /// once per experiment.
     fn run(&self, trial: &(dyn Fn(u64) + Sync)) {
         self.progress.begin(self.experiment, self.plan.trials);
         let next = AtomicU64::new(0);

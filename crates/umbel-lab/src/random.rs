@@ -1,14 +1,15 @@
-//! `SplitMix64`: all the randomness that the lab needs, from a seed.
+//! `SplitMix64`: the source of all randomness in the lab, from a seed.
 //!
-//! Keys are counted and hashed by the filters' own hasher, so this only picks hash seeds
-//! and members to remove. Ten lines, the same on every machine and for ever.
+//! Keys are consecutive numbers hashed by the filters' own hasher, so this only chooses hash seeds
+//! and members to remove. It has ten lines, and gives the same numbers on every machine and in
+//! every version.
 
 /// A stream of random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// The stream of one trial: experiments and trials do not share theirs.
+    /// The stream of one trial: each trial of each experiment has its own.
     pub(crate) fn of_trial(seed: u64, experiment: &str, trial: u64) -> Self {
         let mut stream = Self(seed);
         for byte in experiment.bytes() {
@@ -18,7 +19,7 @@ impl Random {
         Self(stream.next())
     }
 
-    /// The stream of one of several numbers made of a key.
+    /// The stream of one of several numbers derived from a key.
     pub(crate) const fn of_key(key: u64, i: u64) -> Self {
         let mut stream = Self(key);
         Self(stream.next() ^ i)

@@ -1,12 +1,13 @@
-//! What a mesh costs each of its hosts, with real engines and a network that delivers at once.
+//! The cost of a mesh for each of its hosts, with real engines and a network that delivers at once.
 //!
-//! Every host is home to as many keys of one set. What a host receives and holds is counted, to be
-//! held against the model of [`umbel::design::replica`]: messages as the engines make them, without
-//! the headers of a network. Keys come at random moments, as the model assumes: keys that come every
-//! second on the second would make an update each, where random ones share some.
+//! Every host is home to the same number of keys of one set. What a host receives and stores is
+//! counted, to be compared with the model of [`umbel::design::replica`]: messages as the engines
+//! produce them, without network headers. Keys arrive at random times, as the model assumes: keys
+//! that arrive exactly every second would cause one update each, while random ones sometimes share
+//! one.
 //!
-//! Always true: the same mesh gives the same counts. There is no clock: whoever wants to know what
-//! it costs the processor measures the calls.
+//! Always true: the same mesh gives the same counts. There is no clock: to measure processor time,
+//! time the calls.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use std::time::Duration;
 use umbel::catalogue::MemoryCatalogue;
 use umbel::design::PlanError;
 use umbel::design::replica::{ReplicaPlan, Workload, plan};
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::params::ParamError;
 use umbel::protocol::{Destination, Protocol as _, Transmit};
 use umbel::replica::{Incarnation, Intervals, Name, SetPlan};
@@ -22,22 +23,22 @@ use umbel::{KeyHasher, Rate};
 
 use crate::random::Random;
 
-/// How many hosts, each of how many keys, of which so many come and go in a second.
+/// The size of a mesh: hosts, keys per host, and changes per second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScalePlan {
     /// Hosts of the mesh.
     pub hosts: usize,
     /// Keys of each.
     pub keys: u64,
-    /// Keys that come to each in a second, while as many go.
+    /// Keys added to each host per second; as many are removed.
     pub changes_per_second: u64,
 }
 
 impl ScalePlan {
-    /// What the model says, for the default policy.
+    /// The model's prediction, for the default policy.
     ///
     /// # Errors
-    /// If nothing changes, or the numbers make no filter.
+    /// If nothing changes, or no filter is possible with these numbers.
     pub fn model(&self) -> Result<ReplicaPlan, PlanError> {
         let defaults = SetPlan::default();
         let changes = self.changes_per_second as f64;
@@ -53,8 +54,8 @@ impl ScalePlan {
         })
     }
 
-    /// Bytes that one more host fetches at most: from every host, so the model is that of one host
-    /// more.
+    /// Maximum number of bytes that one more host fetches from all others. It is computed with the
+    /// model for one more host.
     ///
     /// # Errors
     /// As [`Self::model`].
@@ -73,12 +74,12 @@ pub struct Traffic {
     pub bytes: u64,
 }
 
-/// What one more host received until it knew all others.
+/// What a new host received until it knew all others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joined {
-    /// Until it knew them, in whole seconds.
+    /// Time until it knew them, in whole seconds.
     pub seconds: u64,
-    /// What arrived there.
+    /// What it received.
     pub received: Traffic,
 }
 
@@ -91,37 +92,37 @@ pub struct Mesh {
     /// What arrived at each host.
     received: Vec<Traffic>,
     /// Which keys each host holds.
-    held: Vec<Held>,
+    held: Vec<Memory>,
     now: Duration,
 }
 
 /// The keys of a host: numbers from `gone` to `given`.
 #[derive(Debug)]
-struct Held {
+struct Memory {
     given: u64,
     gone: u64,
-    /// When the next one comes, and the oldest one goes.
+    /// When the next key is added and the oldest is removed.
     next_change: Duration,
     random: Random,
 }
 
-impl Held {
-    /// Draws the time from one change to the next: exponential, so that changes come at random.
+impl Memory {
+    /// Draws the time to the next change, from an exponential distribution.
     fn draw_gap(&mut self, per_second: u64) -> Duration {
         let uniform = ((self.random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64;
         Duration::from_secs_f64(-uniform.ln() / per_second.max(1) as f64)
     }
 }
 
-/// Step of the clock while keys come and go. Whatever is due waits for the next step, which adds a
-/// fortieth of a second on average to intervals of about two.
+/// Step of the clock while keys change. Anything due waits for the next step, which adds a fortieth
+/// of a second on average to intervals of about two seconds.
 const STEP: Duration = Duration::from_millis(50);
 
 impl Mesh {
-    /// Hosts with their keys, that have not heard of each other.
+    /// Hosts with their keys that do not know each other yet.
     ///
     /// # Errors
-    /// If no filter can hold so many keys.
+    /// If no filter can hold this many keys.
     pub fn new(plan: ScalePlan) -> Result<Self, ParamError> {
         let mut mesh = Self {
             plan,
@@ -137,7 +138,8 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// Lets seconds pass until everybody knows everybody; how many, or `None` after a minute.
+    /// Runs until every host knows every other. Returns the seconds it took, or `None` after a
+    /// minute.
     pub fn meet(&mut self) -> Option<u64> {
         let all = self.engines.len();
         self.deliver();
@@ -147,7 +149,7 @@ impl Mesh {
         })
     }
 
-    /// Lets seconds pass; what all hosts together received.
+    /// Runs for some seconds without changes. Returns what all hosts together received.
     pub fn pass(&mut self, seconds: u64) -> Traffic {
         let before = self.all_received();
         for _ in 0..seconds {
@@ -159,7 +161,7 @@ impl Mesh {
         since(before, self.all_received())
     }
 
-    /// Lets seconds pass in which keys come and go; what all hosts together received.
+    /// Runs for some seconds with changes. Returns what all hosts together received.
     pub fn change(&mut self, seconds: u64) -> Traffic {
         let before = self.all_received();
         for held in &mut self.held {
@@ -180,7 +182,7 @@ impl Mesh {
         since(before, self.all_received())
     }
 
-    /// Changes the keys of a host whose time has come.
+    /// Applies the changes of a host that are due.
     fn change_keys(&mut self, host: usize) {
         while self.held[host].next_change <= self.now {
             let held = &mut self.held[host];
@@ -193,11 +195,11 @@ impl Mesh {
         }
     }
 
-    /// One more host with as many keys; what it received until it knew the others, or `None` if it
-    /// did not within a minute.
+    /// Adds a host with as many keys. Returns what it received until it knew the others, or `None`
+    /// if that took more than a minute.
     ///
     /// # Errors
-    /// If no filter can hold so many keys.
+    /// If no filter can hold this many keys.
     pub fn join(&mut self) -> Result<Option<Joined>, ParamError> {
         self.add_host()?;
         let host = self.engines.len() - 1;
@@ -215,13 +217,13 @@ impl Mesh {
         self.engines[0].shared_replicas(&set()).map_or(0, |replicas| replicas.memory_bytes())
     }
 
-    /// Bytes that the first host charges for its replicas, before it decodes them.
+    /// Bytes that the first host accounts for its replicas, before it decodes them.
     #[must_use]
     pub fn charged_bytes(&self) -> u64 {
         self.engines[0].replica_bytes_charged()
     }
 
-    /// Other hosts that a host knows: their replicas are as new as they should be.
+    /// Number of other hosts that a host knows, with current replicas.
     fn knows(&self, host: usize) -> usize {
         let heard = self.engines[host].heard_of(self.now);
         heard.iter().filter(|(_, gap)| gap.is_none()).count()
@@ -234,16 +236,17 @@ impl Mesh {
         })
     }
 
-    /// One more host, whose announcements come at a time of its own.
+    /// Adds a host; its announcements are not at the same time as those of the others.
     fn add_host(&mut self) -> Result<(), ParamError> {
         let host = self.engines.len();
         let name = name(&format!("host-{host}"));
-        let mut config = Config::new(name.clone(), Incarnation(1), KeyHasher::default());
+        let mut config = MeshConfig::new(name.clone(), Incarnation(1), KeyHasher::default());
         config.seed = host as u64;
         let mut engine = Engine::new(config);
         let plan = SetPlan {
             expected_hosts: Some(u32::try_from(self.plan.hosts).unwrap_or(u32::MAX)),
-            // All keys come at once, which would pass for a load, and loads climb higher.
+            // All keys are added at once. Without a capacity this would look like a bulk load, for
+            // which the filter grows larger.
             capacity: Some(self.plan.keys),
             ..SetPlan::default()
         };
@@ -253,7 +256,7 @@ impl Mesh {
         self.received.push(Traffic::default());
         let random = Random::of_trial(1, "scale", host as u64);
         let next_change = Duration::ZERO;
-        self.held.push(Held { given: self.plan.keys, gone: 0, next_change, random });
+        self.held.push(Memory { given: self.plan.keys, gone: 0, next_change, random });
         self.add_keys(host, 0..self.plan.keys);
         self.engines[host].handle_timeout(self.now);
         Ok(())
@@ -310,7 +313,7 @@ fn set() -> Name {
     name("objects")
 }
 
-/// The key of this number at a host, unlike all others.
+/// The key with this number at a host; unique in the mesh.
 fn key(host: usize, number: u64) -> [u8; 16] {
     let mut key = [0; 16];
     key[..8].copy_from_slice(&(host as u64).to_le_bytes());
@@ -353,8 +356,8 @@ mod tests {
 
             let joined = mesh.join().unwrap().unwrap();
             let received = joined.received.bytes as f64;
-            let most = plan.join_bytes().unwrap();
-            assert!(received <= most * 1.1, "{received} bytes to join, {most} by the model");
+            let max = plan.join_bytes().unwrap();
+            assert!(received <= max * 1.1, "{received} bytes to join, {max} by the model");
         }
     }
 }

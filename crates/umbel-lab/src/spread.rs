@@ -1,6 +1,6 @@
-//! What several trials say together: mean, lowest, highest, and how far they scatter.
+//! Statistics over several trials: mean, minimum, maximum and standard deviation.
 
-/// Numbers of several trials.
+/// Statistics of the numbers of several trials.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) mean: f64,
@@ -32,7 +32,7 @@ impl Spread {
         Self::of(trials.iter().map(|rows| value(&rows[i])))
     }
 
-    /// How far the mean may be off by chance.
+    /// Standard error of the mean.
     pub(crate) fn standard_error(&self) -> f64 {
         self.deviation / self.count.sqrt()
     }
@@ -42,7 +42,7 @@ impl Spread {
         (value - self.mean).abs() <= 3.0 * self.deviation
     }
 
-    /// The same of numbers that are all smaller by so much.
+    /// The same for numbers that are all smaller by this amount.
     pub(crate) fn less(self, by: f64) -> Self {
         Self { mean: self.mean - by, low: self.low - by, high: self.high - by, ..self }
     }

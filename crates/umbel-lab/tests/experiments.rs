@@ -81,9 +81,17 @@ fn every_experiment_of_paper_5_is_there() {
     for name in (5..=15).map(|figure| format!("ro-fig-{figure}")) {
         assert!(find(&name).is_some(), "{name}");
     }
-    for name in
-        ["ro-fig-1", "ro-delay", "ro-overlay", "ro-topology", "ro-popularity", "ro-staleness"]
-    {
+    for name in [
+        "ro-fig-1",
+        "ro-delay",
+        "ro-overlay",
+        "ro-attenuated",
+        "ro-topology",
+        "ro-popularity",
+        "ro-staleness",
+        "ro-mismatch",
+        "ro-decay",
+    ] {
         assert!(find(name).is_some(), "{name}");
     }
 }

@@ -9,7 +9,7 @@ use shuttle::thread;
 use umbel_model::bank::BatchCandidates;
 use umbel_model::catalogue::{Catalogue as _, MemoryCatalogue};
 use umbel_model::design::ladder::RungChoice;
-use umbel_model::mesh::{Config, Encoding, Engine, LocalSet, Work};
+use umbel_model::mesh::{Encoding, Engine, LocalSet, MeshConfig, Work};
 use umbel_model::protocol::{Destination, Protocol, Transmit};
 use umbel_model::replica::{Home, Incarnation, Intervals, Name, Replicas, SetPlan};
 use umbel_model::{HashId, KeyHasher, Seed};
@@ -53,7 +53,7 @@ impl Clock {
 }
 
 pub(crate) fn engine(text: &str, own_bytes: u64) -> Mesh {
-    let mut config = Config::new(name(text), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name(text), Incarnation(1), hasher());
     config.intervals = AT_ONCE;
     config.work = Work::Deferred;
     config.max_keys_at_once = 4;

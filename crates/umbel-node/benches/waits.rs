@@ -84,7 +84,7 @@ fn main() {
 struct Part {
     process: Child,
     /// What it printed first.
-    said: String,
+    message: String,
 }
 
 impl Part {
@@ -93,10 +93,10 @@ impl Part {
         let mut command = Command::new(binary);
         command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("started");
-        let mut said = String::new();
+        let mut message = String::new();
         let output = process.stdout.as_mut().expect("a pipe");
-        BufReader::new(output).read_line(&mut said).expect("it says a line");
-        Self { process, said: said.trim().to_owned() }
+        BufReader::new(output).read_line(&mut message).expect("it says a line");
+        Self { process, message: message.trim().to_owned() }
     }
 
     fn wait(mut self) {
@@ -205,11 +205,11 @@ fn burners(count: usize) -> Vec<Part> {
 fn echo_beside_burners(time: Duration) {
     let server = Part::start(&["echo"]);
     let client = Client::Ordinary;
-    let alone = client.beside(|| std::thread::sleep(time), asking(&server.said));
+    let alone = client.beside(|| std::thread::sleep(time), asking(&server.message));
     print("echo, nothing else", &alone, None);
     for count in 1..=3 {
         let burning = burners(count);
-        let times = client.beside(|| std::thread::sleep(time), asking(&server.said));
+        let times = client.beside(|| std::thread::sleep(time), asking(&server.message));
         print(&format!("echo, {count} burning"), &times, Some(&alone));
         drop(burning);
     }
@@ -219,15 +219,15 @@ fn echo_beside_burners(time: Duration) {
 fn echo_beside_a_load(keys: u64, time: Duration) {
     let (server, sink) = (Part::start(&["echo"]), Part::start(&["sink"]));
     let client = Client::Ordinary;
-    let alone = client.beside(|| std::thread::sleep(time), asking(&server.said));
-    let load = || Part::start(&["load", &sink.said, "sink", &keys.to_string()]).wait();
-    let times = client.beside(load, asking(&server.said));
+    let alone = client.beside(|| std::thread::sleep(time), asking(&server.message));
+    let load = || Part::start(&["load", &sink.message, "sink", &keys.to_string()]).wait();
+    let times = client.beside(load, asking(&server.message));
     print(&format!("echo, {keys} keys to another server"), &times, Some(&alone));
 }
 
 fn who_beside_loads(server: &[&str], keys: u64, time: Duration, client: &Client) {
     let server = Part::start(server);
-    let (resp, http) = server.said.split_once(' ').expect("two addresses");
+    let (resp, http) = server.message.split_once(' ').expect("two addresses");
     let alone = client.beside(|| std::thread::sleep(time), asking(resp));
     print("WHO, nothing else", &alone, None);
     for count in 1..=2 {
@@ -273,14 +273,19 @@ fn adds_beside_a_build(host: &Host, keys: u64, idle: Duration) {
     let alone = client.beside(|| std::thread::sleep(idle), adding(0));
     print("add, nothing else", &alone, None);
     let rebuild = || {
-        let rebuilds = host.set_info("large").expect("known").rebuilds;
+        let info = host.set_info("large").expect("known");
+        let rebuilds = info.rebuilds;
+        // After a load a set may stand on a higher rung than its keys need: reserve twice what that
+        // takes, so that a filter has to be built whatever the rung is.
+        let takes = large as f64 / info.full.expect("a set on a ladder");
         let plan = Reserve {
             false_positive: 0.01,
-            capacity: large * 4,
+            capacity: (takes * 2.0) as u64,
             expected_hosts: None,
             policy: None,
             lifetime: Lifetime::Default,
             confirm: None,
+            chains: None,
         };
         host.reserve("large", plan).expect("reserved");
         wait_until_built(host, rebuilds + 1);

@@ -118,6 +118,7 @@ async fn main() {
         policy: Some("interval:0.05,shortest=0.01".parse().expect("a policy")),
         lifetime: Lifetime::Default,
         confirm: None,
+        chains: None,
     };
     home.reserve(SET, plan).expect("reserved");
     let stable = keys(0..held);

@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::protocol::Protocol as _;
 use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
@@ -29,7 +29,7 @@ impl Driver {
     fn new(name: &str, to: Sender<Message>, from: Receiver<Message>) -> Self {
         let name = Name::new(name).expect("a name");
         let hasher = KeyHasher::secret(HashId::SipHash13, Seed::from_secret(b"the cluster's"));
-        let engine = Engine::new(Config::new(name, Incarnation(1), hasher));
+        let engine = Engine::new(MeshConfig::new(name, Incarnation(1), hasher));
         Self { engine, start: Instant::now(), to, from }
     }
 

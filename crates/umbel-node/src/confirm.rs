@@ -1,19 +1,18 @@
-//! Whose word counts when a claim is confirmed: the catalogue's, or that of the cache whose
-//! objects it lists.
+//! Who confirms a claim: the catalogue, or the cache whose objects it lists.
 //!
 //! ```text
 //! none                                  the catalogue's
 //! [HEAD|GET] URL                        the cache's: 2xx, it holds the object; 404 or 410, it does not
 //! ```
 //!
-//! In the URL `{advertise}` stands for where the host's objects are fetched, `{set}` for the
-//! set, `{key}` for the key with everything encoded but letters, digits and `-._~/`, and
-//! `{key64}` for the key in base64 with the URL's alphabet.
+//! In the URL `{advertise}` stands for the address from which the host's objects are fetched,
+//! `{set}` for the set, `{key}` for the key with everything percent-encoded except letters, digits
+//! and `-._~/`, and `{key64}` for the key in base64 with the URL-safe alphabet.
 //!
-//! Always true of a [`Template`]: which server is asked does not depend on set or key, and it is
-//! the host's own (`{advertise}`) or one that the template names. Hosts permit those that their
-//! configuration names and no other: otherwise an admin could have a host ask any address that it
-//! reaches, and learn from the answers of `LOCATE` what is there.
+//! Always true of a [`Template`]: the server that is asked does not depend on set or key, and is
+//! either the host's own (`{advertise}`) or the one in the template. A host permits only the
+//! servers in its configuration: otherwise an admin could make a host send requests to any address
+//! that it reaches, and learn from the answers of `LOCATE` what is there.
 
 use std::fmt;
 use std::str::FromStr;
@@ -23,7 +22,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-/// Whose word counts.
+/// Who confirms a claim.
 ///
 /// ```
 /// use umbel_node::Confirm;
@@ -36,22 +35,22 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Confirm {
-    /// The catalogue's.
+    /// The catalogue.
     #[default]
     Catalogue,
-    /// That of the cache itself, asked over HTTP.
+    /// The cache itself, asked over HTTP.
     Cache(Template),
 }
 
-/// How a cache is asked for an object.
+/// How to ask a cache for an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
-    /// Whether it is asked for the object itself, since it does not know `HEAD`.
+    /// Whether to request the object itself, for caches that do not support `HEAD`.
     whole: bool,
     url: Arc<str>,
 }
 
-/// Why a text says nothing of the kind.
+/// The text is not a valid setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'none' is needed, or a URL with {{key}} or {{key64}}, such as 'HEAD {{advertise}}/{{key}}', of at most 255 bytes"
@@ -69,36 +68,36 @@ impl FromStr for Confirm {
         }
         let (method, url) = text.split_once(' ').unwrap_or(("HEAD", text));
         let bare = PLACES.iter().fold(url.to_owned(), |url, place| url.replace(place, ""));
-        let sound = matches!(method, "HEAD" | "GET")
-            && has_sound_server(url)
+        let is_valid = matches!(method, "HEAD" | "GET")
+            && has_valid_server(url)
             && (url.contains("{key}") || url.contains("{key64}"))
             && !bare.contains(['{', '}'])
             && url.len() <= 255
             && url.chars().all(|c| c.is_ascii_graphic());
         let template = Template { whole: method == "GET", url: url.into() };
-        if sound { Ok(Self::Cache(template)) } else { Err(ConfirmError) }
+        if is_valid { Ok(Self::Cache(template)) } else { Err(ConfirmError) }
     }
 }
 
-/// Whether a URL begins with the host's own address, or with that of one server.
-fn has_sound_server(url: &str) -> bool {
+/// Whether a URL begins with `{advertise}`, or with the address of one server.
+fn has_valid_server(url: &str) -> bool {
     match url.strip_prefix("{advertise}") {
-        // Anything else would continue the name of the server.
+        // Anything else would extend the name of the server.
         Some(rest) => rest.starts_with(['/', '?']) && !rest.contains("{advertise}"),
         None => origin(url).is_some() && !url.contains("{advertise}"),
     }
 }
 
-/// Scheme and server of a URL, such as `http://cache-1:8080`, in small letters; `None` if it is
-/// no URL of HTTP, or its server is not one name or address.
+/// Scheme and server of a URL, such as `http://cache-1:8080`, in lower case; `None` if it is not an
+/// HTTP URL, or its server is not a single name or address.
 pub(crate) fn origin(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     let server = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    let sound =
+    let is_valid =
         ["http", "https"].contains(&&*scheme) && !server.is_empty() && server.chars().all(is_plain);
-    sound.then(|| format!("{scheme}://{}", server.to_ascii_lowercase()))
+    is_valid.then(|| format!("{scheme}://{}", server.to_ascii_lowercase()))
 }
 
 impl fmt::Display for Confirm {
@@ -112,27 +111,33 @@ impl fmt::Display for Confirm {
     }
 }
 
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url)
+    }
+}
+
 impl Template {
-    /// Whether the cache is asked for the object itself and not for its headers alone.
+    /// Whether the object itself is requested and not only its headers.
     #[must_use]
     pub const fn asks_for_the_whole(&self) -> bool {
         self.whole
     }
 
-    /// Whether it says where the cache is only together with the host's `advertise`.
+    /// Whether it needs the host's `advertise` to locate the cache.
     #[must_use]
     pub fn needs_advertise(&self) -> bool {
         self.url.contains("{advertise}")
     }
 
-    /// The server that it names; `None`: the host's own.
+    /// The server in the template; `None`: the host's own.
     #[must_use]
     pub fn origin(&self) -> Option<String> {
         if self.needs_advertise() { None } else { origin(&self.url) }
     }
 
-    /// The address of an object; `None` for a key that would lead out of the folder it stands
-    /// in, with a part that is `.` or `..`.
+    /// The address of an object; `None` for a key with a component `.` or `..`, which would lead
+    /// out of the directory.
     #[must_use]
     pub fn url(&self, advertise: &str, set: &str, key: &[u8]) -> Option<String> {
         let leads_out = |part: &[u8]| part == b"." || part == b"..";
@@ -140,7 +145,7 @@ impl Template {
             return None;
         }
         let text = |bytes| percent_encode(bytes, IN_ADDRESS).to_string();
-        // The host's own words first, so that nothing in a key is taken for a place.
+        // `{advertise}` first, and keys last, so that nothing in a key is taken for a placeholder.
         let url = self.url.replace("{advertise}", advertise.trim_end_matches('/'));
         let url = url.replace("{set}", &text(set.as_bytes()));
         let url = url.replace("{key64}", &URL_SAFE_NO_PAD.encode(key));
@@ -148,11 +153,11 @@ impl Template {
     }
 }
 
-/// What stays as it is in an address: what RFC 3986 calls unreserved, and `/`.
+/// The characters that are not encoded: RFC 3986's unreserved ones, and `/`.
 const IN_ADDRESS: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
 
-/// Where the object of a key is, at a host whose objects are fetched there.
+/// The address of a key's object at a host that advertises this URL.
 pub(crate) fn object_address(
     confirm: &Confirm,
     advertise: &str,

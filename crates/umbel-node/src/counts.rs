@@ -1,4 +1,4 @@
-//! How often keys of a set were added, where that is more than once: cuckoo filters count.
+//! How often keys of a set were added, if more than once: cuckoo filters count.
 //!
 //! Always true: a key with repeats is in the set's catalogue; `total` is the sum of all repeats.
 
@@ -6,20 +6,20 @@ use std::collections::HashMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// How often each key was added after it was added first.
+    /// How often each key was added after the first time.
     repeats: HashMap<Box<[u8]>, u32>,
     total: u64,
-    /// Items that clients deleted since the set was made.
+    /// Items that clients deleted since the set was created.
     deleted: u64,
 }
 
 impl Counts {
-    /// How often a key was added after it was added first.
+    /// How often a key was added after the first time.
     pub(crate) fn repeats(&self, key: &[u8]) -> u32 {
         self.repeats.get(key).copied().unwrap_or(0)
     }
 
-    /// Sets how often; whether that changes anything.
+    /// Sets the repeats of a key; returns whether that changes anything.
     pub(crate) fn set_repeats(&mut self, key: &[u8], repeats: u32) -> bool {
         let before = match repeats {
             0 => self.repeats.remove(key),
@@ -30,7 +30,7 @@ impl Counts {
         before != repeats
     }
 
-    /// Those of these keys that have repeats.
+    /// The keys among these that have repeats.
     pub(crate) fn repeated<'k>(&self, keys: &[&'k [u8]]) -> Vec<&'k [u8]> {
         match self.repeats.is_empty() {
             true => Vec::new(),
@@ -38,12 +38,12 @@ impl Counts {
         }
     }
 
-    /// All repeats together.
+    /// The sum of all repeats.
     pub(crate) const fn total(&self) -> u64 {
         self.total
     }
 
-    /// Items that clients deleted since the set was made.
+    /// Items that clients deleted since the set was created.
     pub(crate) const fn deleted(&self) -> u64 {
         self.deleted
     }

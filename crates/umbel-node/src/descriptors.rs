@@ -1,17 +1,17 @@
-//! How many clients can be connected with the file descriptors that this process may open.
+//! How many clients can connect with the file descriptors that this process may open.
 //!
 //! A connection takes a descriptor, and so do the catalogue's files and the links to other hosts.
-//! If clients took them all, neither port could accept anybody and no file could be opened. So the
-//! ports together leave a quarter of them to everything else, within [`RESERVED`].
+//! If clients took all of them, neither port could accept a connection and no file could be opened.
+//! So the ports together leave a quarter of them to everything else, clamped to [`RESERVED`].
 
 use std::fs;
 
 use crate::settings::Settings;
 
-/// How many descriptors clients leave, at least and at most.
+/// Minimum and maximum number of descriptors that clients leave.
 const RESERVED: std::ops::RangeInclusive<usize> = 64..=4096;
 
-/// Clients that each port has room for.
+/// The maximum number of clients per port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Places {
     #[cfg_attr(not(feature = "resp"), allow(dead_code, reason = "there is no such port"))]
@@ -21,7 +21,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// As many as the settings say, or as the descriptors suffice for.
+    /// As many as configured, or fewer if there are not enough descriptors.
     pub(crate) fn of(settings: &Settings) -> Self {
         let wanted = |is_open: bool, count| if is_open { count } else { 0 };
         let wanted = Self {
@@ -42,7 +42,7 @@ impl Places {
         places
     }
 
-    /// As many, or as this many descriptors suffice for, shared between the ports.
+    /// As many, or as this number of descriptors allows, divided between the ports.
     fn within(self, descriptors: usize) -> Self {
         let reserved = (descriptors / 4).clamp(*RESERVED.start(), *RESERVED.end());
         let all = descriptors.saturating_sub(reserved).max(2);
@@ -56,8 +56,8 @@ impl Places {
     }
 }
 
-/// The limit of open files of this process, where it can be found out.
-fn max_descriptors() -> Option<usize> {
+/// The limit of open files of this process, if it is known.
+pub(crate) fn max_descriptors() -> Option<usize> {
     of_limits(&fs::read_to_string("/proc/self/limits").ok()?)
 }
 

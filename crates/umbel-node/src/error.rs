@@ -1,86 +1,95 @@
-//! What can go wrong when a host is asked for something.
+//! Errors of a host.
 
 use umbel::overlay::SearchError;
 use umbel::params::ParamError;
 use umbel::replica::Name;
 
-/// Why a host did not do what it was asked for. Nothing changed, unless it says otherwise.
+/// Why a request to a host failed. Nothing changed, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// A question about a set that nobody has.
+    /// No host has this set.
     #[error("no such set '{0}'")]
     NoSuchSet(String),
-    /// Something that only this host's own sets can do.
+    /// Only possible for this host's own sets.
     #[error("this host has no set '{0}' of its own")]
     NotOwn(String),
-    /// A text that cannot name a set.
+    /// An invalid name of a set.
     #[error(
         "a set's name has 1 to {} bytes of printable text without spaces and direction marks",
         Name::LONGEST
     )]
     SetName,
-    /// A key of no or too many bytes.
-    #[error("a key has 1 to {most} bytes, not {given}")]
+    /// An empty or too long key.
+    #[error("a key has 1 to {max} bytes, not {given}")]
     KeyLength {
-        /// What it has.
+        /// Its length.
         given: usize,
-        /// What it may have.
-        most: usize,
+        /// The maximum length.
+        max: usize,
     },
-    /// A text that is no name such as `/a/b`.
+    /// A chain of too many keys.
+    #[error("a chain has at most {max} keys, not {given}")]
+    ChainLength {
+        /// The number of keys.
+        given: usize,
+        /// The maximum number.
+        max: usize,
+    },
+    /// A text that is not a name such as `/a/b`.
     #[error("'{text}': {reason}")]
     PrefixName {
-        /// How it begins.
+        /// Its beginning.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: umbel::prefix::ParseError,
     },
-    /// More sets than the host may have.
+    /// The host has the maximum number of sets.
     #[error("this host has {0} sets already, as many as it may have")]
     TooManySets(usize),
-    /// Something that hosts of an overlay cannot do.
+    /// Not possible in an overlay.
     #[error("in an overlay {0}")]
     InOverlay(&'static str),
-    /// Something that only hosts of an overlay can do.
+    /// Only possible in an overlay.
     #[error("this host is in no overlay: {0}")]
     NoOverlay(&'static str),
-    /// Nothing was found, and somebody who was asked has not answered.
+    /// Nothing was found, and a host that was asked has not replied.
     #[error("not found, but not everybody who was asked has answered in time: ask again")]
     Unanswered,
-    /// Of so many keys nobody can tell whether somebody holds them.
+    /// For so many keys it is unknown whether any host holds them.
     #[error(
         "{0} keys may be held by hosts that did not answer in time, or could not tell: ask again"
     )]
     Unconfirmed(usize),
     /// A plan for a filter that other hosts would refuse.
     #[error(
-        "this plan takes a filter of more than {most} bits, which hosts refuse: plan for fewer keys or raise limits.filter_bits"
+        "this plan takes a filter of more than {max} bits, which hosts refuse: plan for fewer keys or raise limits.filter_bits"
     )]
     TooLarge {
-        /// Bits that a filter may have.
-        most: u64,
+        /// The maximum number of bits of a filter.
+        max: u64,
     },
-    /// A cache is to be asked for keys, but nobody knows where it is.
+    /// The cache is to confirm keys, but its address is unknown.
     #[error("{{advertise}} in 'confirm' needs this host's own setting 'advertise'")]
     NoWayToCache,
-    /// A cache is to be asked at a server that this host's configuration does not name.
+    /// The cache is to be asked at a server that this host's configuration does not permit.
     #[error(
         "'confirm' may name {{advertise}} or a server of this host's setting 'confirm_origins', not {0}"
     )]
     CacheOrigin(String),
-    /// Numbers outside their ranges.
+    /// Parameters out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
-    /// The catalogue cannot be written or read; what was asked for may be lost.
+    /// The catalogue cannot be written or read; the requested change may be lost.
     #[error("the catalogue failed: {0}")]
     Catalogue(String),
-    /// Others cannot name a host while it is away whose keys are gone with its process.
+    /// Other hosts cannot keep naming a host while it is away if its keys are lost with its
+    /// process.
     #[error(
         "this host keeps its keys in memory: they are gone when it stops, so nobody can wait for it"
     )]
     InMemory,
-    /// The host stops.
+    /// The host is stopping.
     #[error("the host is stopping")]
     Stopping,
 }
@@ -88,7 +97,7 @@ pub enum HostError {
 impl From<SearchError> for HostError {
     fn from(error: SearchError) -> Self {
         match error {
-            SearchError::TooManySets(most) => Self::TooManySets(most),
+            SearchError::TooManySets(max) => Self::TooManySets(max),
             SearchError::Param(error) => Self::Param(error),
             error => Self::Catalogue(error.to_string()),
         }
@@ -99,10 +108,10 @@ impl From<SearchError> for HostError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// What it was told is wrong.
+    /// The settings are invalid.
     #[error(transparent)]
     Settings(#[from] crate::settings::SettingsError),
-    /// The file of users cannot be read.
+    /// The users file cannot be read.
     #[error("users: {0}")]
     Users(#[from] crate::access::UsersError),
     /// A certificate cannot be used.
@@ -121,21 +130,21 @@ pub enum StartError {
     NameTaken {
         /// The name.
         name: String,
-        /// Where the other one listens, in words.
+        /// Where the other one listens, as text.
         address: String,
     },
     /// A port cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// Where.
+        /// The address.
         address: std::net::SocketAddr,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// There is no runtime to run in.
     #[error("a host runs in tokio's multi-thread runtime: start it in one")]
     Runtime,
-    /// A set of the catalogue cannot be owned.
+    /// A set in the catalogue cannot be opened.
     #[error(transparent)]
     Host(#[from] HostError),
 }

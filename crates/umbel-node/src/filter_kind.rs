@@ -1,12 +1,13 @@
-//! What a Redis client made a set as: a Bloom filter or a cuckoo filter.
+//! The filter that a Redis client created a set as: a Bloom filter or a cuckoo filter.
 //!
-//! The keys of such a set are in its catalogue like those of any other. What is kept here is what
-//! Redis clients ask about and what they set: how many items fit before a filter is full, and how many
-//! filters Redis would have stacked by now. All of it follows from these numbers and the items.
+//! The keys of such a set are in its catalogue like those of any other. Here are the parameters
+//! that Redis clients set and query: how many items fit before a filter is full, and how many
+//! filters Redis would have stacked by now. All of it is computed from these numbers and the number
+//! of items.
 
 use serde::{Deserialize, Serialize};
 
-/// What a Redis client made a set as.
+/// The filter that a Redis client created a set as.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum FilterKind {
@@ -17,26 +18,26 @@ pub(crate) enum FilterKind {
 /// A Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Bloom {
-    /// The chance that an absent item is claimed. `BF.EXISTS` is exact here: the rate is that of other
-    /// hosts' lookups.
+    /// The chance that an absent item is claimed. `BF.EXISTS` is exact here: the rate applies to
+    /// lookups at other hosts.
     pub(crate) error_rate: f64,
-    /// Items of the first filter.
+    /// Capacity of the first filter, in items.
     pub(crate) capacity: u64,
-    /// How many times as large each further filter is; `None`: there is none, and a full filter
-    /// refuses items.
+    /// The growth factor of each further filter; `None`: the filter does not scale, and refuses
+    /// items when it is full.
     pub(crate) expansion: Option<u32>,
 }
 
-/// A cuckoo filter. Items may be added more than once, and are counted.
+/// A cuckoo filter. Items may be added several times, and are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Cuckoo {
-    /// Items of the first filter, as they were asked for.
+    /// Capacity of the first filter in items, as requested.
     pub(crate) capacity: u64,
     pub(crate) bucket_size: u32,
-    /// Of no effect: nothing is moved between buckets. It is what `CF.INFO` reports.
+    /// Has no effect, because nothing is moved between buckets. `CF.INFO` reports it.
     pub(crate) max_iterations: u32,
-    /// How many times as large each further filter is; 0: there is none, and a full filter refuses
-    /// items.
+    /// The growth factor of each further filter; 0: the filter does not scale, and refuses items
+    /// when it is full.
     pub(crate) expansion: u32,
 }
 
@@ -53,7 +54,7 @@ impl Default for Cuckoo {
 }
 
 impl FilterKind {
-    /// What `TYPE` reports, as RedisBloom names its types.
+    /// The reply to `TYPE`: RedisBloom's name of the type.
     pub(crate) const fn type_name(self) -> &'static str {
         match self {
             Self::Bloom(_) => "MBbloom--",
@@ -61,9 +62,10 @@ impl FilterKind {
         }
     }
 
-    /// The rate that lookups of other hosts are planned for, and the keys that the filter has room
-    /// for from the start. Both are kept within limits: extreme rates make extreme filters, and
-    /// whoever may write could take all memory by reserving. A filter grows with its keys anyway.
+    /// The rate for which lookups at other hosts are planned, and the number of keys for which the
+    /// filter has room from the start. Both are limited: extreme rates lead to extreme filters, and
+    /// a client with write permission could take all memory by reserving. A filter grows with its
+    /// keys anyway.
     pub(crate) fn plan(self) -> (f64, u64) {
         let (rate, capacity) = match self {
             Self::Bloom(bloom) => (bloom.error_rate, bloom.capacity),
@@ -72,16 +74,16 @@ impl FilterKind {
         (rate.clamp(Self::MIN_RATE, Self::MAX_RATE), capacity.min(Self::MAX_RESERVED))
     }
 
-    /// Cuckoo filters name no rate; RedisBloom's claim about 3 % of absent items.
+    /// Cuckoo filters have no configured rate; RedisBloom's claim about 3 % of absent items.
     const CUCKOO_RATE: f64 = 0.01;
     const MIN_RATE: f64 = 1e-6;
     const MAX_RATE: f64 = 0.5;
-    /// Keys that room is made for at once.
+    /// Maximum number of keys for which room is reserved.
     const MAX_RESERVED: u64 = 1_000_000;
 }
 
 impl Bloom {
-    /// Items that it takes, if it refuses any.
+    /// Maximum number of items, if it is limited.
     pub(crate) const fn max_items(self) -> Option<u64> {
         match self.expansion {
             None => Some(self.capacity),
@@ -89,28 +91,28 @@ impl Bloom {
         }
     }
 
-    /// How many filters Redis would have stacked for so many items, and what they take together.
+    /// The filters that Redis would have stacked for this many items, and their total capacity.
     pub(crate) fn stack(self, items: u64) -> Stack {
         Stack::of(self.capacity, self.expansion.unwrap_or(0), items)
     }
 }
 
 impl Cuckoo {
-    /// Filters that are stacked at most, as in RedisBloom.
+    /// Maximum number of stacked filters, as in RedisBloom.
     const MAX_FILTERS: u64 = 32;
 
-    /// Buckets of the first filter: a power of two.
+    /// Number of buckets of the first filter: a power of two.
     pub(crate) fn buckets(self) -> u64 {
         self.capacity.div_ceil(self.bucket_size.max(1).into()).next_power_of_two()
     }
 
-    /// How many filters are stacked for so many items, and what they take together.
+    /// The filters that are stacked for this many items, and their total capacity.
     pub(crate) fn stack(self, items: u64) -> Stack {
         let slots = self.buckets().saturating_mul(self.bucket_size.into());
         Stack::of(slots, self.expansion, items)
     }
 
-    /// Why it takes no more than so many items, if so.
+    /// Why it accepts no more items when it holds `items`, if it does not.
     pub(crate) fn refusal(self, items: u64) -> Option<Full> {
         let stack = self.stack(items);
         match items < stack.capacity {
@@ -121,26 +123,26 @@ impl Cuckoo {
     }
 }
 
-/// Why a filter takes no more items.
+/// Why a filter accepts no more items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// It may not grow.
+    /// It does not scale.
     Full,
-    /// It has grown as often as it may.
+    /// It has the maximum number of stacked filters.
     MaxExpansions,
 }
 
-/// Filters that Redis stacks as one of them is full.
+/// A stack of filters: Redis adds one whenever the last is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stack {
     pub(crate) filters: u64,
-    /// Items that they take together.
+    /// Their total capacity in items.
     pub(crate) capacity: u64,
 }
 
 impl Stack {
-    /// As many filters as these items need, at least one; each `expansion` times as large as the one
-    /// before. With 0 there is one.
+    /// The stack that these items need: at least one filter, each `expansion` times as large as the
+    /// previous one. With 0 there is only one.
     fn of(first: u64, expansion: u32, items: u64) -> Self {
         let mut stack = Self { filters: 1, capacity: first.max(1) };
         match expansion {
@@ -149,7 +151,7 @@ impl Stack {
                 stack.filters = items.div_ceil(stack.capacity).max(1);
                 stack.capacity = stack.capacity.saturating_mul(stack.filters);
             }
-            // Each is at least twice as large as the one before: at most 64 rounds.
+            // Each is at least twice as large as the previous one: at most 64 rounds.
             _ => {
                 let mut next = stack.capacity;
                 while stack.capacity < items {

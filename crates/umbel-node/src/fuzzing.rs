@@ -1,7 +1,7 @@
-//! What fuzz targets call: everything of a host that takes bytes from outside.
+//! Fuzz targets: everything of a host that takes bytes from outside.
 //!
 //! Each function takes any bytes, and panics if a promise is broken. The targets in `fuzz/` call
-//! them with what the fuzzer makes up, and a test of every build with the seeds in `fuzz/seeds`.
+//! them with the fuzzer's inputs, and a test of every build with the seeds in `fuzz/seeds`.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,7 +15,7 @@ use umbel::text::is_unsafe;
 use umbel::{HashId, KeyHasher, Seed};
 
 use crate::hello::Hello;
-use crate::question::{Question, decode_hosts};
+use crate::peer_request::{PeerRequest, decode_hosts};
 use crate::resp::request::{Parser, Request, RequestLimits, Step};
 use crate::settings::{Draft, Layer};
 use crate::{Confirm, Host, LocalNetwork};
@@ -23,7 +23,7 @@ use crate::{Confirm, Host, LocalNetwork};
 /// A function that takes any bytes.
 pub type Target = fn(&[u8]);
 
-/// All of them, by the names of their fuzz targets.
+/// All functions, by the names of their fuzz targets.
 pub const TARGETS: &[(&str, Target)] = &[
     ("configuration", configuration),
     ("greeting", greeting),
@@ -35,7 +35,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("resp_request", resp_request),
 ];
 
-/// What a host says of itself: refused, or safe to show and the same after a second trip.
+/// A greeting: rejected, or safe to display and unchanged by a round trip.
 pub fn greeting(bytes: &[u8]) {
     let Some(hello) = Hello::decode(bytes) else { return };
     let again = hello.encode();
@@ -52,18 +52,18 @@ pub fn greeting(bytes: &[u8]) {
     let _ = hello.listens();
 }
 
-/// What one host asks another, and the list of hosts that it answers with.
+/// A request from one host to another, and the reply that lists hosts.
 pub fn peer_request(bytes: &[u8]) {
-    if let Some(question) = Question::decode(bytes) {
-        assert_eq!(Question::decode(&question.encode()).as_ref(), Some(&question));
+    if let Some(peer_request) = PeerRequest::decode(bytes) {
+        assert_eq!(PeerRequest::decode(&peer_request.encode()).as_ref(), Some(&peer_request));
     }
     let _ = decode_hosts(bytes);
 }
 
-/// A configuration file: refused in a text, or settings that keep what they promise.
+/// A configuration file: rejected with a message, or settings that keep their promises.
 pub fn configuration(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
-    // It would be read, whatever it is.
+    // The file would be read, whatever it is.
     if text.contains("hash_key_file") {
         return;
     }
@@ -79,7 +79,7 @@ pub fn configuration(bytes: &[u8]) {
     }
 }
 
-/// A policy as people write it: refused, or the same when it is written and read again.
+/// A policy as text: rejected, or unchanged by a round trip.
 pub fn policy(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Ok(policy) = text.parse::<Policy>() {
@@ -87,7 +87,7 @@ pub fn policy(bytes: &[u8]) {
     }
 }
 
-/// Names of hosts, sets and prefixes, and how caches are asked.
+/// Names of hosts, sets and prefixes, and templates for asking caches.
 pub fn names(bytes: &[u8]) {
     let Ok(text) = str::from_utf8(bytes) else { return };
     if let Some(name) = Name::new(text) {
@@ -105,8 +105,8 @@ pub fn names(bytes: &[u8]) {
     }
 }
 
-/// Bytes of a Redis client, cut into pieces as long as the first byte says: requests within their limits or an
-/// error, and the same ones as in one piece.
+/// Bytes of a Redis client, split into pieces whose length is the first byte: they yield requests
+/// within their limits or an error, and the same as in one piece.
 pub fn resp_request(bytes: &[u8]) {
     let Some((piece, bytes)) = bytes.split_first() else { return };
     let whole = parse(bytes, bytes.len().max(1));
@@ -143,7 +143,7 @@ fn parse(bytes: &[u8], piece: usize) -> (Vec<Vec<Vec<u8>>>, bool) {
     (requests, false)
 }
 
-/// Commands of a Redis client, behind the parser.
+/// Commands of a Redis client, including the parser.
 pub fn resp_command(bytes: &[u8]) {
     let limits = crate::resp::Limits {
         request: RequestLimits { arguments: 64, argument_bytes: 4096, request_bytes: 16 << 10 },
@@ -157,7 +157,7 @@ pub fn resp_command(bytes: &[u8]) {
 
 /// Requests of an HTTP client.
 pub fn http_request(bytes: &[u8]) {
-    // A stream of events goes on until the host stops.
+    // A stream of events continues until the host stops.
     if bytes.windows(7).any(|seven| seven.eq_ignore_ascii_case(b"/events")) {
         return;
     }
@@ -168,10 +168,10 @@ pub fn http_request(bytes: &[u8]) {
 
 /// How long a reply may take: the host is alone and in memory.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The sets are deleted after so many inputs, so that memory stays bounded.
+/// The sets are deleted after this many inputs, so that memory stays bounded.
 const CLEARED_EVERY: u64 = 64;
 
-/// A host that all inputs meet.
+/// The host that all inputs are sent to.
 struct Subject {
     host: Host,
     http: crate::http::Harness,
@@ -196,8 +196,8 @@ fn subject() -> &'static Subject {
     })
 }
 
-/// Sends the bytes to one end of a connection that is served at the other, and reads until it
-/// ends; afterwards the host still answers.
+/// Sends the bytes to one end of a connection that is served at the other, and reads until it ends;
+/// afterwards the host must still answer.
 fn exchange<F: Future<Output = ()> + Send>(
     bytes: &[u8],
     serve: impl FnOnce(DuplexStream) -> F + Send,
@@ -206,7 +206,7 @@ fn exchange<F: Future<Output = ()> + Send>(
     let (mut client, server) = tokio::io::duplex(4096);
     subject.runtime.block_on(async {
         let talk = async {
-            // Whoever is served may stop reading at any time, and replies while it reads.
+            // The server may stop reading at any time, and replies while it reads.
             let (mut from, mut to) = tokio::io::split(&mut client);
             let send = async {
                 let _ = to.write_all(bytes).await;

@@ -1,5 +1,5 @@
-//! Who a host is, told to everybody in reach: how hosts learn each other's addresses, and why
-//! two of them do not understand each other.
+//! Greetings: how a host introduces itself to all hosts in reach. From them hosts learn each
+//! other's addresses, and detect why two of them are incompatible.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -9,21 +9,21 @@ use umbel::KeyHasher;
 use umbel::replica::{Incarnation, Name};
 use umbel::text::is_unsafe;
 
-/// The newest version of the messages between hosts that is spoken here; the one before it is
-/// understood too.
+/// The newest version of the messages between hosts that this program supports; the previous one is
+/// supported too.
 const WIRE: u32 = 1;
 
-/// The longest greeting that is read: names and addresses take a fraction of it.
+/// Maximum length of a greeting: names and addresses take a fraction of it.
 const MAX_BYTES: usize = 8192;
 
-/// What a host says of itself. JSON, so that a newer host may say more.
+/// A greeting. It is JSON, so that newer versions can add fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) name: String,
     pub(crate) cluster: String,
     pub(crate) incarnation: u64,
     pub(crate) wire: u32,
-    /// Which hash, and what its key looks like from outside.
+    /// The hash function, and a fingerprint of its key.
     pub(crate) hash: String,
     #[serde(default)]
     pub(crate) advertise: Option<String>,
@@ -31,14 +31,14 @@ pub(crate) struct Hello {
     pub(crate) resp: Option<String>,
     #[serde(default)]
     pub(crate) http: Option<String>,
-    /// What all hosts of its overlay agree on, if it is in one.
+    /// The parameters on which all hosts of its overlay agree, if it is in one.
     #[serde(default)]
     pub(crate) overlay: Option<String>,
     /// Where other hosts connect to it.
     #[serde(default)]
     pub(crate) listen: Option<String>,
-    /// A digest of the hosts that it knows and where they listen: whoever has another one asks
-    /// for the list.
+    /// A digest of the hosts that it knows and where they listen: a host with another digest
+    /// requests the list.
     #[serde(default)]
     pub(crate) hosts: Option<String>,
 }
@@ -69,8 +69,8 @@ impl Hello {
         serde_json::to_vec(self).expect("text and numbers")
     }
 
-    /// What a host said; `None` if it is not to be understood, is longer than any greeting, or
-    /// has text in it that changes how text is shown: no host says such things of itself.
+    /// Decodes a greeting; `None` if it is invalid, longer than any greeting, or contains
+    /// characters that change how text is displayed: no valid greeting does.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
         if bytes.len() > MAX_BYTES {
             return None;
@@ -85,8 +85,8 @@ impl Hello {
     fn texts(&self) -> impl Iterator<Item = &str> {
         let Self { name, cluster, incarnation: _, wire: _, hash, .. } = self;
         let Self { advertise, resp, http, overlay, listen, hosts, .. } = self;
-        let told = [advertise, resp, http, overlay, listen, hosts];
-        [name, cluster, hash].into_iter().chain(told.into_iter().flatten()).map(String::as_str)
+        let optional = [advertise, resp, http, overlay, listen, hosts];
+        [name, cluster, hash].into_iter().chain(optional.into_iter().flatten()).map(String::as_str)
     }
 
     /// Where other hosts connect to it.
@@ -94,12 +94,12 @@ impl Hello {
         self.listen.as_ref()?.parse().ok()
     }
 
-    /// Whether it is another life of a name than this one.
+    /// Whether it comes from another incarnation of this name.
     pub(crate) fn is_other(&self, name: &Name, life: Incarnation) -> bool {
         self.name == name.as_str() && self.incarnation != life.0
     }
 
-    /// Why this host and another one cannot work together, if so.
+    /// Why this host and another one are incompatible, if they are.
     pub(crate) fn differs_from(&self, other: &Self) -> Option<Difference> {
         if self.cluster != other.cluster {
             return Some(Difference::Cluster(other.cluster.clone(), self.cluster.clone()));
@@ -115,7 +115,7 @@ impl Hello {
     }
 }
 
-/// What differs between two hosts: the other's, then ours.
+/// What differs between two hosts: the other's value, then ours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Difference {
     Cluster(String, String),

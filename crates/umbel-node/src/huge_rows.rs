@@ -1,12 +1,12 @@
-//! Rows of a bank on huge pages: fewer page walks for the random rows of a lookup.
+//! Rows of a bank on huge pages, which take fewer page walks for the random rows of a lookup.
 
 use memmap2::{Advice, MmapMut};
 use umbel::bank::{Line, Rows};
 
-/// Rows in a mapping of their own, on huge pages where the system gives them.
+/// Rows in a memory mapping of their own, on huge pages if the system provides them.
 #[derive(Debug)]
 pub(crate) struct HugeRows {
-    /// `None` for no rows at all: a mapping cannot be empty.
+    /// `None` if there are no rows: a mapping cannot be empty.
     map: Option<MmapMut>,
     lines: usize,
 }
@@ -16,7 +16,7 @@ impl Rows for HugeRows {
         let bytes = lines.checked_mul(size_of::<Line>())?;
         let map = if bytes == 0 { None } else { Some(MmapMut::map_anon(bytes).ok()?) };
         if let Some(map) = map.as_ref().filter(|map| map.len() >= HUGE) {
-            // Without huge pages it is slower by a few percent, no more.
+            // Without huge pages it is only a few percent slower.
             let _ = map.advise(Advice::HugePage);
         }
         Some(Self { map, lines })
@@ -33,7 +33,7 @@ impl Rows for HugeRows {
     }
 }
 
-/// The smallest mapping that can be made of huge pages.
+/// The smallest mapping that can use huge pages.
 const HUGE: usize = 2 << 20;
 
 #[cfg(test)]

@@ -1,22 +1,22 @@
-//! When a host asks another one which hosts it knows.
+//! When a host asks another one for the list of hosts that it knows.
 //!
-//! Every greeting carries a digest of the hosts that its sender knows. While somebody's digest
-//! differs from this host's own, one of those hosts is asked for its list, after a pause that
-//! doubles as long as nothing changes. So hosts that were given different peers still find each
-//! other, and a cluster in which everybody knows everybody asks nothing.
+//! Every greeting carries a digest of the hosts that its sender knows. While the digest of any host
+//! differs from this host's, one of those hosts is asked for its list, after a pause that doubles
+//! as long as nothing changes. So hosts that were given different peers still find each other, and
+//! a cluster in which all hosts know each other sends no such requests.
 
 use std::time::Duration;
 
 use umbel::replica::Name;
 
-/// The first pause, and how far it grows.
+/// The first and the longest pause.
 const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// When to ask, and whom.
+/// Decides when to ask, and which host.
 #[derive(Debug)]
 pub(crate) struct Introductions {
-    /// The own digest when the last request was planned.
+    /// This host's digest when the last request was planned.
     digest: Option<String>,
     pause: Duration,
     next: Option<Duration>,
@@ -28,7 +28,7 @@ impl Introductions {
         Self { digest: None, pause: FIRST, next: None, random: seed }
     }
 
-    /// Plans a request if some hosts' digests differ from the own one.
+    /// Plans a request if the digests of some hosts differ from this host's.
     pub(crate) fn heard(&mut self, now: Duration, own: Option<&str>, is_different: bool) {
         if self.digest.as_deref() != own {
             self.digest = own.map(str::to_owned);
@@ -41,12 +41,12 @@ impl Introductions {
         }
     }
 
-    /// When something is to be done.
+    /// When the next request is due.
     pub(crate) fn next(&self) -> Duration {
         self.next.unwrap_or(Duration::MAX)
     }
 
-    /// Whom to ask now, of the hosts that know others.
+    /// The host to ask now, among those that know others.
     pub(crate) fn due(&mut self, now: Duration, different: &[Name]) -> Option<Name> {
         if now < self.next() {
             return None;
@@ -56,7 +56,7 @@ impl Introductions {
         different.get(place as usize).cloned()
     }
 
-    /// At least 0, below 1.
+    /// A random number from 0 (inclusive) to 1 (exclusive).
     fn random(&mut self) -> f64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (self.random >> 40) as f64 / (1u64 << 24) as f64

@@ -1,20 +1,21 @@
 //! A running host: the replica protocol on a network, a catalogue that survives restarts,
 //! and ports for Redis clients and for HTTP.
 //!
-//! [`Host::builder`] starts one inside a Rust program; `umbel serve` is a host of its own.
+//! [`Host::builder`] starts a host inside a Rust program; `umbel serve` runs one as a process.
 //! [`Host`] is the handle to both.
 //!
-//! Features, all on by default: `zenoh` (hosts that reach each other over a network; without
-//! it, hosts of one process only), `resp` (a port for Redis clients), `http` (the HTTP API,
-//! its description, metrics and health checks),
-//! `tls` (certificates on those ports).
+//! Features, all enabled by default: `zenoh` (a network between hosts; without it, only hosts of
+//! one process reach each other), `resp` (a port for Redis clients), `http` (the HTTP API, its
+//! description, metrics and health checks), `tls` (certificates on those ports).
 
-// Text may come from outside: it is logged, and whoever writes the log makes it safe.
+// Text may come from outside: it must go through the log, whose writer makes it safe to display.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod access;
 mod build_info;
 mod catalogue;
+#[cfg(any(feature = "resp", feature = "http"))]
+mod client_counts;
 mod confirm;
 #[cfg_attr(
     not(feature = "resp"),
@@ -39,15 +40,18 @@ mod host;
 pub mod http;
 mod huge_rows;
 mod introductions;
+mod latency;
 mod lifetimes;
 #[cfg(any(feature = "resp", feature = "http"))]
 mod listen;
 mod memory;
 pub mod modes;
 pub mod network;
+#[cfg(feature = "http")]
+mod object;
+mod peer_request;
 mod priority;
 mod protocol;
-mod question;
 #[cfg(feature = "resp")]
 pub mod resp;
 mod rivals;
@@ -56,13 +60,14 @@ mod start;
 #[cfg(feature = "tls")]
 pub mod tls;
 mod value;
+pub mod watch;
 
 pub use catalogue::{KeyPage, OwnCatalogue, Ticket};
 pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
-    Addresses, Announced, Change, Coverage, Happened, Host, HostInfo, Lifetime, Missing,
-    MissingHost, Readiness, Reserve, Routing, SetInfo, Status,
+    Addresses, Announced, ChainQuery, Change, Coverage, Fetch, Host, HostEvent, HostInfo, Lifetime,
+    Missing, MissingHost, Readiness, Reserve, Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use priority::runtime;

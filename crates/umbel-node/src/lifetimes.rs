@@ -1,6 +1,6 @@
-//! When keys expire: those of one set that do not stay for ever.
+//! When keys of one set expire, for keys that have a lifetime.
 //!
-//! Times are milliseconds since 1970, so that they mean the same after a restart.
+//! Times are milliseconds since 1970, so that they stay valid after a restart.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,7 +11,7 @@ pub(crate) struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Lets a key live until `at`, or for ever; whether that changes anything.
+    /// Sets when a key expires (`None`: never); returns whether that changes anything.
     pub(crate) fn set(&mut self, key: &[u8], at: Option<u64>) -> bool {
         let before = match at {
             Some(at) => self.ends.insert(key.into(), at),
@@ -34,9 +34,9 @@ impl Lifetimes {
         self.order.first().map(|(at, _)| *at)
     }
 
-    /// Keys that have expired by `now`, at most `most`: those that expired first.
-    pub(crate) fn expired(&self, now: u64, most: usize) -> Vec<Box<[u8]>> {
-        let expired = self.order.iter().take_while(|(at, _)| *at <= now).take(most);
+    /// At most `max` keys that have expired by `now`: those that expired first.
+    pub(crate) fn expired(&self, now: u64, max: usize) -> Vec<Box<[u8]>> {
+        let expired = self.order.iter().take_while(|(at, _)| *at <= now).take(max);
         expired.map(|(_, key)| key.clone()).collect()
     }
 
@@ -45,7 +45,7 @@ impl Lifetimes {
         self.ends.get(key).is_some_and(|at| *at <= now)
     }
 
-    /// Keys that do not stay for ever.
+    /// The number of keys that have a lifetime.
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }

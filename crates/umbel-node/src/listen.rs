@@ -1,4 +1,4 @@
-//! How the ports for clients are opened and closed, whatever is spoken there.
+//! How the ports for clients are opened and closed, for any protocol.
 
 use std::future::Future;
 use std::io;
@@ -9,13 +9,13 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// Connections that wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// What is waited after an error of `accept`: there may be no descriptors for a while. Clients
+/// Pause after an error of `accept`: there may be no free file descriptors for a while. Clients
 /// wait in the backlog meanwhile.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Errors of `accept` are logged so often.
+/// Errors of `accept` are logged at most this often.
 const LOGGED_EVERY: Duration = Duration::from_secs(10);
 
 /// Listens at an address; with port 0 the system chooses one.
@@ -24,30 +24,30 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // A host that restarts takes its port again at once.
+    // A host that restarts can bind its port again at once.
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
 
-/// What is done with the connections of a port.
+/// How a port handles its connections.
 pub(crate) trait Port {
-    /// Who comes here, for the log: "a Redis client".
+    /// The kind of client, for the log: "a Redis client".
     const CLIENT: &'static str;
 
-    /// How long clients may take to finish what is under way once the port is closed.
+    /// How long clients may take to finish running requests once the port is closed.
     fn stop_grace(&self) -> Duration;
 
     /// Serves a connection in a task of its own, until it ends or the port is closed.
     fn take_in(&self, socket: TcpStream, peer: SocketAddr, connections: &mut JoinSet<()>);
 }
 
-/// Takes connections in until `stop` is there; then no more are accepted, and all are told so and
-/// closed within the port's grace.
+/// Accepts connections until `stop` resolves; then it accepts no more, and all are notified and
+/// closed within the port's grace time.
 pub(crate) async fn accept<P: Port>(
     listener: TcpListener,
     port: P,
-    tell: watch::Sender<bool>,
+    stop_connections: watch::Sender<bool>,
     stop: impl Future<Output = ()> + Send,
 ) {
     let mut connections = JoinSet::new();
@@ -70,7 +70,7 @@ pub(crate) async fn accept<P: Port>(
         }
     }
     drop(listener);
-    tell.send_replace(true);
+    stop_connections.send_replace(true);
     let all = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(port.stop_grace(), all).await.is_err() {
         tracing::warn!(connections = connections.len(), "closed while still busy");

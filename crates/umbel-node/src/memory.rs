@@ -1,9 +1,9 @@
-//! How much memory this process may use: what the machine has, or a container's limit.
+//! How much memory this process may use: that of the machine, or a container's limit.
 
 use std::fs;
 use std::path::Path;
 
-/// Where nothing can be found out.
+/// Assumed if nothing can be found out.
 const UNKNOWN: u64 = 4 << 30;
 
 /// Bytes of memory that this process may use.
@@ -38,7 +38,7 @@ fn group_limits(groups: &str, root: &Path) -> Vec<u64> {
         let group = folder.join(path.trim_start_matches('/'));
         let above = group.ancestors().take_while(|place| place.starts_with(&folder));
         let texts = above.filter_map(|place| fs::read_to_string(place.join(file)).ok());
-        // "max" is no number, and no limit.
+        // "max" is not a number: it means no limit.
         limits.extend(texts.filter_map(|text| text.trim().parse::<u64>().ok()));
     }
     limits

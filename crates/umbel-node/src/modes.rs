@@ -1,18 +1,19 @@
-//! Files and folders of a host that others on the machine should not be able to read.
+//! Checks files and folders of a host that other users of the machine should not be able to read.
 //!
-//! A host makes its own that way. What was made by hand, or by an earlier version, is looked at
-//! when a host starts and by `umbel doctor`; nothing is changed, since a wider mode may be meant.
+//! A host creates its own files that way. Those that were created by hand, or by an earlier
+//! version, are checked when a host starts and by `umbel doctor`. Nothing is changed, since a wider
+//! mode may be intended.
 
 use std::path::{Path, PathBuf};
 
 use crate::settings::{Settings, Storage};
 
-/// A file or folder that others can read or write.
+/// A file or folder that other users can read or write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooWide {
     /// What it is, such as `users`.
     pub what: &'static str,
-    /// Which one.
+    /// Its path.
     pub path: PathBuf,
     /// The mode that it should have.
     pub mode: u32,
@@ -24,7 +25,7 @@ impl std::fmt::Display for TooWide {
     }
 }
 
-/// Every file and folder of the settings that should be its owner's alone: what it is, which one,
+/// Every file and folder in the settings that only its owner should access: what it is, its path,
 /// and its mode.
 #[must_use]
 pub fn private_paths(settings: &Settings) -> Vec<(&'static str, &Path, u32)> {
@@ -42,7 +43,7 @@ pub fn private_paths(settings: &Settings) -> Vec<(&'static str, &Path, u32)> {
     paths
 }
 
-/// The one at `path`, if others can read or write it. One that is not there is nobody's.
+/// Checks whether other users can read or write the file at `path`. A missing file is fine.
 #[must_use]
 pub fn too_wide(what: &'static str, path: &Path, mode: u32) -> Option<TooWide> {
     #[cfg(unix)]
@@ -58,7 +59,7 @@ pub fn too_wide(what: &'static str, path: &Path, mode: u32) -> Option<TooWide> {
     }
 }
 
-/// Logs each that others can read.
+/// Logs a warning for each that other users can read.
 pub(crate) fn warn(settings: &Settings) {
     for (what, path, mode) in private_paths(settings) {
         if let Some(found) = too_wide(what, path, mode) {

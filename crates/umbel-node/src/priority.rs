@@ -1,17 +1,17 @@
-//! How the threads of a host share processors: those that answer clients take the place of others
-//! soon after they wake. The one piece of `unsafe` of this crate.
+//! How the threads of a host share processors: threads that answer clients preempt others soon
+//! after they wake. The only `unsafe` code of this crate.
 //!
-//! Only a hint, on Linux from 6.12 on: other systems run all threads alike. No thread has a lower
-//! priority than others: a builder that gives way to whatever else runs on a machine leaves a filter
-//! overfull for as long as that is busy.
+//! This is only a hint, on Linux from version 6.12 on: other systems treat all threads alike. No
+//! thread has a lower priority than others: a builder that yields to everything else on a machine
+//! would leave a filter overfull for as long as the machine is busy.
 
 use std::cell::Cell;
 
-/// A slice for threads that answer: a thread with a shorter slice than the one that runs takes its
-/// place when it wakes, instead of waiting for the end of its slice, some milliseconds.
+/// The time slice of threads that answer clients: a thread with a shorter slice than the running
+/// one preempts it on waking, instead of waiting for the end of its slice, some milliseconds.
 const SHORT_SLICE_NANOS: u64 = 100_000;
 
-/// A runtime whose threads answer soon: the one of `umbel serve`.
+/// A runtime whose threads respond quickly: the one of `umbel serve`.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -19,13 +19,13 @@ pub fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().on_thread_start(answer_soon).build()
 }
 
-/// The calling thread answers clients.
+/// Marks the calling thread as one that answers clients.
 fn answer_soon() {
     set_slice(SHORT_SLICE_NANOS);
 }
 
-/// The calling thread works for long: it has the system's slices, even if one that answers started
-/// it. Only the first call of a thread does something.
+/// Marks the calling thread as one for long work: it gets the system's default time slice, even if
+/// it was started by a thread that answers clients. Only the first call of a thread has an effect.
 pub(crate) fn work_long() {
     thread_local! {
         static IS_SET: Cell<bool> = const { Cell::new(false) };
@@ -35,9 +35,9 @@ pub(crate) fn work_long() {
     }
 }
 
-/// Lets other threads run that wait for this processor. Threads that work for long call it every
-/// hundred microseconds or so: by itself Linux looks for a thread that waits at the next tick of its
-/// clock, up to 4 ms later.
+/// Yields to other threads that wait for this processor. Threads with long work call it every
+/// hundred microseconds or so: otherwise Linux checks for waiting threads only at its next clock
+/// tick, up to 4 ms later.
 pub(crate) fn let_others_run() {
     std::thread::yield_now();
 }
@@ -45,7 +45,7 @@ pub(crate) fn let_others_run() {
 #[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "no safe form of this system call is at hand")]
 fn set_slice(slice_nanos: u64) {
-    /// `struct sched_attr`, as the first version of the system call has it.
+    /// `struct sched_attr` of the first version of the system call.
     #[repr(C)]
     struct Attributes {
         size: u32,

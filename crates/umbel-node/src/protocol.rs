@@ -1,6 +1,6 @@
-//! The protocol of a host: a mesh or an overlay, as its settings say.
+//! The protocol of a host: a mesh or an overlay, depending on its settings.
 //!
-//! What both can do is asked through [`Protocol`], which both are; what one can do alone, of
+//! What both support goes through the trait [`Protocol`]; what only one of them supports, through
 //! [`HostProtocol::mesh`] or [`HostProtocol::overlay`].
 
 use std::ops::{Deref, DerefMut};
@@ -28,7 +28,7 @@ pub(crate) enum HostProtocol {
 }
 
 impl HostProtocol {
-    /// A host that has no set yet and knows of nobody.
+    /// A host without sets that knows no other host.
     pub(crate) fn new(settings: &Settings, incarnation: Incarnation) -> Self {
         match &settings.overlay {
             None => {
@@ -42,7 +42,7 @@ impl HostProtocol {
         }
     }
 
-    /// Owns a set from now on whose filter is built already. An overlay builds its own.
+    /// Adds an own set whose filter is built already. An overlay builds its own.
     pub(crate) fn adopt(
         &mut self,
         now: Duration,
@@ -104,8 +104,8 @@ impl DerefMut for HostProtocol {
     }
 }
 
-fn mesh_config(settings: &Settings, incarnation: Incarnation) -> mesh::Config {
-    let mut config = mesh::Config::new(settings.name.clone(), incarnation, settings.hasher());
+fn mesh_config(settings: &Settings, incarnation: Incarnation) -> mesh::MeshConfig {
+    let mut config = mesh::MeshConfig::new(settings.name.clone(), incarnation, settings.hasher());
     config.intervals = Intervals::default();
     config.announce_every = settings.timing.announce;
     config.grace = settings.timing.grace;
@@ -127,10 +127,11 @@ fn overlay_config(
     settings: &Settings,
     place: &settings::Overlay,
     incarnation: Incarnation,
-) -> overlay::Config {
-    // Every router replaces the set by its own.
+) -> overlay::OverlayConfig {
+    // Every router replaces the name of the set by its own.
     let (name, set) = (settings.name.clone(), settings.cluster.clone());
-    let mut router = route::Config::new(name, incarnation, set, settings.hasher(), place.plan);
+    let mut router =
+        route::RouterConfig::new(name, incarnation, set, settings.hasher(), place.plan);
     router.is_measured = place.measured;
     router.walk = place.walk;
     router.policy = settings.set.policy;
@@ -139,5 +140,5 @@ fn overlay_config(
     router.max_bits = settings.limits.filter_bits;
     router.seed = incarnation.0;
     let neighbours = place.links.iter().map(|link| link.name.clone()).collect();
-    overlay::Config { router, neighbours, max_sets: settings.limits.sets }
+    overlay::OverlayConfig { router, neighbours, max_sets: settings.limits.sets }
 }

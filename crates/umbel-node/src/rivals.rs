@@ -1,59 +1,60 @@
-//! Hosts of one name: which of them is believed, and which of them stops.
+//! Several hosts of one name: decides which of them is accepted, and which stops.
 //!
-//! While the life of a host that is believed still replies, another life of its name is refused: it
-//! is told so, and stops if it finds the other one replying too. Other hosts decide by whom they
-//! believe; where they do not tell, the later life gives way. A life that has gone is replaced at
-//! once, one that does not reply after [`MAX_UNANSWERED`] tests.
+//! While the accepted incarnation of a host still replies, another incarnation of its name is
+//! refused: it is told so, and stops if it finds that the other one replies too. The other hosts
+//! decide by which one they accept; if that is undecided, the later incarnation stops. An
+//! incarnation that is gone is replaced at once, one that does not reply after [`MAX_UNANSWERED`]
+//! tests.
 //!
-//! A reply may be late and a request may be lost, so one test settles nothing for good: as long as two
-//! lives of a name are seen, they are tested again every [`TEST_EVERY`].
+//! A reply may be late and a request may be lost, so one test is never final: as long as two
+//! incarnations of a name are seen, they are tested again every [`TEST_EVERY`].
 //!
-//! Always true: a name has one entry, and lives that are refused stay refused until the one that is
-//! believed is gone or does not reply.
+//! Always true: a name has one entry, and refused incarnations stay refused until the accepted one
+//! is gone or does not reply.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use umbel::replica::{Incarnation, Name};
 
-/// From one test of a name's lives to the next.
+/// Interval between two tests of the incarnations of a name.
 pub(crate) const TEST_EVERY: Duration = Duration::from_secs(5);
-/// A life that leaves so many tests unanswered, one right after the other, is replaced.
+/// An incarnation that does not reply to so many successive tests is replaced.
 const MAX_UNANSWERED: u32 = 2;
-/// A life that is not believed and leaves so many tests unanswered is not tested any more.
+/// An incarnation that is not accepted is no longer tested after so many tests without a reply.
 const MAX_SILENT_TESTS: u32 = 12;
-/// The largest number of lives that are tested beside the one that is believed.
+/// Maximum number of incarnations that are tested in addition to the accepted one.
 pub(crate) const MAX_LIVES: usize = 8;
 
-/// Names of which several lives are seen.
+/// Names of which several incarnations are seen.
 #[derive(Debug, Default)]
 pub(crate) struct Rivals(HashMap<Name, Contest>);
 
-/// The lives of one name.
+/// The incarnations of one name.
 #[derive(Debug)]
 struct Contest {
-    /// The life that is believed, and the tests that it left unanswered.
+    /// The accepted incarnation, and its successive tests without a reply.
     held: Incarnation,
     unanswered: u32,
-    /// The others, each with the tests that it left unanswered; `None` before its first one.
+    /// The others, each with its tests without a reply; `None` before its first test.
     others: BTreeMap<Incarnation, Option<u32>>,
-    /// When they are tested next; `None` while a test runs.
+    /// When the next test is due; `None` while a test runs.
     next: Option<Duration>,
 }
 
-/// What a test showed.
+/// The result of a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing new.
+    /// No change.
     Wait,
-    /// This life is believed and replies, and another one replies too, which is to be told so.
+    /// This incarnation is accepted and replies. Another one replies too and must be told so.
     Refuse(Incarnation),
-    /// This life is to be believed from now on.
+    /// This incarnation must be accepted from now on.
     Believe(Incarnation),
 }
 
 impl Rivals {
-    /// Another life of a name is seen than the one that is believed: both are tested soon.
+    /// Another incarnation of a name is seen than the accepted one: both are tested soon.
     pub(crate) fn appeared(
         &mut self,
         now: Duration,
@@ -73,7 +74,8 @@ impl Rivals {
         contest.next = contest.next.map(|_| now);
     }
 
-    /// The names whose lives are to be tested now. Each test is to be reported to [`Self::tested`].
+    /// The names that are due for a test. The result of each test must be passed to
+    /// [`Self::tested`].
     pub(crate) fn due(&mut self, now: Duration) -> Vec<Name> {
         let due = self.0.iter_mut().filter(|(_, contest)| contest.next.is_some_and(|at| at <= now));
         due.map(|(host, contest)| {
@@ -83,12 +85,12 @@ impl Rivals {
         .collect()
     }
 
-    /// When there is something to test.
+    /// When the next test is due.
     pub(crate) fn next(&self) -> Duration {
         self.0.values().filter_map(|contest| contest.next).min().unwrap_or(Duration::MAX)
     }
 
-    /// These lives of a name replied to a test.
+    /// Handles the result of a test: the incarnations that replied.
     pub(crate) fn tested(
         &mut self,
         now: Duration,
@@ -103,7 +105,7 @@ impl Rivals {
         verdict
     }
 
-    /// A life of a host is gone. Returns the life that takes its place, if one waits for that.
+    /// Handles that an incarnation is gone. Returns the one that replaces it, if there is one.
     pub(crate) fn gone(&mut self, host: &Name, life: Incarnation) -> Option<Incarnation> {
         let contest = self.0.get_mut(host)?;
         contest.others.remove(&life);
@@ -117,7 +119,7 @@ impl Rivals {
         next
     }
 
-    /// Whether a life is refused because the one that is believed replied to the last test.
+    /// Whether an incarnation is refused because the accepted one replied to the last test.
     pub(crate) fn is_refused(&self, host: &Name, life: Incarnation) -> bool {
         let contest = self.0.get(host).filter(|contest| contest.unanswered == 0);
         contest.is_some_and(|contest| contest.others.get(&life).is_some_and(Option::is_some))
@@ -129,7 +131,7 @@ impl Contest {
         Self { held, unanswered: 0, others: BTreeMap::new(), next: Some(now) }
     }
 
-    /// This life is believed from now on.
+    /// Accepts this incarnation from now on.
     fn hold(&mut self, life: Incarnation) {
         if self.held != life {
             self.others.remove(&life);
@@ -145,7 +147,7 @@ impl Contest {
         self.others.retain(|_, unanswered| unanswered.is_none_or(|tests| tests < MAX_SILENT_TESTS));
         let is_held = replied.contains(&self.held);
         self.unanswered = if is_held { 0 } else { self.unanswered + 1 };
-        // Once more at once: the first request may have been lost.
+        // Repeat the test at once: the first request may have been lost.
         let pause = if self.unanswered == 1 { Duration::ZERO } else { TEST_EVERY };
         self.next = Some(now + pause);
         if is_held {
@@ -155,7 +157,7 @@ impl Contest {
         match self.successor().filter(|_| self.unanswered >= MAX_UNANSWERED) {
             None => Verdict::Wait,
             Some(next) => {
-                // It may reply later, and is told then that it was replaced.
+                // It may reply later, and is then told that it was replaced.
                 let (last, unanswered) = (self.held, self.unanswered);
                 self.hold(next);
                 self.others.insert(last, Some(unanswered));
@@ -164,8 +166,8 @@ impl Contest {
         }
     }
 
-    /// The life that takes the place of the one that is believed. An earlier one must have replied:
-    /// it may be what is left of a host that ended.
+    /// The incarnation that replaces the accepted one. An earlier incarnation must have replied: it
+    /// may be a remnant of a host that ended.
     fn successor(&self) -> Option<Incarnation> {
         let latest = || self.others.iter().rev();
         let replied = latest().find(|(_, unanswered)| **unanswered == Some(0));
@@ -173,8 +175,15 @@ impl Contest {
     }
 }
 
-/// Whether a host stops that has found another life of its name to reply, given the lives of that
-/// name that the other hosts believe; 0 where they know of none.
+/// The incarnations of a name that hosts accept, one vote per host however often it replied.
+/// Replies from hosts of that name do not count: each would vote for itself.
+pub(crate) fn votes(name: &Name, replies: impl IntoIterator<Item = (Name, u64)>) -> Vec<u64> {
+    let others = replies.into_iter().filter(|(host, _)| host != name);
+    others.collect::<BTreeMap<Name, u64>>().into_values().collect()
+}
+
+/// Whether a host must stop that has found another incarnation of its name to reply, given the
+/// incarnations that the other hosts accept; 0 for hosts that know none.
 pub(crate) fn must_stop(own: Incarnation, other: Incarnation, believed: &[u64]) -> bool {
     let count = |life: Incarnation| believed.iter().filter(|believed| **believed == life.0).count();
     let (for_own, for_other) = (count(own), count(other));
@@ -193,14 +202,14 @@ mod tests {
         Name::new("fern").unwrap()
     }
 
-    /// The second life appeared while the first one is believed.
+    /// The second incarnation appeared while the first one is accepted.
     fn contest() -> Rivals {
         let mut rivals = Rivals::default();
         rivals.appeared(START, &fern(), FIRST, SECOND);
         rivals
     }
 
-    /// The next test, to which these lives reply.
+    /// Runs the next test, to which these incarnations reply.
     fn test(rivals: &mut Rivals, replied: &[Incarnation]) -> Verdict {
         let now = rivals.next();
         assert_eq!(rivals.due(now), [fern()]);
@@ -220,7 +229,8 @@ mod tests {
         assert_eq!(rivals.gone(&fern(), SECOND), None);
     }
 
-    /// It was told once, and a host that did not hear that ran beside the first one for ever.
+    /// A bug: it was told only once, and a host that missed the message ran beside the first one
+    /// for ever.
     #[test]
     fn a_life_that_is_refused_is_told_so_until_one_of_the_two_is_gone() {
         let mut rivals = contest();
@@ -239,13 +249,13 @@ mod tests {
         assert_eq!(test(&mut rivals, &[SECOND]), Verdict::Wait, "a reply may be lost");
         assert_eq!(rivals.next(), START, "it is tested again at once");
         assert_eq!(test(&mut rivals, &[SECOND]), Verdict::Believe(SECOND));
-        // A life that is on its way may reply later than its token is seen.
+        // An incarnation that is starting may reply later than its token is seen.
         let mut rivals = contest();
         assert_eq!(test(&mut rivals, &[]), Verdict::Wait);
         assert_eq!(test(&mut rivals, &[]), Verdict::Believe(SECOND));
     }
 
-    /// Nobody asked it again, so that both ran for ever.
+    /// A bug: it was not tested again, so that both ran for ever.
     #[test]
     fn a_life_that_was_replaced_and_replies_again_is_told_so() {
         let mut rivals = contest();
@@ -277,10 +287,25 @@ mod tests {
         assert_eq!(rivals.0[&fern()].others.len(), MAX_LIVES);
     }
 
+    /// A bug: both stopped, because each counted the other's reply.
+    #[test]
+    fn hosts_of_a_name_do_not_vote_for_themselves_and_nobody_votes_twice() {
+        let name = |text: &str| Name::new(text).unwrap();
+        let replies = [("fern", 7), ("lily", 9), ("moss", 7), ("fern", 9), ("lily", 9)];
+        let replies = replies.map(|(host, life)| (name(host), life));
+        assert_eq!(votes(&fern(), replies), [9, 7]);
+        // With only two hosts the first one continues, whichever of them decides.
+        for own in [FIRST, SECOND] {
+            let other = if own == FIRST { SECOND } else { FIRST };
+            let votes = votes(&fern(), [(fern(), other.0)]);
+            assert_eq!(must_stop(own, other, &votes), own == SECOND);
+        }
+    }
+
     #[test]
     fn others_decide_who_stops_and_the_later_one_does_where_they_cannot() {
         assert!(must_stop(SECOND, FIRST, &[7, 7, 0]) && !must_stop(FIRST, SECOND, &[7, 7, 0]));
-        // The first one hung, and was replaced; now it is back.
+        // The first one hung and was replaced; now it is back.
         assert!(must_stop(FIRST, SECOND, &[9, 9]) && !must_stop(SECOND, FIRST, &[9, 9]));
         for undecided in [&[][..], &[0, 0], &[7, 9], &[5]] {
             assert!(must_stop(SECOND, FIRST, undecided), "{undecided:?}");

@@ -1,7 +1,7 @@
-//! How a host is started: settings are read, the catalogue opened, filters built, the network
-//! joined, the parts put together, the driver and the ports started.
+//! How a host is started: reads the settings, opens the catalogue, builds filters, joins the
+//! network, assembles the parts, starts the driver and the ports.
 //!
-//! It knows the host, its driver and its ports; none of them knows it.
+//! It depends on the host, its driver and its ports; none of them depends on it.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
@@ -17,29 +17,29 @@ use crate::catalogue::{Journal, OwnCatalogue};
 use crate::driver::Driver;
 use crate::error::StartError;
 use crate::hello::Hello;
-#[cfg(feature = "http")]
-use crate::host::Cache;
 use crate::host::reload::Seen;
+#[cfg(feature = "http")]
+use crate::host::{Cache, Objects};
 use crate::host::{
-    Clock, Cluster, Happened, Host, Inner, Lifecycle, LiveSettings, Ports, Sets, StoredSet,
+    Clock, Cluster, Host, HostEvent, Inner, Lifecycle, LiveSettings, Ports, Sets, StoredSet,
     wall_clock_ms,
 };
 use crate::memory;
-use crate::network::{Happenings, Inbox, LocalNetwork, Member, Network};
+use crate::network::{Inbox, Join, LocalNetwork, Member, Network, NetworkEvents};
+use crate::peer_request::{PeerRequest, decode_life};
 use crate::priority;
 use crate::protocol::HostProtocol;
-use crate::question::{Question, decode_life};
 use crate::settings::{Draft, Layer, Settings, SettingsError, Storage};
 
-/// How long others may take to tell which life of this host they have heard of.
+/// How long other hosts may take to reply which incarnation of this host they know.
 const HEARD: Duration = Duration::from_millis(500);
-/// How long others may take to find out whether another host of this one's name replies.
+/// How long other hosts may take to find out whether another host of this name replies.
 const HOLDER: Duration = Duration::from_secs(5);
-/// How often the other host is asked once its address is known, and how long between.
+/// How often the other host is asked once its address is known, and the pause in between.
 const HOLDER_TRIES: usize = 20;
 const HOLDER_PAUSE: Duration = Duration::from_millis(200);
 
-/// A host that is to be started.
+/// Builds and starts a host.
 ///
 /// ```
 /// # #[tokio::main]
@@ -66,18 +66,18 @@ pub struct Builder {
     layer: Result<Layer, SettingsError>,
     settings: Option<Settings>,
     ports: bool,
-    local: Option<LocalNetwork>,
+    network: Option<Arc<dyn Join>>,
     foreign: Vec<(String, Foreign)>,
 }
 
 impl Host {
-    /// A host to be started; see [`Builder`].
+    /// A builder for a host; see [`Builder`].
     pub fn builder() -> Builder {
         Builder::new()
     }
 }
 
-/// A catalogue that cannot be shown.
+/// A wrapper with debug output for a catalogue that has none.
 struct Foreign(OwnCatalogue);
 
 impl std::fmt::Debug for Foreign {
@@ -89,15 +89,15 @@ impl std::fmt::Debug for Foreign {
 impl Builder {
     fn new() -> Self {
         let layer = Ok(Layer::flags());
-        Self { layer, settings: None, ports: false, local: None, foreign: Vec::new() }
+        Self { layer, settings: None, ports: false, network: None, foreign: Vec::new() }
     }
 
-    /// Unlike that of every other host of the cluster.
+    /// Name of this host; must be unique in the cluster.
     pub fn name(self, name: &str) -> Self {
         self.set("name", [name])
     }
 
-    /// The cluster's name; `local` unless told otherwise.
+    /// The cluster's name; default `local`.
     pub fn cluster(self, name: &str) -> Self {
         self.set("cluster", [name])
     }
@@ -112,12 +112,12 @@ impl Builder {
         self.set("listen", [address.to_string()])
     }
 
-    /// Where other hosts listen: all of them that are known.
+    /// Where other hosts listen: all known addresses.
     pub fn peers<T: ToString>(self, endpoints: &[T]) -> Self {
         self.set("peers", endpoints.iter().map(ToString::to_string))
     }
 
-    /// Where this host's objects are fetched: others are told.
+    /// The URL from which this host's objects are fetched; it is sent to other hosts.
     pub fn advertise(self, url: &str) -> Self {
         self.set("advertise", [url])
     }
@@ -139,21 +139,27 @@ impl Builder {
         self
     }
 
-    /// Opens the ports for Redis clients and HTTP, which a host inside another program does
-    /// not need.
+    /// Opens the ports for Redis clients and HTTP. A host embedded in another program does not open
+    /// them by default.
     pub const fn with_ports(mut self) -> Self {
         self.ports = true;
         self
     }
 
     /// Joins a network of hosts in this process, instead of zenoh.
-    pub fn local(mut self, network: &LocalNetwork) -> Self {
-        self.local = Some(network.clone());
+    pub fn local(self, network: &LocalNetwork) -> Self {
+        self.network(network.clone())
+    }
+
+    /// Joins a network of the caller's own, instead of zenoh. Whatever carries messages between
+    /// processes will do; messages may be lost.
+    pub fn network(mut self, network: impl Join) -> Self {
+        self.network = Some(Arc::new(network));
         self
     }
 
-    /// A set whose keys the caller's own catalogue holds: no second copy is kept. Its keys
-    /// are in the filter from the start; later changes go through the host.
+    /// A set whose keys are in a catalogue of the caller: no second copy is kept. Its keys are in
+    /// the filter from the start; later changes must go through the host.
     pub fn own_catalogue(mut self, set: &str, catalogue: OwnCatalogue) -> Self {
         self.foreign.push((set.to_owned(), Foreign(catalogue)));
         self
@@ -174,11 +180,11 @@ impl Builder {
         let access = Access::new(settings.users.clone())?;
         let certificates = read_certificates(&settings)?;
         let journal = open_journal(&settings).await?;
-        let (inbox, happenings) = Inbox::new(inbox_bytes());
+        let (inbox, events) = Inbox::new(inbox_bytes());
         let sets = open_sets(&settings, journal.as_ref(), self.foreign).await?;
         let stored = journal.as_ref().and_then(|(journal, _)| journal.incarnation());
         let seen = Seen::new(&settings);
-        let joined = join(&settings, self.local.as_ref(), stored, &inbox).await?;
+        let joined = join(&settings, self.network.as_deref(), stored, &inbox).await?;
         if let Some((journal, _)) = &journal {
             journal.set_incarnation(joined.incarnation.0);
         }
@@ -186,7 +192,7 @@ impl Builder {
         let host = assemble(settings, guards, journal, joined, inbox, runtime);
         let entered = host.inner.sets.enter_stored(sets);
         entered.map_err(|error| StartError::Catalogue(error.to_string()))?;
-        drive(&host, happenings)?;
+        drive(&host, events)?;
         #[cfg(any(feature = "resp", feature = "http"))]
         if self.ports {
             host.open_ports()?;
@@ -196,7 +202,7 @@ impl Builder {
     }
 }
 
-/// Settings of a host inside another program.
+/// Settings of a host that is embedded in another program.
 fn embedded(layer: Layer, ports: bool) -> Result<Settings, SettingsError> {
     let mut layer = layer;
     if !layer.has("data") {
@@ -210,7 +216,7 @@ fn embedded(layer: Layer, ports: bool) -> Result<Settings, SettingsError> {
     Ok(settings)
 }
 
-/// What a host is guarded with.
+/// What protects a host: users and certificates.
 struct Guards {
     access: Access,
     certificates: Option<Certificates>,
@@ -261,11 +267,11 @@ async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError
     opened.map(Some).map_err(StartError::Catalogue)
 }
 
-/// Memory for keys that the catalogue has not brought into its order yet: a small part of
-/// what the filter over 10 million keys takes.
+/// Memory for keys that the store has not sorted in yet: a small fraction of the filter of 10
+/// million keys.
 const STORE_MEMORY: usize = 16 << 20;
 
-/// A host's place in a network, and the life it has there.
+/// A host's membership in a network, and its incarnation there.
 struct Joined {
     network: Arc<dyn Network>,
     incarnation: Incarnation,
@@ -275,7 +281,7 @@ struct Joined {
 }
 
 impl Joined {
-    /// A place in a network whose links cannot change.
+    /// Membership in a network whose links cannot change.
     fn fixed(network: Arc<dyn Network>, incarnation: Incarnation) -> Self {
         Self {
             network,
@@ -287,19 +293,19 @@ impl Joined {
     }
 }
 
-/// Joins the network, in a life above every one of this name that anybody remembers.
+/// Joins the network, with an incarnation above all of this name that any host remembers.
 async fn join(
     settings: &Settings,
-    local: Option<&LocalNetwork>,
+    network: Option<&dyn Join>,
     stored: Option<u64>,
     inbox: &Inbox,
 ) -> Result<Joined, StartError> {
     let mut heard = None;
     loop {
         let incarnation = Incarnation::next(stored.map(Incarnation), wall_clock_ms(), heard);
-        let joined = join_as(settings, local, incarnation, inbox).await?;
-        let question = Question::Life { of: settings.name.clone() }.encode();
-        let answers = joined.network.ask_all(question, HEARD).await;
+        let joined = join_as(settings, network, incarnation, inbox).await?;
+        let peer_request = PeerRequest::Life { of: settings.name.clone() }.encode();
+        let answers = joined.network.ask_all(peer_request, HEARD).await;
         let lives: Vec<(u64, bool)> =
             answers.iter().filter_map(|(_, answer)| decode_life(answer)).collect();
         let highest = lives.iter().map(|(life, _)| *life).max().unwrap_or(0);
@@ -316,12 +322,12 @@ async fn join(
     }
 }
 
-/// Fails if another host of this one's name replies. Others say where it is; that it is there, this
-/// host sees for itself, so that nobody can keep it out by a word.
+/// Fails if another host of this name replies. Other hosts report where it is, but this host checks
+/// itself that it replies, so that nobody can keep it out by a false report.
 async fn refuse_taken_name(settings: &Settings, joined: &Joined) -> Result<(), StartError> {
     let (network, name) = (&joined.network, &settings.name);
-    let question = Question::Holder { of: name.clone() }.encode();
-    let answers = network.ask_all(question, HOLDER).await;
+    let peer_request = PeerRequest::Holder { of: name.clone() }.encode();
+    let answers = network.ask_all(peer_request, HOLDER).await;
     let mut hellos = answers.iter().filter_map(|(_, answer)| Hello::decode(answer));
     let Some(holder) = hellos.find(|hello| hello.is_other(name, joined.incarnation)) else {
         return Ok(());
@@ -330,7 +336,7 @@ async fn refuse_taken_name(settings: &Settings, joined: &Joined) -> Result<(), S
         network.learn(name, address);
     }
     let own = Hello::new(name, &settings.cluster, joined.incarnation, &settings.hasher());
-    let hello = Question::Hello(&own.encode()).encode();
+    let hello = PeerRequest::Hello(&own.encode()).encode();
     for _ in 0..HOLDER_TRIES {
         let answers = network.ask_lives(name, hello.clone(), HOLDER).await;
         let mut hellos = answers.iter().filter_map(|answer| Hello::decode(answer));
@@ -340,7 +346,7 @@ async fn refuse_taken_name(settings: &Settings, joined: &Joined) -> Result<(), S
             let (name, address) = (name.to_string(), address.unwrap_or_default());
             return Err(StartError::NameTaken { name, address });
         }
-        // The link to it is on its way.
+        // The link to it may still be opening.
         tokio::time::sleep(HOLDER_PAUSE).await;
     }
     tracing::warn!("others say that another host has this host's name, but it does not reply here");
@@ -349,15 +355,14 @@ async fn refuse_taken_name(settings: &Settings, joined: &Joined) -> Result<(), S
 
 async fn join_as(
     settings: &Settings,
-    local: Option<&LocalNetwork>,
+    network: Option<&dyn Join>,
     incarnation: Incarnation,
     inbox: &Inbox,
 ) -> Result<Joined, StartError> {
     let (cluster, name) = (settings.cluster.clone(), settings.name.clone());
     let me = Member { cluster, name, incarnation };
-    if let Some(local) = local {
-        let network: Arc<dyn Network> = Arc::new(local.join(me, inbox.clone()));
-        return Ok(Joined::fixed(network, incarnation));
+    if let Some(network) = network {
+        return Ok(Joined::fixed(network.join(me, inbox.clone()), incarnation));
     }
     #[cfg(feature = "zenoh")]
     {
@@ -374,16 +379,15 @@ async fn join_as(
     }
     #[cfg(not(feature = "zenoh"))]
     {
-        // Alone: nobody else can be reached without a network.
-        let network: Arc<dyn Network> = Arc::new(LocalNetwork::new().join(me, inbox.clone()));
-        Ok(Joined::fixed(network, incarnation))
+        // Alone: without the feature `zenoh` no other host can be reached.
+        Ok(Joined::fixed(LocalNetwork::new().join(me, inbox.clone()), incarnation))
     }
 }
 
-/// What keys the hash tables of catalogues in memory. Unlike the incarnation nobody outside
-/// knows it, so that nobody can craft keys that collide there.
+/// The key of the hash tables of catalogues in memory. Unlike the incarnation it is secret, so that
+/// nobody can craft keys that collide there.
 fn random_seed() -> u64 {
-    // The standard library seeds this from the system's randomness.
+    // The standard library seeds this with the system's randomness.
     RandomState::new().hash_one(())
 }
 
@@ -434,15 +438,17 @@ fn assemble(
             cluster,
             ports,
             lifecycle,
-            events: tokio::sync::broadcast::channel(Happened::KEPT).0,
+            events: tokio::sync::broadcast::channel(HostEvent::KEPT).0,
             #[cfg(feature = "http")]
             cache: Cache::new(settings.limits.confirms, settings.timing.confirm),
+            #[cfg(feature = "http")]
+            objects: Objects::new(&settings),
             settings,
         }),
     }
 }
 
-/// Builds the filters of the sets that are there already.
+/// Builds the filters of the existing sets.
 async fn open_sets(
     settings: &Settings,
     journal: Option<&Running>,
@@ -456,17 +462,18 @@ async fn open_sets(
     Ok(opened.await.map_err(|error| StartError::Catalogue(error.to_string()))??)
 }
 
-/// Bytes of messages that may wait for the driver: a sixteenth of the memory that there is.
+/// Maximum bytes of messages that are queued for the driver: a sixteenth of the usable memory,
+/// within bounds.
 fn inbox_bytes() -> u64 {
     (memory::usable() / 16).clamp(4 << 20, 64 << 20)
 }
 
-/// Starts the threads that drive the host and build its filters.
-fn drive(host: &Host, happenings: Happenings) -> Result<(), StartError> {
+/// Starts the driver thread and the builder thread.
+fn drive(host: &Host, events: NetworkEvents) -> Result<(), StartError> {
     let driver = Driver::new(Arc::clone(&host.inner));
     start_thread(host, "umbel-driver", move || {
         priority::work_long();
-        driver.run(&happenings);
+        driver.run(&events);
     })?;
     let inner = Arc::clone(&host.inner);
     start_thread(host, "umbel-builder", move || {
@@ -490,7 +497,7 @@ fn start_thread(
 
 #[cfg(any(feature = "resp", feature = "http"))]
 impl Host {
-    /// Opens the ports that the settings name.
+    /// Opens the configured ports.
     fn open_ports(&self) -> Result<(), StartError> {
         let settings = &self.inner.settings;
         let mut addresses = self.inner.ports.addresses();
@@ -538,9 +545,48 @@ impl Host {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn no_two_hosts_key_their_tables_alike() {
-        let seeds: std::collections::HashSet<u64> = (0..8).map(|_| super::random_seed()).collect();
-        assert_eq!(seeds.len(), 8);
+    use umbel::catalogue::{Catalogue as _, MemoryCatalogue};
+    use umbel::filter::ComponentId;
+
+    use super::*;
+    use crate::Lifetime;
+
+    /// Whether the keys are in the order of a table with this seed: those of its first shard, which
+    /// the hash of a key determines, come first.
+    fn is_keyed_with(seed: u64, order: &[Vec<u8>]) -> bool {
+        let mut catalogue = MemoryCatalogue::with_seed(seed);
+        order.iter().for_each(|key| catalogue.insert(key, ComponentId(0)));
+        let (mut shard, _) = catalogue.page(None, order.len());
+        let mut first: Vec<&[u8]> = order.iter().take(shard.len()).map(Vec::as_slice).collect();
+        shard.sort_unstable();
+        first.sort_unstable();
+        shard.len() < order.len() && first == shard
+    }
+
+    /// A bug: the table was keyed with the incarnation, which greetings contain. Anybody who knows
+    /// the key can craft keys that collide.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn no_two_hosts_key_their_tables_alike() {
+        let keys: Vec<[u8; 4]> = (0..4000_u32).map(u32::to_le_bytes).collect();
+        let keys: Vec<&[u8]> = keys.iter().map(<[u8; 4]>::as_slice).collect();
+        let mut orders = Vec::new();
+        for _ in 0..2 {
+            let host = Host::builder().name("fern").local(&LocalNetwork::new()).start().await;
+            let host = host.unwrap();
+            host.add("set", &keys, Lifetime::Default, &mut Vec::new()).unwrap();
+            let (order, next) = host.keys("set", &[], keys.len()).unwrap();
+            assert_eq!((order.len(), next), (keys.len(), None));
+            assert!(
+                is_keyed_with(host.inner.sets.seed(), &order),
+                "the test looks at the right thing"
+            );
+            assert!(
+                !is_keyed_with(host.inner.cluster.incarnation.0, &order)
+                    && !is_keyed_with(0, &order)
+            );
+            host.stop().await;
+            orders.push(order);
+        }
+        assert_ne!(orders[0], orders[1]);
     }
 }

@@ -1,7 +1,7 @@
-//! TLS on the ports for clients: certificates that are read again without closing anything.
+//! TLS on the ports for clients: certificates can be reloaded without closing connections.
 //!
-//! Always true: a certificate and key that cannot be read, or do not belong together, never
-//! take the place of ones that did; connections that are open stay so.
+//! Always true: a certificate and key that cannot be read, or do not match, never replace valid
+//! ones; open connections stay open.
 
 mod greet;
 
@@ -39,7 +39,7 @@ impl TlsError {
     }
 }
 
-/// The certificate of the ports for clients, as it is now.
+/// The current certificate of the ports for clients.
 #[derive(Debug)]
 pub struct Certificates {
     files: KeyFiles,
@@ -50,16 +50,16 @@ impl Certificates {
     /// Reads a certificate and its key.
     ///
     /// # Errors
-    /// If one of them cannot be read, or they do not belong together.
+    /// If one of them cannot be read, or they do not match.
     pub fn read(files: &KeyFiles) -> Result<Arc<Self>, TlsError> {
         let current = RwLock::new(Arc::new(certified(files)?));
         Ok(Arc::new(Self { files: files.clone(), current }))
     }
 
-    /// Reads them again; whether the certificate is another.
+    /// Reads them again; returns whether the certificate has changed.
     ///
     /// # Errors
-    /// As [`read`](Self::read); then the last ones stay.
+    /// As [`read`](Self::read); then the previous ones stay.
     pub fn reload(&self) -> Result<bool, TlsError> {
         let read = Arc::new(certified(&self.files)?);
         let mut current = self.current.write();
@@ -68,7 +68,7 @@ impl Certificates {
         Ok(changed)
     }
 
-    /// What takes connections in.
+    /// The acceptor for incoming connections.
     #[must_use]
     pub fn acceptor(self: &Arc<Self>) -> TlsAcceptor {
         let config = server_builder()
@@ -84,13 +84,13 @@ impl ResolvesServerCert for Certificates {
     }
 }
 
-/// What a client needs to believe a host: the authority that signed its certificate.
+/// The configuration of a client that trusts this authority.
 ///
 /// # Errors
 /// If the file has no certificate.
 pub fn client_config(authority: &Path) -> Result<Arc<ClientConfig>, TlsError> {
     let mut roots = RootCertStore::empty();
-    // Systems have authorities among theirs that only they can read.
+    // Some system certificates cannot be parsed; skip them.
     if roots.add_parsable_certificates(chain(authority)?).0 == 0 {
         return Err(TlsError::new(authority, "no authority is in it"));
     }
@@ -98,7 +98,7 @@ pub fn client_config(authority: &Path) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-/// Whom a certificate is of: its common name.
+/// The common name of a certificate.
 ///
 /// # Errors
 /// If the file has no certificate, or that has no common name.
@@ -112,13 +112,13 @@ fn name_of(parsed: &X509Certificate<'_>) -> Option<String> {
     name.and_then(|name| name.as_str().ok()).map(str::to_owned)
 }
 
-/// The common name in a certificate that was shown.
+/// The common name in a certificate from a handshake.
 fn name_in(shown: &CertificateDer<'_>) -> Result<Option<String>, String> {
     let (_, parsed) = X509Certificate::from_der(shown).map_err(|error| error.to_string())?;
     Ok(name_of(&parsed))
 }
 
-/// When a certificate's time is over.
+/// When a certificate expires.
 ///
 /// # Errors
 /// If the file has no certificate.
@@ -128,7 +128,7 @@ pub fn expires(certificate: &Path) -> Result<SystemTime, TlsError> {
     Ok(SystemTime::UNIX_EPOCH + end)
 }
 
-/// What the first certificate of a file says.
+/// Reads a value from the first certificate of a file.
 fn first<T>(path: &Path, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Result<T, TlsError> {
     let first = chain(path)?.into_iter().next();
     let first = first.ok_or_else(|| TlsError::new(path, "no certificate is in it"))?;
@@ -137,7 +137,8 @@ fn first<T>(path: &Path, read: impl FnOnce(&X509Certificate<'_>) -> T) -> Result
     Ok(read(&parsed))
 }
 
-/// That a certificate, its key and an authority can be read and belong together.
+/// Checks that a certificate, its key and an authority can be read, and that certificate and key
+/// match.
 ///
 /// # Errors
 /// If not.
@@ -162,7 +163,7 @@ fn provider() -> Arc<CryptoProvider> {
 
 fn certified(files: &KeyFiles) -> Result<CertifiedKey, TlsError> {
     let key = PrivateKeyDer::from_pem_file(&files.key)
-        .map_err(|error| TlsError::new(&files.key, told(&error)))?;
+        .map_err(|error| TlsError::new(&files.key, pem_error(&error)))?;
     let refused = |error| TlsError::new(&files.cert, format!("with its key: {error}"));
     CertifiedKey::from_der(chain(&files.cert)?, key, &ring::default_provider()).map_err(refused)
 }
@@ -173,12 +174,12 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     match read {
         Ok(chain) if chain.is_empty() => Err(TlsError::new(path, "no certificate is in it")),
         Ok(chain) => Ok(chain),
-        Err(error) => Err(TlsError::new(path, told(&error))),
+        Err(error) => Err(TlsError::new(path, pem_error(&error))),
     }
 }
 
-/// What is wrong with a PEM file, without a word of what is in it.
-fn told(error: &tokio_rustls::rustls::pki_types::pem::Error) -> String {
+/// What is wrong with a PEM file, without revealing its content.
+fn pem_error(error: &tokio_rustls::rustls::pki_types::pem::Error) -> String {
     use tokio_rustls::rustls::pki_types::pem::Error;
     match error {
         Error::Io(error) => error.to_string(),

@@ -1,25 +1,25 @@
-//! Facts about a host, as ports and commands show them.
+//! Values in reports about a host, as ports and commands show them.
 
 use serde::{Serialize, Serializer};
 
-/// One fact: what RESP, HTTP and the command line can all show.
+/// One value that RESP, HTTP and the command line can all show.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// Text.
     Text(String),
-    /// A whole number.
+    /// An unsigned integer.
     Whole(u64),
     /// A rate or a time.
     Real(f64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
-    /// Nothing is known, or nothing applies.
+    /// Unknown, or not applicable.
     Nothing,
-    /// Several.
+    /// A list.
     List(Vec<Self>),
 }
 
-/// Named facts, in the order they are shown.
+/// Named values, in the order in which they are shown.
 pub type Fields = Vec<(&'static str, Value)>;
 
 impl Serialize for Value {

@@ -58,23 +58,33 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("DBSIZE", READ),
     ("DEBUG RELOAD", ADMIN),
     ("DEL none", ADMIN),
+    ("DISCARD", None),
     ("ECHO x", None),
+    ("EXEC", None),
     ("EXISTS s", READ),
     ("FLUSHALL never", ADMIN),
     ("FLUSHDB never", ADMIN),
     ("GET text", READ),
     ("HELLO 2", None),
     ("INFO", READ),
+    ("KEYS *", READ),
+    ("MULTI", None),
+    ("PERSIST s", WRITE),
     ("PING", None),
+    ("PTTL s", READ),
     ("SAVE", ADMIN),
     ("SCAN 0", READ),
     ("SELECT 0", None),
     ("SET text x", WRITE),
+    ("TIME", None),
+    ("TTL s", READ),
     ("TYPE s", READ),
     ("UMBEL.ADD s a", WRITE),
     ("UMBEL.ADDEX s 60 a", WRITE),
     ("UMBEL.ANNOUNCE s /a", WRITE),
+    ("UMBEL.CHAIN s a", READ),
     ("UMBEL.HAS s a", READ),
+    ("UMBEL.HELP", None),
     ("UMBEL.HOSTS", READ),
     ("UMBEL.INFO s", READ),
     ("UMBEL.KEYS s 0", READ),
@@ -90,6 +100,8 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("UMBEL.SETS", READ),
     ("UMBEL.WHO s a", READ),
     ("UMBEL.WITHDRAW s /a", WRITE),
+    ("UNWATCH", None),
+    ("WATCH s", None),
 ];
 
 /// Those that are refused whoever sends them: what they name is not there, they would delete what others need,
@@ -104,10 +116,13 @@ const IS_REFUSED: &[&str] = &[
     "CF.LOADCHUNK none 2 x",
     "CF.RESERVE c x",
     "CF.SCANDUMP none 0",
+    "DISCARD",
+    "EXEC",
     "FLUSHALL never",
     "FLUSHDB never",
     "SAVE",
     "UMBEL.LEAVE 60s",
+    "WATCH s",
 ];
 
 /// All sets of permissions but the empty one, each a user's of that name.
@@ -187,6 +202,19 @@ fn every_command_is_tried_with_every_role() {
             "{command}: {reply}"
         );
     }
+    runtime.block_on(host.stop());
+}
+
+#[test]
+fn permissions_count_in_a_transaction() {
+    let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+    let host = host(&runtime, folder.path());
+    let address = host.addresses().resp.unwrap();
+    let sent =
+        ["AUTH read read", "MULTI", "UMBEL.HAS s a", "UMBEL.ADD s b", "EXEC", "UMBEL.HAS s b"];
+    let reply = ask(address, &sent);
+    assert!(reply.starts_with("+OK\r\n+OK\r\n+QUEUED\r\n-NOPERM "), "{reply}");
+    assert!(reply.ends_with("previous errors.\r\n*1\r\n:0\r\n"), "{reply}");
     runtime.block_on(host.stop());
 }
 
@@ -285,23 +313,29 @@ const ROUTES: &[(&str, &str, Option<Permission>)] = &[
     ("get", "/readyz", None),
     ("get", "/v1/events", READ),
     ("get", "/v1/hosts", READ),
+    ("get", "/v1/plan/replica", READ),
     ("get", "/v1/sets", READ),
     ("delete", "/v1/sets/{set}", ADMIN),
     ("get", "/v1/sets/{set}", READ),
     ("patch", "/v1/sets/{set}", ADMIN),
     ("put", "/v1/sets/{set}", ADMIN),
+    ("post", "/v1/sets/{set}/announce", WRITE),
     ("get", "/v1/sets/{set}/fetch/{key}", READ),
+    ("get", "/v1/sets/{set}/keys", READ),
     ("post", "/v1/sets/{set}/keys", WRITE),
     ("delete", "/v1/sets/{set}/keys/{key}", WRITE),
     ("get", "/v1/sets/{set}/keys/{key}", READ),
     ("put", "/v1/sets/{set}/keys/{key}", WRITE),
     ("post", "/v1/sets/{set}/keys:remove", WRITE),
     ("get", "/v1/sets/{set}/locate/{key}", READ),
+    ("get", "/v1/sets/{set}/match/{name}", READ),
     ("post", "/v1/sets/{set}/missing", READ),
     ("post", "/v1/sets/{set}/publish", WRITE),
     ("get", "/v1/sets/{set}/who/{key}", READ),
     ("post", "/v1/sets/{set}/who", READ),
+    ("post", "/v1/sets/{set}/chain", READ),
     ("get", "/v1/status", READ),
+    ("post", "/v1/sets/{set}/withdraw", WRITE),
 ];
 
 /// The status of an answer; some never end, so no more is read.
@@ -341,8 +375,8 @@ fn every_route_is_tried_with_every_role() {
     for (method, path, needed) in ROUTES {
         let (status, head) = status(address, method, path, None);
         assert_eq!(status == 401, needed.is_some(), "{method} {path}: {status}");
-        let told = head.to_lowercase().contains("www-authenticate: bearer");
-        assert_eq!(told, needed.is_some(), "{head}");
+        let message = head.to_lowercase().contains("www-authenticate: bearer");
+        assert_eq!(message, needed.is_some(), "{head}");
     }
     for wrong in ["", "read", "read.0123", "nobody.0123"] {
         let (status, _) = status(address, "get", "/v1/hosts", Some(wrong));
@@ -479,6 +513,9 @@ fn a_user_removed_during_a_bulk_load_adds_no_more() {
     load.write_all(b"transfer-encoding: chunked\r\n\r\n8\r\nfirst\nse\r\n").unwrap();
     let mut events = begin("GET /v1/events");
     events.write_all(b"\r\n").unwrap();
+    let mut redis = connect(host.addresses().resp.unwrap());
+    expect(&mut redis, "AUTH alice secret", "+OK\r\n");
+    expect(&mut redis, "UMBEL.ADD u a", "*1\r\n:1\r\n");
     let items = || host.set_info("s").map_or(0, |info| info.items);
     for _ in 0..1000 {
         if items() == 1 {
@@ -497,6 +534,7 @@ fn a_user_removed_during_a_bulk_load_adds_no_more() {
     let reply = String::from_utf8_lossy(&reply[..read]).into_owned();
     assert!(reply.starts_with("HTTP/1.1 400") && reply.contains("user was removed"), "{reply}");
     assert_eq!(items(), 1, "and no other");
+    expect(&mut redis, "UMBEL.ADD u b", "-NOAUTH Authentication required.\r\n");
     // The next event ends the stream of events.
     runtime.block_on(host.add_key("t", b"x")).unwrap();
     host.publish("t").unwrap();

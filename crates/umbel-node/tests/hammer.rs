@@ -22,6 +22,7 @@ async fn a_key_held_all_the_while_is_never_denied() {
         policy: Some(policy),
         lifetime: Lifetime::Default,
         confirm: None,
+        chains: None,
     };
     home.reserve("set", plan).expect("reserved");
     let stable = keys("stable", 0..500);

@@ -2,6 +2,7 @@
 //! A new file needs a line here; `cargo xtask modules` reports files that no line names.
 
 mod access;
+mod chain;
 mod coverage;
 mod filters;
 mod hammer;
@@ -10,6 +11,8 @@ mod lifetimes;
 mod lookups;
 mod names;
 mod overlay;
+mod own_network;
 mod redis_clients;
 mod resp;
 mod secured;
+mod transactions;

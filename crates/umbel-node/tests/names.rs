@@ -21,6 +21,7 @@ async fn hosts(count: usize, false_positive: f64) -> Vec<Host> {
             policy: Some("interval:0.05,shortest=0.01".parse().expect("a policy")),
             lifetime: Lifetime::Default,
             confirm: None,
+            chains: None,
         };
         host.reserve("names", plan).expect("reserved");
         hosts.push(host);

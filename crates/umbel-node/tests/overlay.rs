@@ -26,7 +26,7 @@ struct Eight {
 impl Eight {
     async fn start(entry: &'static str) -> Self {
         let mut eight = Self { network: LocalNetwork::new(), entry, hosts: Vec::new() };
-        eight.network.cut("C", "D");
+        eight.network.disconnect("C", "D");
         for name in NAMES {
             let host = eight.one(name).await;
             host.add_key("items", format!("of {name}").as_bytes()).await.expect("added");
@@ -148,14 +148,14 @@ async fn a_link_that_claims_what_is_gone_is_a_wrong_forward() {
 async fn a_cut_link_is_routed_round_and_heals_and_a_host_on_the_way_may_restart() {
     let mut eight = Eight::start("cubf").await;
     eight.settled().await;
-    eight.network.cut("B", "C");
+    eight.network.disconnect("B", "C");
     eight.becomes("E", "of A", "").await;
     let up = eight.at("C").status().routing.expect("an overlay").links_up;
     assert_eq!(up, ["E", "F"]);
-    eight.network.heal("C", "D");
+    eight.network.reconnect("C", "D");
     eight.becomes("E", "of A", "E-C-D-B-A").await;
-    eight.network.heal("B", "C");
-    eight.network.cut("C", "D");
+    eight.network.reconnect("B", "C");
+    eight.network.disconnect("C", "D");
     eight.becomes("E", "of A", "E-C-B-A").await;
 
     // B ends and comes back with nothing: it holds no key of the set, and passes on.
@@ -201,9 +201,12 @@ async fn a_host_says_no_more_than_it_knows() {
         policy: None,
         lifetime: Lifetime::Default,
         confirm: None,
+        chains: None,
     };
     let refused = e.reserve("items", plan).expect_err("no plan of its own").to_string();
     assert!(refused.starts_with("in an overlay every set has the shape"), "{refused}");
+    let chain = e.chain("items", &[b"of A"], umbel_node::ChainQuery::default(), &mut |_, _| ());
+    assert!(matches!(chain, Err(HostError::InOverlay(_))));
     eight.stop().await;
 
     let eight = Eight::start("abf").await;

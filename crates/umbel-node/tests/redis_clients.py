@@ -72,6 +72,68 @@ assert replies[:1000] == [[1]] * 1000
 assert isinstance(replies[1000], redis.ResponseError)
 assert replies[1001:2001] == [[[me]]] * 1000
 
+# A pipeline of redis-py is a transaction unless it is told otherwise.
+pipe = client.pipeline()
+pipe.execute_command("UMBEL.ADD", "numbers", "in a transaction")
+pipe.execute_command("UMBEL.INFO", "none")
+pipe.bf().add("items", "a")
+pipe.execute_command("UMBEL.HAS", "numbers", "in a transaction")
+replies = pipe.execute(raise_on_error=False)
+assert replies[0] == replies[3] == [1] and replies[2] == 1, replies
+assert isinstance(replies[1], redis.ResponseError), replies
+assert client.delete("items") == 1
+
+# One that is refused while it is queued discards all.
+pipe = client.pipeline()
+pipe.execute_command("UMBEL.ADD", "numbers", "discarded")
+pipe.execute_command("UMBEL.ADD")
+try:
+    pipe.execute()
+    raise AssertionError("a wrong command was accepted")
+except redis.ResponseError as error:
+    assert "wrong number of arguments" in str(error), error
+assert client.execute_command("UMBEL.HAS", "numbers", "discarded") == [0]
+try:
+    client.transaction(lambda pipe: pipe.multi(), "numbers")
+    raise AssertionError("WATCH was accepted")
+except redis.ResponseError as error:
+    assert "'WATCH' is not supported" in str(error), error
+assert client.time()[0] > 0 and client.ttl("numbers") == -1
+assert client.keys("num*") == [b"numbers"]
+
+# Filters, as redis-py's own commands have them.
+bloom, cuckoo = client.bf(), client.cf()
+
+
+def field(info, attribute, name):
+    """A field of INFO, which redis-py makes an object of in RESP2 and leaves a map in RESP3."""
+    if not isinstance(info, dict):
+        return info.get(attribute)
+    return {k if isinstance(k, str) else k.decode(): v for k, v in info.items()}[name]
+
+
+assert bloom.reserve("seen", 0.001, 3, noScale=True)
+assert bloom.madd("seen", "a", "b") == [1, 1]
+assert bloom.mexists("seen", "a", "c") == [1, 0]
+assert bloom.insert("seen", ["b", "c"]) == [0, 1]
+full = bloom.madd("seen", "a", "d")
+assert full[0] == 0 and "non scaling filter is full" in str(full[1]), full
+assert bloom.card("seen") == 3 and bloom.card("none") == 0
+assert field(bloom.info("seen"), "capacity", "Capacity") == 3, bloom.info("seen")
+assert cuckoo.insert("visits", ["a", "a"]) == [1, 1]
+assert cuckoo.count("visits", "a") == 2 and cuckoo.delete("visits", "a") == 1
+chunk, dumped = 0, []
+while True:
+    chunk, data = cuckoo.scandump("visits", chunk)
+    if chunk == 0:
+        assert data is None
+        break
+    dumped.append((chunk, data))
+for chunk, data in dumped:
+    assert cuckoo.loadchunk("copy", chunk, data)
+assert field(cuckoo.info("copy"), "insertedNum", "Number of items inserted") == 1, cuckoo.info("copy")
+assert client.delete("seen", "visits", "copy") == 3
+
 assert client.delete("images", "layers", "numbers", "none") == 3
 assert client.dbsize() == 0
 print("all well")

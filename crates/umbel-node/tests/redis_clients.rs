@@ -1,6 +1,7 @@
-//! Real clients of Redis against the port: redis-cli and redis-py, and redis-py's own tests of filters.
+//! Real clients of Redis against the port: redis-cli, redis-py, ioredis and node-redis, and redis-py's own tests of
+//! filters.
 //!
-//! `cargo xtask test` installs both; without them these tests fail and say what to do.
+//! `cargo xtask test` installs them; without redis-cli and redis-py these tests fail and say what to do.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -106,6 +107,22 @@ fn redis_py_is_served_in_resp3() {
 }
 
 #[test]
+fn ioredis_and_node_redis_are_served() {
+    let modules =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/node-clients/node_modules");
+    let has_node = Command::new("node").arg("--version").output().is_ok();
+    if !has_node || !modules.join("redis").exists() {
+        println!("skipped: node, ioredis or node-redis is missing (cargo xtask clients)");
+        return;
+    }
+    let (address, _runtime) = port();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/node_clients.cjs");
+    let mut command = Command::new("node");
+    command.arg(script).arg(address.port().to_string()).env("NODE_PATH", modules);
+    assert_eq!(run(&mut command, "", "node does not run"), "all well\n");
+}
+
+#[test]
 fn redis_cli_is_served_in_both_protocols() {
     let (address, _runtime) = port();
     let add = redis_cli(
@@ -154,4 +171,51 @@ fn redis_cli_works_with_filters() {
     assert_eq!(json, "{\"Expansion rate\":null}\n");
     let json = redis_cli(address, &["-3", "--json", "BF.MEXISTS", "seen", "apple", "fig"], "");
     assert_eq!(json, "[true,false]\n");
+}
+
+/// Every error text that clients of RedisBloom and their tests compare, in one session.
+#[test]
+fn redis_cli_shows_the_errors_of_redis_bloom() {
+    let (address, _runtime) = port();
+    let made = "BF.RESERVE b 0.01 1 NONSCALING\nBF.ADD b a\nCF.RESERVE c 4 EXPANSION 0\n\
+                CF.INSERT c ITEMS a a a a\nSET s text\n";
+    assert_eq!(redis_cli(address, &[], made), "OK\n1\nOK\n1\n1\n1\n1\nOK\n");
+    let four: String = (0..128).map(|item| format!(" {item}")).collect();
+    let grown = redis_cli(address, &[], &format!("CF.INSERT g CAPACITY 4 ITEMS{four}\n"));
+    assert_eq!(grown, "1\n".repeat(128));
+    let wrong_type = "WRONGTYPE Operation against a key holding the wrong kind of value";
+    let capacity = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
+    for (command, error) in [
+        ("BF.RESERVE n x 10", "ERR bad error rate"),
+        ("BF.RESERVE n 1 10", "ERR error rate must be in the range (0.000000, 1.000000)"),
+        ("BF.RESERVE n 0.1 x", "ERR bad capacity"),
+        ("BF.RESERVE n 0.1 0", "ERR capacity must be in the range [1, 1073741824]"),
+        ("BF.RESERVE n 0.1 10 EXPANSION", "ERR no expansion"),
+        ("BF.RESERVE n 0.1 10 EXPANSION x", "ERR bad expansion"),
+        ("BF.RESERVE n 0.1 10 EXPANSION 40000", "ERR expansion must be in the range [0, 32768]"),
+        ("BF.RESERVE n 0.1 10 NONSCALING EXPANSION 2", "Nonscaling filters cannot expand"),
+        ("BF.RESERVE b 0.1 10", "ERR item exists"),
+        ("BF.RESERVE s 0.1 10", wrong_type),
+        ("BF.INFO n", "ERR not found"),
+        ("BF.INFO c", wrong_type),
+        ("BF.INFO b COLOUR", "Invalid information value"),
+        ("BF.ADD b other", "ERR non scaling filter is full"),
+        ("BF.INSERT n COLOUR ITEMS a", "Unknown argument received"),
+        ("BF.INSERT n NOCREATE ITEMS a", "ERR not found"),
+        ("BF.LOADCHUNK n 1 data", "ERR received bad data"),
+        ("BF.LOADCHUNK b 0 data", "ERR invalid offset - no link found"),
+        ("CF.DEL n a", "Not found"),
+        ("CF.INFO n", "ERR not found"),
+        ("CF.ADD c b", "Filter is full"),
+        ("CF.ADD g more", "Maximum expansions reached"),
+        ("CF.ADD b a", wrong_type),
+        ("CF.RESERVE n 3", capacity),
+        ("CF.RESERVE c 10", "ERR item exists"),
+    ] {
+        let printed = redis_cli(address, &[], &format!("{command}\nDBSIZE\n"));
+        assert_eq!(printed, format!("{error}\n\n3\n"), "{command}");
+    }
+    let asked =
+        "BF.EXISTS n a\nBF.EXISTS s a\nBF.EXISTS c a\nBF.CARD n\nTYPE b\nTYPE c\nCF.EXISTS b a\n";
+    assert_eq!(redis_cli(address, &[], asked), "0\n0\n0\n0\nMBbloom--\nMBbloomCF\n0\n");
 }

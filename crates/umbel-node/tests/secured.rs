@@ -239,12 +239,16 @@ async fn a_host_can_speak_under_its_own_name_only() {
     }
     let refused = || a.status().refused;
     assert_eq!(refused(), 0);
-    for key in ["umbel/local/late/say", "umbel/local/*/say", "umbel/local/**", "umbel/local/a/say"]
-    {
+    for key in [
+        "umbel/local/late/updates",
+        "umbel/local/*/updates",
+        "umbel/local/**",
+        "umbel/local/a/updates",
+    ] {
         let _ = session.put(key, "junk").await;
     }
     while refused() == 0 {
-        session.put("umbel/local/b/say", "junk").await.unwrap();
+        session.put("umbel/local/b/updates", "junk").await.unwrap();
         eventually("junk under the own name is refused by the protocol", || refused() > 0).await;
     }
     assert_eq!(refused(), 1, "no other junk came so far");
@@ -254,7 +258,7 @@ async fn a_host_can_speak_under_its_own_name_only() {
     let life_of_a = b"\x02\x01\0\0\0a".to_vec();
     let ask = async |from: &str| {
         let answers = session
-            .get(format!("umbel/local/a/ask/{from}"))
+            .get(format!("umbel/local/a/requests/{from}"))
             .payload(life_of_a.clone())
             .timeout(Duration::from_secs(2))
             .await
@@ -271,7 +275,7 @@ async fn a_host_can_speak_under_its_own_name_only() {
     // A certificate of the authority for a name that nobody told of is not enough.
     let stranger = self::session(&authority, "stranger", listens(&a)).await;
     let token = stranger.liveliness().declare_token("umbel/local/stranger/alive/7").await;
-    let heard = stranger.get("umbel/local/a/ask/stranger").payload(life_of_a.clone());
+    let heard = stranger.get("umbel/local/a/requests/stranger").payload(life_of_a.clone());
     let heard = heard.timeout(Duration::from_secs(1)).await.unwrap();
     while let Ok(answer) = heard.recv_async().await {
         assert!(answer.result().is_err(), "a stranger is answered");
@@ -294,8 +298,8 @@ async fn a_host_needs_a_sound_certificate_of_its_own_name() {
         host.set("peer_key", [key]).start().await.map(drop).unwrap_err().to_string()
     };
     let (ca, cert, key) = (one.file("ca", "pem"), one.file("a", "pem"), one.file("a", "key"));
-    let said = start(&ca, &one.file("b", "pem"), &one.file("b", "key")).await;
-    assert!(said.contains("certificate of 'b', and this host is 'a'"), "{said}");
+    let message = start(&ca, &one.file("b", "pem"), &one.file("b", "key")).await;
+    assert!(message.contains("certificate of 'b', and this host is 'a'"), "{message}");
     assert!(start(&ca, &cert, &other.file("a", "key")).await.contains("a.pem: with its key"));
     assert!(start(&ca, &cert, "no/such").await.contains("no/such: "));
     assert!(start(&ca, &key, &key).await.contains("a.key: no certificate"));

@@ -1,4 +1,4 @@
-//! The store's own thread, and how writers are kept from outrunning it.
+//! The store's background thread, and back pressure on writers that are faster than it.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -53,7 +53,7 @@ fn run(shared: &Shared) {
     }
 }
 
-/// How long to sleep when nobody asks for anything.
+/// How long to sleep if no request arrives.
 fn pause(shared: &Shared) -> Duration {
     let longest = match shared.options.durability {
         Durability::Interval(interval) => interval.clamp(Duration::from_millis(1), PAUSE),
@@ -87,7 +87,8 @@ fn report(shared: &Shared, result: Result<()>) {
     drop(signals);
     shared.signalled.notify_all();
     if failed {
-        // What failed will likely fail again at once: a full disk stays full for a while.
+        // Pause before the next attempt: an immediate retry would likely fail too, for example
+        // because the disk is full.
         let signals = shared.lock_signals();
         let waited = shared.signalled.wait_timeout_while(signals, PAUSE, |signals| !signals.quit);
         drop(waited);
@@ -95,8 +96,8 @@ fn report(shared: &Shared, result: Result<()>) {
 }
 
 impl Shared {
-    /// Before a write: if the changes outgrow the memory budget, has them sorted to disk;
-    /// waits only if they are at twice the budget already.
+    /// Called before a write: if the changes exceed the memory budget, has them sorted to disk.
+    /// Waits only if they already take twice the budget.
     pub(crate) fn make_room(&self) -> Result<()> {
         if self.view.load().active.memory() < self.options.memory_budget {
             return Ok(());
@@ -154,7 +155,7 @@ impl Shared {
         self.signalled.notify_all();
     }
 
-    /// Ends the background thread; a merge under way is stopped and can be taken up again.
+    /// Ends the background thread. A running merge is stopped and can be resumed later.
     pub(crate) fn quit(&self) {
         self.lock_signals().quit = true;
         self.progress.stop.store(true, Ordering::SeqCst);

@@ -1,15 +1,15 @@
-//! Copies of a store: made while it is open, added to, and brought back.
+//! Backups of a store: full and incremental ones, taken while the store is open, and restoring.
 //!
-//! A backup is itself a store's folder, with the manifest written last: without one it is
-//! no backup, and whoever finds it so starts anew. A differential file is copied as far as it is
-//! durable. The master and sorted files never change: file systems that can share blocks between
-//! files do so, and each file stays its own.
+//! A backup is itself the folder of a store. Its manifest is written last: a folder without one is
+//! an incomplete backup, and the next backup replaces it. A differential file is copied up to its
+//! last synced byte. The master and sorted files never change; file systems that can share blocks
+//! between files do so when they are copied, and each file stays independent.
 //!
-//! Always true: a backup shares no file with its store, unless a linked one was asked for
-//! ([`Store::backup_linked`]). Writing to a file under one of its names changes it under the other.
+//! Always true: a backup shares no file with its store, unless hard links were requested
+//! ([`Store::backup_linked`]). Writing to a hard-linked file changes store and backup.
 //!
-//! An incremental backup copies the differential files only, which is what paper 2 wants
-//! them for. It needs the backup to have the store's present master.
+//! An incremental backup copies the differential files only, which is the use that paper 2 proposes
+//! for them. It requires that the backup has the store's current master.
 
 use std::path::Path;
 
@@ -24,13 +24,13 @@ use crate::storage::{Contents, Storage};
 use crate::store::{Progress, Store};
 use crate::verify;
 
-/// What a backup took.
+/// Size of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Backup {
     /// Bytes that were copied.
     pub copied_bytes: u64,
-    /// Bytes that were linked: they take no further space, and are the store's own.
+    /// Bytes in hard-linked files: they take no further space, and are shared with the store.
     pub linked_bytes: u64,
     /// Records in the backup.
     pub records: u64,
@@ -40,14 +40,14 @@ impl Store {
     /// Copies the store as it is now into an empty folder, while it is used.
     ///
     /// # Errors
-    /// [`Error::Occupied`] if the folder has anything in it; otherwise if copying failed.
+    /// [`Error::Occupied`] if the folder is not empty; otherwise if copying failed.
     pub fn backup(&self, to: impl AsRef<Path>, progress: impl FnMut(Progress)) -> Result<Backup> {
         self.backup_on(&Folder::new(to.as_ref()), progress)
     }
 
     /// As [`Store::backup`], with hard links to the master and to sorted files where the file
-    /// system has them. It takes a moment and no space, and it is no protection against damage:
-    /// a byte that is damaged in such a file is damaged in store and backup.
+    /// system supports them. It is quick and takes no space, but does not protect against damage: a
+    /// byte that is damaged in such a file is damaged in both store and backup.
     ///
     /// # Errors
     /// As [`Store::backup`].
@@ -107,7 +107,7 @@ impl Store {
         }
         let _lock = to.lock().map_err(|_| Error::Locked)?;
         let before = read_manifest(to)?;
-        // While this is held no file goes away and none is begun.
+        // While this lock is held no file is removed and none is created.
         let upkeep = self.shared().lock_upkeep();
         if before.store != upkeep.manifest.store {
             return Err(Error::NotIncremental("the backup is of another store"));
@@ -120,7 +120,7 @@ impl Store {
                 "the store was integrated since; make a full backup",
             ));
         }
-        // What never changes and is there already stays.
+        // Keep files that never change and are in the backup already.
         let sorted = before.parts.iter().filter(|part| part.form == Form::Sorted);
         let mut kept: Vec<String> = sorted.map(|part| part.name()).collect();
         kept.extend(before.master.map(manifest::master_name));
@@ -163,12 +163,12 @@ impl Store {
     }
 }
 
-/// Makes a store in an empty folder from a backup, checking everything on the way. The
-/// backup may be on write-protected media: nothing but a file for its lock is ever made there.
+/// Creates a store in an empty folder from a backup, and verifies the backup while doing so. The
+/// backup may be on write-protected media: at most a lock file is created there.
 ///
 /// # Errors
-/// [`Error::Missing`] if there is no backup, [`Error::Occupied`] if the folder has anything
-/// in it, or what is damaged; the folder then has no store.
+/// [`Error::Missing`] if there is no backup, [`Error::Occupied`] if the folder is not empty, or an
+/// error that names the damage. After an error the folder has no store.
 pub fn restore(
     from: impl AsRef<Path>,
     to: impl AsRef<Path>,
@@ -217,7 +217,7 @@ pub fn restore_on(
 
 fn refuse_unless_empty(to: &dyn Storage) -> Result<()> {
     let names = to.list().map_err(Error::io("list", "the folder"))?;
-    // A copy that was broken off has no manifest: whatever else is there is ours to replace.
+    // An interrupted copy has no manifest. Its other files may be replaced.
     let ours = |name: &String| {
         matches!(name.rsplit_once('.'), Some((_, "master" | "sorted" | "differential" | "new")))
     };
@@ -227,7 +227,7 @@ fn refuse_unless_empty(to: &dyn Storage) -> Result<()> {
 /// A file to be copied.
 struct File {
     name: String,
-    /// No more of it than this.
+    /// Copy at most this many bytes of it.
     limit: u64,
     /// Whether it never changes.
     is_final: bool,
@@ -249,7 +249,7 @@ fn files_of(manifest: &Manifest, log_bytes: u64) -> Vec<File> {
 struct Copy<'a> {
     from: &'a dyn Storage,
     to: &'a dyn Storage,
-    /// Whether files that never change are linked where that can be done.
+    /// Whether to hard-link files that never change, where possible.
     link: bool,
     total: u64,
     done: u64,
@@ -265,7 +265,7 @@ impl<'a> Copy<'a> {
         Ok((self.read(file)?.len() as u64).min(file.limit))
     }
 
-    /// Only what never changes may be mapped.
+    /// Maps files that never change; reads the others, because they must not be mapped.
     fn read(&self, file: &File) -> Result<Contents> {
         let bytes = match file.is_final {
             true => self.from.map(&file.name),
@@ -278,7 +278,7 @@ impl<'a> Copy<'a> {
         if self.link && file.is_final && self.linked(file, progress)? {
             return Ok(());
         }
-        // Under another name, then renamed, so that a file that was there stays whole.
+        // Write under another name, then rename, so that an existing file is replaced in one step.
         let new_name = format!("{}.new", file.name);
         if !(file.is_final && self.by_the_system(file, &new_name, progress)?) {
             self.bytes(file, &new_name, progress)?;
@@ -288,7 +288,7 @@ impl<'a> Copy<'a> {
 
     fn linked(&mut self, file: &File, progress: &mut impl FnMut(Progress)) -> Result<bool> {
         let len = self.len(file)?;
-        // Left over from a copy that was broken off.
+        // Remove what an interrupted copy left.
         let _ = self.to.remove(&file.name);
         if !self.from.hard_link(&file.name, self.to).map_err(Error::io("link", &file.name))? {
             return Ok(false);

@@ -1,10 +1,10 @@
-//! Changes that are made together or not at all.
+//! A batch: changes that are applied together or not at all.
 
 use crate::error::{Error, Result};
 use crate::format::record::Kind;
 use crate::{MAX_KEY, MAX_VALUE};
 
-/// Changes that are made together or not at all, in the order they were added.
+/// Changes that are applied together or not at all, in the order in which they were added.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -18,7 +18,7 @@ struct Change {
     value: usize,
 }
 
-/// What is to become of a key.
+/// The requested change of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     Put,
@@ -38,12 +38,12 @@ impl Batch {
         self.add(Wish::Put, key, value)
     }
 
-    /// Sets a key's value if the key is absent; one that is there keeps its value.
+    /// Sets a key's value if the key is absent; an existing key keeps its value.
     pub fn insert(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
         self.add(Wish::Insert, key, value)
     }
 
-    /// Removes a key; one that is absent is passed over.
+    /// Removes a key; a key that does not exist is ignored.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
         self.add(Wish::Delete, key, &[])
     }
@@ -61,7 +61,7 @@ impl Batch {
         self.changes.len()
     }
 
-    /// Whether there are none.
+    /// Whether the batch has no changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
@@ -96,14 +96,14 @@ impl Batch {
     }
 }
 
-/// What a batch did.
+/// How many keys a batch inserted, changed and deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Applied {
     /// Keys that were absent before.
     pub inserted: u64,
-    /// Keys that were there and got a value anew.
+    /// Keys that existed and were given a value.
     pub changed: u64,
-    /// Keys that were there and are no more.
+    /// Keys that existed and were removed.
     pub deleted: u64,
 }
 

@@ -1,12 +1,13 @@
-//! Group commit: writes that come at the same time share one append and one sync.
+//! Group commit: concurrent writes share one append and one sync.
 //!
-//! The first writer that finds nobody writing becomes the leader: it takes everything that
-//! waits, appends it, syncs once, and wakes the others with their answers. Nobody hands
-//! work to another thread, so a lone writer pays for the append and the sync only.
+//! A writer that finds no other writer active becomes the leader: it takes everything from the
+//! queue, appends it, syncs once, and wakes the other writers with their results. No work is handed
+//! to another thread, so a single writer pays for the append and the sync only.
 //!
-//! Order within a group: changes go into the index, unseen; then to the file; then the file
-//! is synced; only then may readers see them and writers return. If the file fails, the
-//! store is poisoned, and what is in the index beyond the published sequence stays unseen.
+//! Order within a group: the changes are added to the index, still invisible; then they are
+//! appended to the file; then the file is synced; only then do readers see them and writers return.
+//! If writing fails, the store is poisoned, and changes beyond the published sequence stay
+//! invisible.
 
 use std::sync::PoisonError;
 
@@ -24,7 +25,7 @@ use crate::versions::NewVersion;
 use crate::view::View;
 
 impl Shared {
-    /// Makes a batch's changes and returns once they are as durable as was asked for.
+    /// Applies the changes of a batch, and returns once they are as durable as configured.
     pub(crate) fn commit(&self, batch: Batch, wants_before: bool) -> Result<Done> {
         batch.check()?;
         self.make_room()?;
@@ -72,8 +73,8 @@ impl Shared {
         };
         let mut all = Vec::with_capacity(group.len());
         for waiting in group {
-            // A lookup that fails leaves the batches before it unwritten too: nothing of
-            // the group is on disk, but the index has unseen versions. So writing ends here.
+            // A failed lookup leaves the batches before it unwritten too: nothing of the group is
+            // on disk, but the index has invisible versions. So the store is poisoned.
             let done = self.apply(&view, waiting, &mut writing);
             all.push(done.inspect_err(|error| self.poison(error))?);
         }
@@ -94,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Puts a batch's changes into the index, unseen, and their bytes into the buffer.
+    /// Adds the changes of a batch to the index, invisible, and appends their bytes to the buffer.
     fn apply(&self, view: &View, waiting: &Waiting, writing: &mut Writing) -> Result<Done> {
         let batch = &waiting.batch;
         writing.bytes.reserve(batch.bytes() + batch.len() * RECORD);
@@ -127,15 +128,15 @@ impl Shared {
     }
 }
 
-/// A batch on its way into the index.
+/// A batch that is being added to the index.
 struct Applying<'a, 'g> {
     view: &'g View,
-    /// Whether the writer asked what each change found.
+    /// Whether the writer requested the value that each key had before its change.
     wants_before: bool,
     writing: &'g mut Writing,
     done: Done,
-    /// What is not in the index yet: one lock for many, because a lock waits for all that was
-    /// stored before it.
+    /// Versions not in the index yet. They are added many per lock, because taking the lock waits
+    /// for all earlier stores to memory.
     versions: Vec<(KeyHash, bool, NewVersion<'a>)>,
 }
 
@@ -148,7 +149,7 @@ impl<'a> Applying<'a, '_> {
         let (view, wants_before) = (self.view, self.wants_before);
         let is_new = !view.active.may_contain(hash);
         if !is_new {
-            // It may be one of those.
+            // The key may be among those.
             self.add_versions();
         }
         // The first layer is the active one.
@@ -184,16 +185,16 @@ impl<'a> Applying<'a, '_> {
     }
 }
 
-/// Changes whose memory is loaded at once, and which are added under one lock.
+/// Changes whose memory is prefetched together, and which are added under one lock.
 const TOGETHER: usize = 32;
 
-/// A group on its way to the file.
+/// A group that is being encoded for the file.
 #[derive(Debug)]
 struct Writing {
     bytes: Vec<u8>,
-    /// The last record of the batch at hand: it is written when it is known whether the
-    /// batch goes on.
+    /// Number of records in `bytes`.
     records: u64,
+    /// Where the last record of the current batch starts in `bytes`.
     last: Option<usize>,
     state: Published,
     salt: u32,
@@ -209,7 +210,7 @@ impl Default for Writing {
 }
 
 impl Writing {
-    /// Appends a record, as one of a batch that goes on, and returns its sequence.
+    /// Appends a record with the flag "batch continues", and returns its sequence.
     fn encode(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> u64 {
         self.state.sequence += 1;
         self.state.records = self.state.records.wrapping_add_signed(kind.net());
@@ -222,7 +223,7 @@ impl Writing {
         sequence
     }
 
-    /// Takes the "goes on" back from the last record of a batch.
+    /// Clears the flag "batch continues" in the last record of a batch.
     fn end_batch(&mut self) {
         let Some(last) = self.last.take() else { return };
         let record = self.bytes.split_off(last);

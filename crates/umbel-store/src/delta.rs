@@ -1,18 +1,18 @@
 //! The index of one differential file, in memory: every version of every changed key.
 //!
-//! Readers ask the filter first, without a lock; only if it says maybe do they look into
-//! the table. A version is never changed or moved once it is there, and carries its
-//! sequence, so that a snapshot simply passes over those that are younger than itself.
+//! Readers query the filter first, without a lock; only if it says maybe do they look into the
+//! table. A version is never changed or moved once added. It carries its sequence, so that a
+//! snapshot skips versions that are newer than itself.
 //!
 //! ```text
 //! table: hash → entry        entry: half of the hash, newest version (`versions`)
 //! ```
 //!
-//! Always true: a chain goes from younger to older versions of one key; every entry's key
-//! is in the filter before its first version can be seen.
+//! Always true: a chain leads from newer to older versions of one key; every entry's key is in the
+//! filter before its first version becomes visible.
 //!
-//! Not here: the file (`log`), how a version lies in memory (`versions`), and who may see what
-//! (`view`).
+//! Not here: the file (`log`), the memory layout of a version (`versions`), and which versions a
+//! reader may see (`view`).
 
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -32,11 +32,11 @@ pub(crate) struct Delta {
     pub(crate) number: u64,
     filter: LiveFilter,
     changes: RwLock<Changes>,
-    /// What readers may see; the newest state is the last pair.
+    /// The newest state that readers may see.
     published: Mutex<Published>,
     visible: AtomicU64,
     updates: AtomicU64,
-    /// Keys that no older layer had when their first change came.
+    /// Keys that no older layer had when they were first changed here.
     inserted: AtomicU64,
     net: AtomicI64,
     file_bytes: AtomicU64,
@@ -54,11 +54,11 @@ pub(crate) struct Published {
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     table: HashTable<u32>,
-    /// Entries to expect: a table that grows far is given its full size at once.
+    /// Expected number of entries: a table that grows large is given its full size at once.
     planned: usize,
     entries: Vec<Entry>,
     versions: Versions,
-    /// The first entries by key; the ones after them came later and are in no order.
+    /// The first entries, sorted by key; later entries are not sorted yet.
     ordered: Arc<Vec<u32>>,
 }
 
@@ -74,14 +74,14 @@ impl Entry {
         hash.get() as u32
     }
 
-    /// The table takes its place from the low bits and its tag from the highest ones.
+    /// The hash table takes the bucket from the low bits and the tag from the highest bits.
     fn spread(short: u32) -> u64 {
         u64::from(short) << 32 | u64::from(short)
     }
 }
 
 impl Delta {
-    /// An empty index that is to have `planned` entries at most, about.
+    /// An empty index that is expected to have about `planned` entries at most.
     pub(crate) fn new(number: u64, shape: Shape, planned: u64, published: Published) -> Self {
         let (versions, planned) = (Versions::after(published.sequence), planned as usize);
         Self {
@@ -116,23 +116,23 @@ impl Delta {
         self.changes.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts loading the memory that adding these keys will need, all of it at once.
+    /// Prefetches the memory that adding these keys will need, all of it at once.
     pub(crate) fn touch(&self, hashes: &[KeyHash]) {
         hashes.iter().for_each(|hash| self.filter.touch(*hash));
         self.read().touch_table(hashes);
     }
 
-    /// Puts a key into the filter, before a version of it is added. Only one thread at a time
-    /// may do so.
+    /// Adds a key to the filter, before a version of it is added. Only one thread at a time may do
+    /// so.
     #[inline]
     pub(crate) fn announce(&self, hash: KeyHash) {
         self.filter.insert(hash);
-        // A load and a store, not a locked instruction: nobody else adds.
+        // A load and a store, not a locked instruction: no other thread adds.
         self.updates.store(self.updates() + 1, Ordering::Relaxed);
     }
 
-    /// Adds a version of a key that was announced; `is_new` if the key has none here. Nobody
-    /// sees it before it is published. Holding the lock makes this the only thread that adds.
+    /// Adds a version of a key that was announced; `is_new` if the key has none here. It is
+    /// invisible until it is published. Holding the lock makes this the only thread that adds.
     pub(crate) fn add(
         &self,
         changes: &mut Changes,
@@ -160,13 +160,13 @@ impl Delta {
         *self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The sequence up to which readers may see.
+    /// The last sequence that readers may see.
     #[inline]
     pub(crate) fn visible(&self) -> u64 {
         self.visible.load(Ordering::Acquire)
     }
 
-    /// Changes made since the file was begun: what paper 2 calls u.
+    /// Changes in this file so far: what paper 2 calls u.
     pub(crate) fn updates(&self) -> u64 {
         self.updates.load(Ordering::Relaxed)
     }
@@ -181,7 +181,7 @@ impl Delta {
         self.inserted.load(Ordering::Relaxed)
     }
 
-    /// What the changes do to the number of records.
+    /// By how much the changes change the number of records.
     pub(crate) fn net(&self) -> i64 {
         self.net.load(Ordering::Relaxed)
     }
@@ -199,7 +199,7 @@ impl Delta {
         self.memory.load(Ordering::Relaxed)
     }
 
-    /// Entries whose keys lie in the bounds, by key.
+    /// Entries for whose keys `is_below` is false, sorted by key.
     pub(crate) fn in_order(&self, is_below: impl Fn(&[u8]) -> bool) -> Vec<u32> {
         if self.read().unordered() > RESORT {
             self.write().order();
@@ -247,9 +247,9 @@ impl Changes {
         self.entries.len()
     }
 
-    /// Starts loading the places in the table where these keys go. That the low bits of a hash
-    /// name the first place to try is the table's own affair: were it otherwise, only time
-    /// would be lost.
+    /// Prefetches the buckets of the table into which these keys will go. It relies on the table
+    /// using the low bits of a hash as the first bucket to try, which is an implementation detail:
+    /// if that changes, this only gets slower.
     fn touch_table(&self, hashes: &[KeyHash]) {
         let last = self.table.num_buckets().wrapping_sub(1);
         for &hash in hashes {
@@ -259,7 +259,7 @@ impl Changes {
         }
     }
 
-    /// Starts loading the versions of these entries, all at once: they lie anywhere.
+    /// Prefetches the versions of these entries, all at once: they are scattered in memory.
     pub(crate) fn touch(&self, entries: &[u32]) {
         let newest = entries.iter().map(|&entry| self.entries[entry as usize].newest);
         self.versions.touch(newest);
@@ -269,7 +269,7 @@ impl Changes {
         self.versions.at(self.entries[entry as usize].newest).key
     }
 
-    /// Adds a version and says how many bytes more that takes.
+    /// Adds a version, and returns how many bytes the index grew.
     fn add(&mut self, hash: KeyHash, is_new: bool, change: &NewVersion<'_>) -> usize {
         let found = if is_new { None } else { self.entry(hash, change.key) };
         let older = found.map_or(NONE, |entry| self.entries[entry as usize].newest);
@@ -287,8 +287,8 @@ impl Changes {
         bytes + size_of::<Entry>() + TABLE_SHARE
     }
 
-    /// A table that grows is filled anew, which reads all entries in no order: past some size
-    /// that is done once.
+    /// Grows a large table to its planned size in one step. Growing rehashes all entries, which
+    /// reads memory in random order; past a certain size that should happen only once.
     fn make_room(&mut self) {
         let len = self.table.len();
         if len == self.table.capacity() && len > self.planned / 16 {
@@ -302,7 +302,7 @@ impl Changes {
         self.entries.len() - self.ordered.len()
     }
 
-    /// Brings the entries that came since the last time into the order.
+    /// Merges the entries added since the last call into the sorted ones.
     fn order(&mut self) {
         let mut late: Vec<u32> = (self.ordered.len() as u32..self.entries.len() as u32).collect();
         order::sort(&mut late, |entry| self.key(entry));
@@ -327,9 +327,9 @@ impl Changes {
     }
 }
 
-/// What an entry takes in the table, about.
+/// Memory that an entry takes in the table, about.
 const TABLE_SHARE: usize = 8;
-/// This many entries out of order are sorted for each scan; beyond, once for all.
+/// Up to this many unsorted entries are sorted anew for each scan; more are sorted once and kept.
 const RESORT: usize = 4096;
 
 #[cfg(test)]

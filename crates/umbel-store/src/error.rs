@@ -1,24 +1,24 @@
-//! Why the store could not do what it was asked.
+//! Errors of the store.
 
 use std::io;
 use std::sync::Arc;
 
-/// Why the store could not do what it was asked.
+/// Why an operation of the store failed.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The operating system refused. Whatever was acknowledged before is safe.
+    /// A call to the operating system failed. Everything that was acknowledged before is safe.
     #[error("cannot {action} {file}: {reason}")]
     Io {
         /// What was tried.
         action: &'static str,
         /// On which file.
         file: String,
-        /// What the system said. Part of the message, so not its source as well: a chain
-        /// of errors would say it twice.
+        /// The system's error. It is part of the message and therefore not also the `source`:
+        /// printing the chain of errors would show it twice.
         reason: Arc<io::Error>,
     },
-    /// A file does not hold what was written to it. Nothing was changed.
+    /// A file does not contain what was written to it. Nothing was changed.
     #[error("{file} is damaged at byte {offset}: {what}")]
     Corrupt {
         /// Which file.
@@ -41,19 +41,20 @@ pub enum Error {
     /// Another process, or another handle in this one, has the store open.
     #[error("the store is in use: another process has it open")]
     Locked,
-    /// There is no store, and none was to be made.
+    /// There is no store, and the options forbid creating one.
     #[error("there is no store here")]
     Missing,
-    /// There is already something where a new store was to be made.
+    /// The folder in which a new store was to be created is not empty.
     #[error("there is already a store here, or something else: give an empty folder")]
     Occupied,
-    /// A write failed so that nobody can tell what is on disk. Reads go on; reopen to write.
+    /// A write failed, and it is unknown what is on disk. Reads continue; reopen the store to
+    /// write.
     #[error("the store refuses writes since {0}; reads go on, reopen it to write")]
     Poisoned(Arc<str>),
-    /// The folder holds another store, or an older state of this one. Nothing was changed.
+    /// The folder contains another store, or an older state of this one. Nothing was changed.
     #[error("the folder holds another store now, or an older state of this one")]
     Replaced,
-    /// Changes came faster than they could be sorted to disk, and sorting now fails.
+    /// Changes arrived faster than they could be sorted to disk, and sorting now fails.
     #[error("the store has no memory left for changes, because {0}")]
     Behind(Arc<str>),
     /// The key is longer than [`crate::MAX_KEY`]. Nothing was changed.
@@ -71,10 +72,10 @@ pub enum Error {
     /// An option outside its range. Nothing was opened.
     #[error("{0}")]
     Options(&'static str),
-    /// Integrating was stopped on request; what it did so far is kept.
+    /// Integration was stopped on request; its work so far is kept.
     #[error("integrating was stopped; it can be taken up again")]
     Stopped,
-    /// The folder does not hold a backup that this store could add to. Nothing was changed.
+    /// The folder contains no backup that this store could add to. Nothing was changed.
     #[error("no incremental backup is possible: {0}")]
     NotIncremental(&'static str),
 }
@@ -90,5 +91,5 @@ impl Error {
     }
 }
 
-/// What most of the crate returns.
+/// Result of most functions of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

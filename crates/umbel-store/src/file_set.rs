@@ -1,4 +1,4 @@
-//! Which files a store consists of. Whoever changes them holds the lock `upkeep`.
+//! The set of files a store consists of. To change it, a thread must hold the lock `upkeep`.
 
 use crate::format::manifest::Manifest;
 use crate::format::trailer::Head;
@@ -23,7 +23,7 @@ impl FileSet {
         self.next_number - 1
     }
 
-    /// The manifest with some change, of the next generation.
+    /// A changed copy of the manifest, as the next generation.
     pub(crate) fn next(&self, change: impl FnOnce(&mut Manifest)) -> Manifest {
         let mut next = self.manifest.clone();
         next.generation += 1;

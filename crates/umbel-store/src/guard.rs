@@ -1,13 +1,13 @@
-//! The Bloom filters that spare looking: one over each master, one over each index of changes.
+//! The Bloom filters that save lookups: one over each master, one over each index of changes.
 //!
-//! Over changes it is `umbel`'s standard filter, to which paper 2's formula applies; only
-//! where the bits live is decided here. Those of a sorted file lie in its mapped bytes and
-//! are never copied ([`FileFilter`]); those of changes that are still coming are atomic, so
-//! that readers need no lock ([`LiveFilter`]).
+//! The filter over changes is `umbel`'s standard filter, to which paper 2's formula applies; this
+//! module decides only where its bits are stored. The bits of a sorted file are in its mapped bytes
+//! and never copied ([`FileFilter`]). The bits of a layer that still receives changes are atomic,
+//! so that readers need no lock ([`LiveFilter`]).
 //!
-//! Over a master it is *blocked*: all six bits of a key lie in one block of 512 bits, so that
-//! a lookup of an absent key costs one cache line instead of three. At ten bits a key it errs
-//! as often as the standard filter does at 9.6: about one lookup in a hundred.
+//! The filter over a master is *blocked*: all six bits of a key are in one block of 512 bits, so
+//! that a lookup of an absent key costs one cache line instead of three. With ten bits per key its
+//! error rate is that of a standard filter with 9.6 bits per key: about one lookup in a hundred.
 //!
 //! Paper 2: after `u` updates over `n` records a filter of `m` bits and `h` hashes errs with
 //! `p(u) = (1-1/n)^u · [1-(1-1/m)^(uh)]^h`; the best `h` is `ln 2 · m/u`.
@@ -27,12 +27,12 @@ pub(crate) fn hasher_of(store: u64) -> KeyHasher {
 pub enum FileFilter {
     /// Positions all over the filter.
     Standard(Shape),
-    /// All positions in one block; so many blocks.
+    /// All positions of a key in one block, with this number of blocks.
     Blocked(u64),
 }
 
 impl FileFilter {
-    /// A blocked filter for so many keys.
+    /// A blocked filter for this number of keys.
     pub(crate) fn blocked(items: u64) -> Self {
         Self::Blocked((items.max(1) * BLOCKED_BITS_A_KEY).div_ceil(BLOCK_BITS))
     }
@@ -71,7 +71,7 @@ impl FileFilter {
     }
 }
 
-/// Where a key's block starts, and the bits that say where in it its positions are.
+/// Where a key's block starts, and the hash bits from which its positions in it are taken.
 #[inline]
 fn block_of(blocks: u64, hash: KeyHash) -> (usize, u64) {
     let block = (u128::from(hash.get()) * u128::from(blocks)) >> 64;
@@ -84,14 +84,14 @@ const BLOCK_HASHES: u32 = 6;
 const BLOCKED_BITS_A_KEY: u64 = 10;
 const _: () = assert!(BLOCK_HASHES * 9 < 64);
 
-/// Out of line, so that the other filter's few instructions stand alone in every lookup.
+/// Not inlined, so that a lookup contains only the few instructions of the blocked filter.
 #[inline(never)]
 fn standard_may_contain(shape: &Shape, bytes: &[u8], hash: KeyHash) -> bool {
     may_contain(shape, hash, |word| crate::numbers::u64_at(bytes, word * 8))
 }
 
-/// Three probes without a branch between them, so that the processor has all three lines
-/// under way at once: seven of eight absent keys end there. Then the rest, one by one.
+/// Three probes without a branch between them, so that the processor loads all three cache lines at
+/// the same time: seven of eight absent keys end there. Then the rest, one by one.
 #[inline]
 fn may_contain(shape: &Shape, hash: KeyHash, word: impl Fn(usize) -> u64) -> bool {
     let mut positions = hash.digest(shape.digest_bits()).positions(shape);
@@ -100,7 +100,7 @@ fn may_contain(shape: &Shape, hash: KeyHash, word: impl Fn(usize) -> u64) -> boo
     first == 1 && std::iter::from_fn(probe).all(|bit| bit == 1)
 }
 
-/// A filter that takes keys while others ask it.
+/// A filter to which keys are added while other threads query it.
 #[derive(Debug)]
 pub(crate) struct LiveFilter {
     words: Vec<AtomicU64>,
@@ -117,9 +117,9 @@ impl LiveFilter {
         &self.shape
     }
 
-    /// Whoever learns of the key through a lock or an acknowledgement sees its bits. Only
-    /// one thread at a time may insert: a load and a store are far cheaper than a locked
-    /// instruction, and lose nothing then.
+    /// Adds a key. A thread that learns of the key through a lock or an acknowledgement sees its
+    /// bits. Only one thread at a time may insert: then a load and a store lose nothing, and are
+    /// far cheaper than a locked instruction.
     #[inline]
     pub(crate) fn insert(&self, hash: KeyHash) {
         for at in hash.digest(self.shape.digest_bits()).positions(&self.shape) {
@@ -129,7 +129,7 @@ impl LiveFilter {
         }
     }
 
-    /// Starts loading all words of a key.
+    /// Prefetches all words of a key.
     #[inline]
     pub(crate) fn touch(&self, hash: KeyHash) {
         let words = hash.digest(self.shape.digest_bits()).positions(&self.shape);
@@ -143,13 +143,13 @@ impl LiveFilter {
     }
 }
 
-/// Collects the filter of a file that is being written, as the bytes it will have there:
+/// Builds the filter of a file that is being written, as the bytes it will have there:
 /// bit `i` of a little-endian word is bit `i % 8` of its byte `i / 8`.
 #[derive(Debug)]
 pub(crate) struct FilterBuilder {
     bytes: Vec<u8>,
     filter: FileFilter,
-    /// Keys that are not in it yet: so that the memory of all of them is loaded at once.
+    /// Keys not added yet. They are added together, so that their memory is loaded in parallel.
     waiting: Vec<KeyHash>,
 }
 
@@ -208,11 +208,11 @@ impl FilterBuilder {
     }
 }
 
-/// Keys that are put into a filter together.
+/// Number of keys that are added to a filter together.
 const WAITING: usize = 64;
 
-/// Paper 2's filter of `bits` bits for `updates` changes: the better neighbour of
-/// `ln 2 · m/u`, at least one hash.
+/// Paper 2's filter of `bits` bits for `updates` changes. The number of hashes is `ln 2 · m/u`,
+/// rounded to the better neighbouring integer, at least one.
 pub(crate) fn shape_for_updates(bits: u64, updates: u64) -> Shape {
     let (m, u) = (bits.max(64) as f64, updates.max(1) as f64);
     let best = std::f64::consts::LN_2 * m / u;
@@ -224,8 +224,8 @@ pub(crate) fn shape_for_updates(bits: u64, updates: u64) -> Shape {
 
 /// Paper 2's probability of a filter error after `updates` changes over `records` records.
 ///
-/// It is the chance that a request for a random record of the master finds the filter
-/// saying "maybe" though the record was never changed.
+/// It is the probability that, for a random record of the master, the filter says "maybe" although
+/// the record was never changed.
 ///
 /// ```
 /// let shape = umbel::Shape::new(1_000_000, 1)?;

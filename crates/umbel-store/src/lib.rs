@@ -1,10 +1,10 @@
 //! A durable catalogue: key → small value, from a thousand to a hundred million keys.
 //!
-//! The differential files of paper 2 (Severance and Lohman's scheme): a *master* of sorted
-//! pages that never changes, a *differential file* to which every insert, change and delete
-//! is appended, its index in memory, and a Bloom filter that says whether the index need be
-//! asked at all. From time to time the two are *integrated* into a new master, while
-//! readers and writers go on.
+//! It implements the differential files of paper 2 (Severance and Lohman's scheme). A *master* of
+//! sorted pages never changes. Every insert, change and delete is appended to a *differential
+//! file*, whose index is kept in memory. A Bloom filter tells most lookups that they can skip that
+//! index. From time to time master and differential file are *integrated* into a new master, while
+//! readers and writers continue.
 //!
 //! ```
 //! # let folder = tempfile::tempdir()?;
@@ -27,9 +27,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What is promised: a returned write survives a crash (see [`Durability`]); a read gives
-//! the right answer or an error, never a wrong one; readers never wait for writers to sync
-//! or for integrating. `docs/store.md` has every byte and why each crash point is safe.
+//! Guarantees: a write that returned survives a crash (see [`Durability`]); a read returns the
+//! right answer or an error, never a wrong answer; readers never wait for writers to sync or for
+//! integration. `docs/store.md` describes every byte, and why each crash point is safe.
 
 mod background;
 mod backup;

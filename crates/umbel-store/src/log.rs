@@ -1,10 +1,10 @@
-//! A differential file: appended to while the store is open, read once when it is opened.
+//! A differential file: appended to while the store is open, and read once when it is opened.
 //!
-//! Reading it back decides the one hard question of recovery: is what does not read well
-//! the end of a write that a crash cut off, which nobody was told of, or damage to something
-//! that was acknowledged? A record with the flag `SYNCED` was written when everything
-//! before it was durable; so a bad record before a good one with that flag is damage, and
-//! is said to be. Anything else at the end is cut.
+//! Reading it back must decide the one hard question of recovery. Bytes that cannot be decoded are
+//! either the end of a write that a crash cut off, and that was never acknowledged; or they are
+//! damage to something that was acknowledged. A record with the flag `SYNCED` was written when
+//! everything before it was durable. So a bad record before a good one with that flag is damage,
+//! and is reported. Any other bad bytes at the end are cut off.
 
 use crate::error::{Error, Result};
 use crate::format::Malformed;
@@ -20,20 +20,20 @@ pub(crate) struct Log {
     salt: u32,
     /// Where the next record goes.
     len: u64,
-    /// Where the file ends: between the two are zeros, put there ahead of time. Writing over
-    /// them changes nothing but their bytes, so that a sync need not wait for the file
-    /// system to record a new length or new blocks.
+    /// Where the file ends: between `len` and here are preallocated zeros. Overwriting them changes
+    /// only their bytes, so a sync does not wait for the file system to record a new length or
+    /// new blocks.
     room: u64,
     /// Bytes that are known to be durable.
     synced: u64,
-    /// Records written since it was opened.
+    /// Records written since the file was opened.
     written: u64,
-    /// Whether the mark of closing that the file ended in may not be durable yet.
+    /// Whether the file ended in a `Closed` record that may not be durable yet.
     mark_in_doubt: bool,
 }
 
 impl Log {
-    /// Makes an empty file, durable under its name.
+    /// Creates an empty file, durable under its name.
     pub(crate) fn create(storage: &dyn Storage, number: u64, first_sequence: u64) -> Result<Self> {
         let name = differential_name(number);
         let mut file = storage.create(&name).map_err(Error::io("create", &name))?;
@@ -47,7 +47,7 @@ impl Log {
         Ok(Self { name, file, salt, len, room, synced, written: 0, mark_in_doubt: false })
     }
 
-    /// Goes on with a file that was replayed: cuts what a crash left, and makes the rest durable.
+    /// Opens a replayed file for appending: cuts what a crash left, and makes the rest durable.
     pub(crate) fn resume(storage: &dyn Storage, replay: &Replay) -> Result<Self> {
         let name = replay.name.clone();
         let mut file = storage.append(&name).map_err(Error::io("open", &name))?;
@@ -55,7 +55,7 @@ impl Log {
             file.truncate(replay.good_bytes).map_err(Error::io("cut", &name))?;
         }
         if replay.torn_bytes > 0 || !replay.closed {
-            // What readers will see must not vanish in the next crash.
+            // What readers will see must survive the next crash.
             file.sync().map_err(Error::io("sync", &name))?;
         }
         let (salt, len) = (replay.header.salt, replay.good_bytes);
@@ -64,13 +64,13 @@ impl Log {
         Ok(Self { name, file, salt, len, room, synced, written: 0, mark_in_doubt })
     }
 
-    /// Before anything that relies on everything in the file being durable.
+    /// Makes everything in the file durable. Called before anything that relies on that.
     pub(crate) fn settle(&mut self) -> Result<()> {
         if self.is_synced() && !self.mark_in_doubt { Ok(()) } else { self.sync() }
     }
 
-    /// Before records are written: a mark that is still in doubt must not come to lie, bad,
-    /// before a record that says everything before it was durable.
+    /// Makes the `Closed` record durable. Called before records are written: a crash could damage a
+    /// `Closed` record that is not durable, and the next record says everything before it is.
     pub(crate) fn settle_mark(&mut self) -> Result<()> {
         if self.mark_in_doubt { self.sync() } else { Ok(()) }
     }
@@ -88,7 +88,7 @@ impl Log {
         self.synced == self.len
     }
 
-    /// Appends whole batches. On failure tries to take the file back to where it was.
+    /// Appends whole batches. On failure it tries to truncate the file to its former length.
     pub(crate) fn append(&mut self, bytes: &[u8], records: u64) -> Result<()> {
         let end = self.len + bytes.len() as u64;
         let written = if end <= self.room || bytes.len() >= LARGE {
@@ -97,7 +97,7 @@ impl Log {
             self.write_with_room(bytes, end)
         };
         if let Err(error) = written {
-            // Best effort: recovery cuts what is left, and a full disk gets its room back.
+            // Best effort: recovery cuts what is left, and a full disk regains the space.
             let _ = self.file.truncate(self.len);
             return Err(Error::io("write", &self.name)(error));
         }
@@ -107,9 +107,10 @@ impl Log {
         Ok(())
     }
 
-    /// Room grows with the file: a small one stays small, a large one is seldom extended.
+    /// Writes, and preallocates zeros behind. Preallocation grows with the file: small files stay
+    /// small, large ones are rarely extended.
     fn write_with_room(&mut self, bytes: &[u8], end: u64) -> std::io::Result<()> {
-        let ahead = (end - HEADER as u64).min(MOST_ROOM);
+        let ahead = (end - HEADER as u64).min(MAX_ROOM);
         let room = (end + ahead).next_multiple_of(4096);
         let mut padded = bytes.to_vec();
         padded.resize((room - self.len) as usize, 0);
@@ -118,7 +119,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes the file back to what is known to be durable. Not to be written to after that.
+    /// Truncates the file to what is known to be durable. It must not be written to after that.
     pub(crate) fn cut_to_durable(&mut self) -> Result<()> {
         self.file.truncate(self.synced).map_err(Error::io("cut", &self.name))
     }
@@ -130,8 +131,8 @@ impl Log {
         Ok(())
     }
 
-    /// Marks the end of the file as closed in good order, so that damage to its last
-    /// records can be told from a crash. Losing the mark loses nothing.
+    /// Appends a `Closed` record, which marks the file as cleanly closed. It lets recovery tell
+    /// damage to the last records from a crash. Losing the record loses no data.
     pub(crate) fn close(&mut self, next_sequence: u64) {
         if self.written == 0 || !self.is_synced() {
             return;
@@ -144,12 +145,13 @@ impl Log {
     }
 }
 
-/// The most zeros that are written ahead.
-const MOST_ROOM: u64 = 1 << 20;
-/// Beside so many bytes the cost of a new length does not count, but that of zeros would.
+/// Maximum number of preallocated zeros.
+const MAX_ROOM: u64 = 1 << 20;
+/// Writes of this size or more preallocate nothing: recording a new length is cheap compared with
+/// the write itself, while writing zeros is not.
 const LARGE: usize = 32 << 10;
 
-/// What was found in a differential file.
+/// Result of reading a differential file.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) name: String,
@@ -158,17 +160,17 @@ pub(crate) struct Replay {
     pub(crate) records: u64,
     /// Sequence of the next record.
     pub(crate) next_sequence: u64,
-    /// Length of what is good.
+    /// Length of the header and all whole batches.
     pub(crate) good_bytes: u64,
-    /// Bytes after it, which a crash left.
+    /// Bytes after them, which a crash left.
     pub(crate) torn_bytes: u64,
-    /// Or zeros after it, for records to come.
+    /// Preallocated zeros after them.
     pub(crate) room_bytes: u64,
-    /// Whether the file ends in a mark that it was closed in good order.
+    /// Whether the file ends in a `Closed` record: it was cleanly closed.
     pub(crate) closed: bool,
 }
 
-/// Reads a differential file and hands each record of each whole batch to `each`.
+/// Reads a differential file, and calls `each` with each record of each whole batch.
 /// Its first record must have `next_sequence`.
 pub(crate) fn replay(
     name: &str,
@@ -236,7 +238,7 @@ pub(crate) fn replay(
     Ok(found)
 }
 
-/// An error if a good record after `at` shows that what is there was durable once.
+/// Returns an error if a good record after `at` proves that the bytes at `at` were once durable.
 fn refuse_damage(
     name: &str,
     bytes: &[u8],
@@ -246,11 +248,11 @@ fn refuse_damage(
     error: Malformed,
 ) -> Result<()> {
     let rest = &bytes[at..];
-    let most = expected.saturating_add((rest.len() / RECORD) as u64 + 1);
+    let max = expected.saturating_add((rest.len() / RECORD) as u64 + 1);
     let proof = (1..rest.len().saturating_sub(RECORD - 1)).any(|later| {
-        // Cheap tests first: nearly every place fails them.
+        // Cheap tests first: nearly every offset fails them.
         rest[later + 10] & SYNCED != 0
-            && (expected..=most).contains(&crate::numbers::u64_at(rest, later + 11))
+            && (expected..=max).contains(&crate::numbers::u64_at(rest, later + 11))
             && Record::decode(salt, &rest[later..]).is_ok()
     });
     if proof { Err(error.in_file(name, at)) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! Little-endian numbers inside byte slices, as all files have them.
+//! Reads little-endian numbers from byte slices. All files use little-endian.
 
 /// The number at `at`. The caller has checked that it is there.
 #[inline]

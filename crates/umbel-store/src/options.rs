@@ -7,17 +7,18 @@ use umbel::Shape;
 use crate::error::{Error, Result};
 use crate::guard;
 
-/// When a write counts as done.
+/// When a write returns: how durable it is by then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Durability {
     /// Each write is synced on its own before it returns.
     EveryWrite,
-    /// Writes that come at the same time are synced together; a returned write is on disk.
+    /// Concurrent writes share one sync. A write that returned is on disk.
     #[default]
     Group,
-    /// A returned write is with the system, and on disk after this time at the latest: a
-    /// crash of the process loses nothing, a crash of the machine what came since the last sync.
+    /// A write that returned was handed to the operating system, and is on disk after this interval
+    /// at the latest. A crash of the process loses nothing; a crash of the machine loses the writes
+    /// since the last sync.
     Interval(Duration),
 }
 
@@ -58,48 +59,48 @@ impl Options {
         Self::default()
     }
 
-    /// Whether to make a store where there is none (default: yes).
+    /// Whether to create the store if there is none (default: yes).
     pub fn create(mut self, create: bool) -> Self {
         self.create = create;
         self
     }
 
-    /// When a write counts as done (default: [`Durability::Group`]).
+    /// How durable a write is when it returns (default: [`Durability::Group`]).
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// Memory for the index of changes, in bytes (default: 64 MiB). Beyond it the changes
-    /// are sorted to disk, and a filter in memory decides whether they are read at all.
+    /// Memory for the index of changes, in bytes (default: 64 MiB). When the index grows beyond it,
+    /// the changes are sorted to disk. A filter in memory then decides whether a lookup reads them.
     pub fn memory_budget(mut self, bytes: usize) -> Self {
         self.memory_budget = bytes;
         self
     }
 
-    /// Bits of the filter over the changes (default: ten for each change that the memory
-    /// budget has room for).
+    /// Bits of the filter over the changes (default: ten per change that fits into the memory
+    /// budget).
     pub fn filter_bits(mut self, bits: u64) -> Self {
         self.filter_bits = Some(bits);
         self
     }
 
-    /// Whether filters are asked at all (default: yes). Without, every lookup reads the
-    /// index of changes: for measuring what the filter spares.
+    /// Whether lookups use the filters (default: yes). Without them every lookup reads the index of
+    /// changes; this is for measuring how many reads the filter saves.
     pub fn filter(mut self, filter: bool) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Changes are integrated in the background once they take this many bytes on disk
-    /// (default: 64 MiB) and the share of [`Options::integrate_share`].
+    /// Changes are integrated in the background once they take at least this many bytes on disk
+    /// (default: 64 MiB) and also at least the share of [`Options::integrate_share`].
     pub fn integrate_bytes(mut self, bytes: u64) -> Self {
         self.integrate_bytes = bytes;
         self
     }
 
     /// Changes are integrated once they take this share of the master's bytes (default:
-    /// 0.25). A small share rewrites a large master often.
+    /// 0.25). With a small share a large master is rewritten often.
     pub fn integrate_share(mut self, share: f64) -> Self {
         self.integrate_share = share;
         self
@@ -112,9 +113,9 @@ impl Options {
         self
     }
 
-    /// Whether a thread of the store sorts and integrates in the background (default: yes).
-    /// Without it, writers sort what outgrows the budget themselves, and integrating
-    /// happens only when asked for.
+    /// Whether the store starts a thread that sorts and integrates in the background (default:
+    /// yes). Without it, a writer that exceeds the memory budget sorts or integrates the changes
+    /// itself. Otherwise integration then happens only on request.
     pub fn background(mut self, background: bool) -> Self {
         self.background = background;
         self
@@ -133,7 +134,7 @@ impl Options {
         Ok(())
     }
 
-    /// Changes that the memory budget has room for, about: paper 2's u at its largest.
+    /// About how many changes fit into the memory budget: the largest value of paper 2's u.
     pub(crate) fn planned_updates(&self) -> u64 {
         (self.memory_budget / BYTES_A_CHANGE).max(1024) as u64
     }
@@ -145,7 +146,7 @@ impl Options {
     }
 }
 
-/// What a change of a short key and value takes in memory.
+/// Memory that one change of a short key and value takes.
 const BYTES_A_CHANGE: usize = 64;
-/// Far below where 32 bits no longer tell versions apart.
+/// Far below the 32 GiB that the 32-bit places of versions can address (see `versions`).
 const MAX_BUDGET: usize = 8 << 30;

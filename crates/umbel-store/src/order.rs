@@ -1,9 +1,9 @@
-//! Sorting many keys that lie anywhere in memory: each is read a few times, not at every
+//! Sorts many keys that are scattered in memory, reading each key a few times instead of at every
 //! comparison.
 //!
-//! Keys are sorted as numbers: the eight bytes that follow what all of them share. Those
-//! that are alike there are sorted again among themselves, by the eight bytes that follow
-//! what *they* share, and so on. So one key that is unlike the others costs nothing.
+//! The prefix that all keys share is skipped; the eight bytes after it are compared as a number.
+//! Keys whose numbers are equal are sorted again among themselves, by the eight bytes after the
+//! prefix that *they* share, and so on. So one key that differs from the others costs nothing.
 
 use crate::format::{head, shared_prefix};
 
@@ -28,13 +28,14 @@ fn sort_after<'a>(keyed: &mut [(u64, u32)], shared: usize, key: &impl Fn(u32) ->
         if more >= shared + 8 {
             sort_after(alike, more, key);
         } else {
-            // Few, or one of them ends here: then it is alike only by the zeros after it.
+            // Only a few keys, or one of them ends here and is equal only because of its zero
+            // padding.
             alike.sort_unstable_by(|a, b| key(a.1).cmp(key(b.1)));
         }
     }
 }
 
-/// How many bytes all keys share at their start; that they share `known` is known.
+/// Length of the prefix that all keys share; they are known to share the first `known` bytes.
 fn shared<'a>(keyed: &[(u64, u32)], known: usize, key: &impl Fn(u32) -> &'a [u8]) -> usize {
     let Some(&(_, first)) = keyed.first() else { return 0 };
     let first = &key(first)[known..];
@@ -44,7 +45,7 @@ fn shared<'a>(keyed: &[(u64, u32)], known: usize, key: &impl Fn(u32) -> &'a [u8]
     known + more
 }
 
-/// So many keys are rather compared as they are.
+/// At most this many keys are compared directly.
 const FEW: usize = 16;
 
 #[cfg(test)]

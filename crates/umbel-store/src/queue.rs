@@ -1,6 +1,6 @@
-//! Writes that wait to be committed, and the answers that wait for their writers.
+//! The queue of writes that wait to be committed, and their results until the writers fetch them.
 //!
-//! Only the bookkeeping: who leads a group and how it reaches the file is in `commit`.
+//! Not here: who leads a group, and how the group is written to the file (`commit`).
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use crate::batch::{Applied, Batch};
 use crate::error::Result;
 use crate::options::Durability;
 
-/// Writes that wait for their turn, and answers that wait for their writers.
+/// Writes that wait to be committed, and results that their writers have not fetched yet.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
     state: Mutex<QueueState>,
@@ -24,20 +24,20 @@ pub(crate) struct QueueState {
     pub(crate) busy: bool,
 }
 
-/// A batch, and where its answer will be looked for.
+/// A batch in the queue, and the ticket under which its writer will fetch the result.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) ticket: u64,
     pub(crate) batch: Batch,
-    /// Whether the writer asked what each change found.
+    /// Whether the writer requested the value that each key had before its change.
     pub(crate) wants_before: bool,
 }
 
-/// What became of a batch.
+/// Result of a batch.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     pub(crate) applied: Applied,
-    /// The value that each key had just before its change, if the writer asked for it.
+    /// The value that each key had just before its change, if the writer requested it.
     pub(crate) before: Vec<Option<Vec<u8>>>,
 }
 
@@ -48,11 +48,11 @@ impl Queue {
 }
 
 impl QueueState {
-    /// The next group: everything that waits, up to a bound.
+    /// The next group: everything in the queue, up to a limit.
     pub(crate) fn take_group(&mut self, durability: Durability) -> Vec<Waiting> {
-        let most = if durability == Durability::EveryWrite { 1 } else { usize::MAX };
+        let max = if durability == Durability::EveryWrite { 1 } else { usize::MAX };
         let (mut group, mut bytes) = (Vec::new(), 0);
-        while group.len() < most && bytes < MAX_GROUP {
+        while group.len() < max && bytes < MAX_GROUP {
             let Some(next) = self.waiting.pop_front() else { break };
             bytes += next.batch.bytes();
             group.push(next);

@@ -1,8 +1,8 @@
 //! A store that is only read: a folder on write-protected media, a backup, or a store between two
 //! writers.
 //!
-//! Always true: nothing in the folder changes but that a file for the lock is made where there is
-//! none. What a crash left is passed over as [`crate::Store::open`] would cut it, and stays.
+//! Always true: a reader changes nothing in the folder, except that it creates the lock file if
+//! there is none. What a crash left, and [`crate::Store::open`] would cut, is ignored and kept.
 //!
 //! Not here: reading beside a writer of the same process ([`Snapshot`]).
 
@@ -22,7 +22,8 @@ use crate::storage::os::Folder;
 use crate::store::Progress;
 use crate::verify::{Verified, verify};
 
-/// A store that is only read. Several processes may read at a time, and none may write meanwhile.
+/// A store that is only read. Several processes may read it at a time, and none may write
+/// meanwhile.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -40,7 +41,7 @@ pub struct Reader {
     storage: Arc<dyn Storage>,
     manifest: Manifest,
     snapshot: Snapshot,
-    /// Held to the end; none on write-protected media.
+    /// Held until the reader is dropped; `None` on write-protected media.
     _lock: Option<Box<dyn Send + Sync>>,
 }
 
@@ -48,14 +49,14 @@ impl Reader {
     /// Opens the store in a folder.
     ///
     /// # Errors
-    /// [`Error::Missing`] if there is none, [`Error::Locked`] if somebody has it open to write;
-    /// otherwise if a file is damaged or of another version.
+    /// [`Error::Missing`] if there is none, [`Error::Locked`] if it is open for writing; otherwise
+    /// if a file is damaged or has another format version.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         Self::open_with(path, &Options::new())
     }
 
-    /// As [`Reader::open`], with the filters of these options: their bits, and whether they are
-    /// asked at all. No other option matters to a reader.
+    /// As [`Reader::open`], with the filter settings of these options: the number of bits, and
+    /// whether filters are used. All other options are ignored.
     ///
     /// # Errors
     /// As [`Reader::open`]; [`Error::Options`] if an option is out of its range.
@@ -83,7 +84,7 @@ impl Reader {
         Ok(Self { storage, manifest, snapshot, _lock: lock })
     }
 
-    /// What is read.
+    /// The state of the store, for reading.
     #[must_use]
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
@@ -98,7 +99,7 @@ impl Reader {
         verify(&*self.storage, &self.manifest, &self.snapshot, active_bytes, progress)
     }
 
-    /// What the store holds.
+    /// Statistics about the store.
     #[must_use]
     pub fn stat(&self) -> Stat {
         stat_of(&self.snapshot.view, self.manifest.generation)
@@ -119,7 +120,7 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// Keeps writers out, where there can be any.
+/// Locks out writers; `None` on write-protected media, where there can be none.
 pub(crate) fn lock_to_read(storage: &dyn Storage) -> Result<Option<Box<dyn Send + Sync>>> {
     storage.lock_to_read().map_err(|error| match error.kind() {
         ErrorKind::WouldBlock => Error::Locked,
@@ -127,7 +128,7 @@ pub(crate) fn lock_to_read(storage: &dyn Storage) -> Result<Option<Box<dyn Send 
     })
 }
 
-/// What a manifest names, without changing any of it.
+/// A snapshot of the files that a manifest names, without changing any of them.
 pub(crate) fn read_snapshot(
     storage: &dyn Storage,
     manifest: &Manifest,

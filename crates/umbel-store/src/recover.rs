@@ -1,14 +1,15 @@
-//! Opening a store: finding what the manifest names, and putting right what a crash left.
+//! Opens a store: reads the files that the manifest names, and repairs what a crash left.
 //!
-//! Only the differential files are read; master and sorted files are mapped, and their
-//! index and filter are used where they lie. What a crash may leave, and what becomes of it:
+//! Only the differential files are read; master and sorted files are mapped, and their index and
+//! filter are used in place. What a crash may leave, and what is done about it:
 //!
-//! * a torn end of the newest differential file that has records: cut, made durable;
-//! * files that no manifest names, because a switch never came or had just happened: removed;
-//! * a merge that was not finished: kept, if it can still be taken up;
-//! * no manifest at all, because making the store never ended: made anew.
+//! * a torn end of the newest differential file that has records: cut, and the rest made durable;
+//! * files that the manifest does not name, because the crash came just before or just after it was
+//!   replaced: removed;
+//! * an unfinished merge: kept, if it can still be resumed;
+//! * no manifest at all, because creating the store did not finish: the store is created again.
 //!
-//! Anything else that does not fit is damage, and the store does not open.
+//! Any other inconsistency is damage, and the store does not open.
 
 use std::sync::Arc;
 
@@ -33,7 +34,7 @@ pub(crate) struct Recovered {
     pub(crate) manifest: Manifest,
     pub(crate) view: View,
     pub(crate) log: Log,
-    /// A merge that can be taken up again.
+    /// A stopped merge that can be resumed.
     pub(crate) unfinished: Option<Head>,
 }
 
@@ -56,7 +57,7 @@ pub(crate) fn open(storage: &dyn Storage, options: &Options) -> Result<Recovered
     recover(storage, options, lock.into())
 }
 
-/// Puts right what a crash left, or a write that failed, for whoever holds the lock.
+/// Recovers from a crash or a failed write. The caller holds the lock.
 pub(crate) fn recover(
     storage: &dyn Storage,
     options: &Options,
@@ -70,10 +71,10 @@ pub(crate) fn recover(
     Ok(Recovered { lock, manifest, view, log, unfinished })
 }
 
-/// Makes an empty store: its first differential file, then the manifest that names it.
+/// Creates an empty store: its first differential file, then the manifest that names it.
 fn create(storage: &dyn Storage, names: &[String]) -> Result<()> {
-    // A crash while making a store leaves at most an empty differential file. Records
-    // without a manifest mean that the manifest was lost.
+    // A crash while creating a store leaves at most an empty differential file. If there are
+    // records but no manifest, the manifest was lost.
     for name in names {
         let bytes = match name.rsplit_once('.') {
             Some((_, "master" | "sorted")) => usize::MAX,
@@ -106,7 +107,7 @@ pub(crate) fn read_manifest(storage: &dyn Storage) -> Result<Manifest> {
     Manifest::decode(&bytes).map_err(|error| error.in_file(name, 0))
 }
 
-/// Reads and checks what the manifest names, and writes nothing.
+/// Reads and checks the files that the manifest names. Writes nothing.
 pub(crate) fn read_parts(
     storage: &dyn Storage,
     manifest: &Manifest,
@@ -199,8 +200,8 @@ impl Reading<'_> {
         Ok(())
     }
 
-    /// Records go to a later file only once all in the earlier ones are durable; so a torn
-    /// end before them is no accident of a crash.
+    /// Rejects a torn end in an earlier file. Records are written to a later file only after all
+    /// earlier ones are durable, so no crash can leave such a torn end.
     fn refuse_torn_before(&self) -> Result<()> {
         match self.replays.iter().find(|replay| replay.torn_bytes > 0) {
             Some(torn) => {
@@ -212,18 +213,19 @@ impl Reading<'_> {
     }
 }
 
-/// Cuts torn ends, makes what is left durable, and returns the file to go on with.
+/// Cuts torn ends, makes the rest durable, and returns the file to append to.
 fn resume_logs(storage: &dyn Storage, replays: &[Replay]) -> Result<Log> {
     let (newest, older) =
         replays.split_last().expect("a manifest's newest part is a differential file");
     for replay in older {
-        // Records will go to the newest file: everything before them must be durable.
+        // New records will go to the newest file: everything before them must be durable.
         Log::resume(storage, replay)?.settle()?;
     }
     Log::resume(storage, newest)
 }
 
-/// Removes files that no manifest names. That it fails harms nobody: next time again.
+/// Removes files that the manifest does not name, and returns a merge that can be resumed. Failures
+/// are ignored: the next start tries again.
 fn tidy(storage: &dyn Storage, names: &[String], manifest: &Manifest) -> Option<Head> {
     let mut kept: Vec<String> = manifest.parts.iter().map(|part| part.name()).collect();
     kept.extend(manifest.master.map(manifest::master_name));
@@ -245,8 +247,8 @@ fn tidy(storage: &dyn Storage, names: &[String], manifest: &Manifest) -> Option<
     unfinished
 }
 
-/// A merge of the same master with the oldest parts, as they are named now. An unfinished
-/// sorted file names no inputs, and is made anew.
+/// The head of an unfinished file, if it is a merge of the current master with the oldest parts of
+/// the manifest. An unfinished sorted file names no inputs, and is written from scratch.
 fn can_be_taken_up(storage: &dyn Storage, name: &str, manifest: &Manifest) -> Option<Head> {
     let head = Head::decode(&storage.map(name).ok()?).ok()?;
     let (master, parts) = head.inputs.split_first()?;

@@ -1,7 +1,7 @@
-//! Master and changes in one order: what scanning and integrating walk along.
+//! Merges master and changes in key order, for scanning and integrating.
 //!
-//! Each source stands on a record; the smallest key is next, and where several have it the
-//! newest source wins and the others step over it.
+//! Each source has a cursor on its current record. The smallest key comes next; if several sources
+//! have it, the newest wins and the others skip it.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::format::record::Kind;
 use crate::sorted::{Sorted, SortedCursor};
 use crate::view::{Layer, View, split_kind};
 
-/// Key, kind and value of the record that a walk stands on.
+/// Key, kind and value of the current record.
 type Standing<'a> = (&'a [u8], Kind, &'a [u8]);
 
-/// Walks several sources in key order.
+/// A merge iterator over several sources, in key order.
 #[derive(Debug)]
 pub(crate) struct Merge {
     /// Newest first.
@@ -54,7 +54,7 @@ impl Source {
 }
 
 impl Merge {
-    /// Stands on the first key not below `from`.
+    /// Starts at the first key not below `from`.
     pub(crate) fn new(
         layers: &[Layer],
         master: Option<&Arc<Sorted>>,
@@ -98,7 +98,7 @@ impl Merge {
         }
     }
 
-    /// The record stood on: key, kind and value. Master records count as inserts.
+    /// The current record: key, kind and value. Master records count as inserts.
     #[inline]
     pub(crate) fn record(&self) -> Result<Option<Standing<'_>>> {
         let Some(winner) = self.winner else { return Ok(None) };
@@ -121,7 +121,8 @@ impl Merge {
     }
 }
 
-/// Walks one index in memory. Copies a few records at a time, so that the lock is short.
+/// Iterates over one index in memory. Copies a few records at a time, so that the lock is held
+/// briefly.
 #[derive(Debug)]
 struct DeltaCursor {
     delta: Arc<Delta>,

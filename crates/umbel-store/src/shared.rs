@@ -1,8 +1,8 @@
-//! What the handle, its background thread and its writers share.
+//! State shared by the handle, its background thread and its writers.
 //!
-//! Locks, in the order in which they are taken: `upkeep` (whoever rotates, sorts,
-//! integrates or backs up), then `log` (whoever writes a group, or switches files), then an
-//! index's own. Readers take none of them: they load the view.
+//! Lock order: first `upkeep` (to rotate, sort, integrate or back up), then `log` (to write a group
+//! or switch files), then the lock of an index. Readers take neither of the first two: they load
+//! the view.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -36,30 +36,30 @@ pub(crate) struct Shared {
     upkeep: Mutex<FileSet>,
     pub(crate) signals: Mutex<Signals>,
     pub(crate) signalled: Condvar,
-    /// Held until the last handle is gone.
+    /// The folder's lock, held until the last handle is dropped.
     pub(crate) lock: Arc<dyn Send + Sync>,
 }
 
-/// How far integrating has come.
+/// State and progress of integration.
 #[derive(Debug, Default)]
 pub(crate) struct ProgressCounts {
     pub(crate) running: AtomicBool,
     pub(crate) stop: AtomicBool,
-    /// Stopped by hand: not begun again before somebody asks.
+    /// Stopped on request: do not start automatically until integration is requested.
     pub(crate) held: AtomicBool,
     pub(crate) done: AtomicU64,
     pub(crate) total: AtomicU64,
 }
 
-/// What the background thread is asked to do.
+/// Requests to the background thread, and its results.
 #[derive(Debug, Default)]
 pub(crate) struct Signals {
     pub(crate) quit: bool,
     pub(crate) room: bool,
     pub(crate) integrate: bool,
-    /// Rises each time the thread has tried what it was asked.
+    /// Incremented each time the thread has processed its requests.
     pub(crate) rounds: u64,
-    /// Why the last try failed, if it did.
+    /// Why the last attempt failed, if it did.
     pub(crate) trouble: Option<Arc<str>>,
 }
 
@@ -103,7 +103,7 @@ impl Shared {
         }
     }
 
-    /// From now on writes are refused; the first reason is kept.
+    /// Rejects all writes from now on; the first reason is kept.
     pub(crate) fn poison(&self, error: &Error) {
         let _ = self.poisoned.set(error.to_string().into());
     }

@@ -14,8 +14,8 @@ use crate::visit::Visit;
 
 /// The store as it was when the snapshot was taken, whatever is written or integrated since.
 ///
-/// It keeps the files and indexes it began with: a snapshot that is held for long holds
-/// their disk space and memory too.
+/// It keeps the files and indexes that were current when it was taken. Their disk space and memory
+/// are freed only when the snapshot is dropped.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     pub(crate) view: Arc<View>,
@@ -24,7 +24,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// The value of a key, borrowed from the master where it is there.
+    /// The value of a key; borrowed if it comes from the master.
     ///
     /// # Errors
     /// If what should be read is damaged.
@@ -54,7 +54,7 @@ impl Snapshot {
         self.state.records
     }
 
-    /// Whether there are none.
+    /// Whether the snapshot has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.state.records == 0
@@ -70,7 +70,7 @@ impl Snapshot {
             Bound::Unbounded => Scan::new(&self.view, self.state.sequence, &[], end),
             Bound::Included(from) => Scan::new(&self.view, self.state.sequence, from, end),
             Bound::Excluded(after) => {
-                // The next key there can be.
+                // The smallest key above `after`.
                 let from = [after, &[0][..]].concat();
                 Scan::new(&self.view, self.state.sequence, &from, end)
             }
@@ -86,9 +86,10 @@ impl Snapshot {
         Scan::new(&self.view, self.state.sequence, prefix, end)
     }
 
-    /// Shows each record whose key starts with `prefix`, once, in no particular order. To
-    /// see all of many records this is about twice as fast as [`Self::scan_prefix`], and
-    /// seven times while they are recent changes: nothing is sorted or copied to keep.
+    /// Calls `show` once for each record whose key starts with `prefix`, in no particular order. To
+    /// visit all of many records, this is about twice as fast as [`Self::scan_prefix`], and seven
+    /// times as fast while they are recent changes, because it does not sort and allocates no
+    /// copies.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -106,7 +107,7 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// If what should be read is damaged; some records were shown by then.
+    /// If what should be read is damaged. `show` may have been called for some records by then.
     pub fn visit_prefix(&self, prefix: &[u8], show: impl FnMut(&[u8], &[u8])) -> Result<()> {
         let (view, hasher) = (&*self.view, &self.hasher);
         Visit { view, sequence: self.state.sequence, hasher, prefix }.run(show)

@@ -1,4 +1,4 @@
-//! What a store holds, and how its filters fare against the formula of paper 2.
+//! Statistics of a store, and how its filters compare with the formula of paper 2.
 
 use std::sync::atomic::Ordering;
 
@@ -16,13 +16,13 @@ use crate::view::{Layer, View};
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Stat {
-    /// Keys that are there.
+    /// Number of keys.
     pub records: u64,
     /// Bytes of the master file.
     pub master_bytes: u64,
-    /// Changes since the master was made: paper 2's u.
+    /// Changes since the master was written: paper 2's u.
     pub differential_records: u64,
-    /// Keys that these changed, however often each: what the filters hold.
+    /// Distinct keys that these changes concern: what the filters contain.
     pub differential_keys: u64,
     /// Bytes of all differential files, sorted ones included.
     pub differential_bytes: u64,
@@ -31,29 +31,29 @@ pub struct Stat {
     /// Lookups for which a filter said maybe and the index of changes said no, since the
     /// store was opened.
     pub filter_errors: u64,
-    /// How many of all lookups of master records that should be: paper 2's p(u), with the
-    /// keys that were changed in place of the changes, since a key sets its bits only once.
+    /// Expected filter errors per lookup of a master record: paper 2's p(u), with the number of
+    /// changed keys in place of the number of changes, since a key sets its bits only once.
     pub filter_error_expected: f64,
     /// Pages of an index on disk that were read since the store was opened.
     pub index_reads: u64,
-    /// Such reads that a filter made needless.
+    /// Such reads that a filter saved.
     pub spared_reads: u64,
-    /// Bytes on disk for each record.
+    /// Bytes on disk per record.
     pub bytes_per_record: f64,
-    /// Rises each time the set of files changes.
+    /// Incremented each time the set of files changes.
     pub generation: u64,
 }
 
 impl Store {
-    /// What the store holds.
+    /// Statistics about the store.
     #[must_use]
     pub fn stat(&self) -> Stat {
         let shared = self.shared();
         stat_of(&shared.view.load(), shared.generation.load(Ordering::Relaxed))
     }
 
-    /// Looks up about `wanted` records of the master, evenly spread, and returns how many
-    /// lookups that were and how many filter errors came of them: what the formula predicts.
+    /// Looks up about `wanted` records of the master, evenly spread. Returns the number of lookups
+    /// and of filter errors among them, to compare with the formula.
     ///
     /// # Errors
     /// If what should be read is damaged.
@@ -121,9 +121,9 @@ fn shape(layer: &Layer) -> umbel::Shape {
 
 /// The keys that a layer changes.
 struct Changed {
-    /// All that its filter holds.
+    /// All keys in its filter.
     keys: u64,
-    /// Those that were there before.
+    /// Those that existed before.
     older: u64,
 }
 
@@ -134,7 +134,7 @@ fn changed(layer: &Layer) -> Changed {
             Changed { keys, older: keys - delta.inserted() }
         }
         Layer::Sorted(sorted) => {
-            // Of the keys that are there in the end, those that the file adds are new.
+            // Of the keys that exist in the end, those that the file adds are new.
             let trailer = sorted.trailer();
             let added = trailer.net.saturating_add_unsigned(trailer.deletes).max(0);
             let older = trailer.records.saturating_sub(added.unsigned_abs());
@@ -143,8 +143,9 @@ fn changed(layer: &Layer) -> Changed {
     }
 }
 
-/// Filter errors of a lookup of a master record: it goes on from layer to layer until one has
-/// the key, and errs wherever a filter claims a key that its layer does not have.
+/// Expected filter errors per lookup of a master record. A lookup proceeds from layer to layer
+/// until one has the key; it is an error wherever a filter claims a key that its layer does not
+/// have.
 fn expected(view: &View) -> f64 {
     let records = view.master_records().max(1) as f64;
     let (mut unchanged, mut errors) = (1.0, 0.0);

@@ -1,4 +1,4 @@
-//! The store as its users hold it.
+//! [`Store`]: the handle through which a program uses the store.
 
 use std::ops::RangeBounds;
 use std::path::Path;
@@ -19,8 +19,8 @@ use crate::storage::os::Folder;
 
 /// A durable map from keys to small values.
 ///
-/// One handle has the folder to itself; share it between threads behind a reference or an
-/// [`Arc`]. Dropping it ends the background thread and leaves the store in good order.
+/// Only one handle can have the folder open at a time; share it between threads behind a reference
+/// or an [`Arc`]. Dropping it ends the background thread and closes the store cleanly.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -40,11 +40,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store in a folder, or makes one there, and puts right what a crash left.
+    /// Opens the store in a folder, creating it if there is none, and recovers from a crash.
     ///
     /// # Errors
-    /// If somebody else has it open, a file is damaged or of another version, or there is
-    /// no store and none was to be made.
+    /// If another process or handle has it open, a file is damaged or has another format version,
+    /// or there is no store and the options forbid creating one.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         Self::open_on(Arc::new(Folder::new(path.as_ref())), options)
     }
@@ -61,17 +61,18 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the same files again after a write has failed: writes are taken again, and nothing
-    /// that was acknowledged is missing. Readers need not be told; snapshots stay as they are.
+    /// Opens the same files again after a write has failed. Writes are accepted again, and no
+    /// acknowledged write is missing. Readers and snapshots continue to work unchanged.
     ///
     /// # Errors
-    /// If the files cannot be read or made durable, or are not those of this store any more
-    /// ([`Error::Replaced`]). Reads go on as before, and it may be tried again.
+    /// If the files cannot be read or made durable, or no longer belong to this store
+    /// ([`Error::Replaced`]). Reads continue as before, and the call can be retried.
     pub fn reopen(&mut self) -> Result<()> {
         self.end_thread();
         let old = &self.shared;
         let (storage, options) = (Arc::clone(&old.storage), old.options.clone());
-        // What a failed sync left can be read, and yet be gone after a crash.
+        // Bytes whose sync failed can still be read now, but may be gone after a crash: remove
+        // them.
         old.lock_log().cut_to_durable()?;
         recover::write_manifest(&*storage, &recover::read_manifest(&*storage)?)?;
         let recovered = recover::recover(&*storage, &options, Arc::clone(&old.lock))?;
@@ -94,7 +95,8 @@ impl Store {
     fn end_thread(&mut self) {
         self.shared.quit();
         if let Some(thread) = self.thread.take() {
-            // It has nothing to say: what failed was reported to those who asked.
+            // Ignore the result: errors were already reported to the callers that requested the
+            // work.
             let _ = thread.join();
         }
     }
@@ -145,21 +147,21 @@ impl Store {
         Ok(self.write(batch)?.deleted == 1)
     }
 
-    /// Makes all changes of a batch, or none; also across a crash.
+    /// Applies all changes of a batch, or none. This also holds if the machine crashes.
     ///
     /// # Errors
-    /// If a key or value is too long (nothing was changed), or the write could not be made
-    /// durable (after reopening it is there as a whole or not at all).
+    /// If a key or value is too long (nothing was changed), or the write could not be made durable
+    /// (after reopening, either the whole batch is there or none of it).
     pub fn write(&self, batch: Batch) -> Result<Applied> {
         self.shared.commit(batch, false).map(|done| done.applied)
     }
 
-    /// As [`Store::write`], and says what each change found: the value that its key had just
-    /// before it, in the order of the changes. No other write comes between a change
-    /// and what it found.
+    /// As [`Store::write`], and returns for each change the value that its key had just before it,
+    /// in the order of the changes. No other write can happen between reading that value and the
+    /// change.
     ///
-    /// So whoever collects the changes of many callers into one batch can answer each of
-    /// them, at the price of one append and one sync.
+    /// This lets a caller collect the changes of many clients into one batch, and still reply to
+    /// each of them, for the cost of one append and one sync.
     ///
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -192,7 +194,7 @@ impl Store {
         self.shared.view.load().active.published().records
     }
 
-    /// Whether there are none.
+    /// Whether the store has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -222,10 +224,10 @@ impl Store {
         self.snapshot().scan_prefix(prefix)
     }
 
-    /// Makes everything that was written durable, whatever the durability setting.
+    /// Syncs everything that was written, regardless of the durability setting.
     ///
     /// # Errors
-    /// If that failed: the store is poisoned then.
+    /// If the sync failed. The store is then poisoned: it rejects further writes.
     pub fn sync(&self) -> Result<()> {
         self.shared.refuse_if_poisoned()?;
         let mut log = self.shared.lock_log();
@@ -235,11 +237,11 @@ impl Store {
         log.sync().inspect_err(|error| self.shared.poison(error))
     }
 
-    /// Merges all changes into a new master and returns when that is done. Readers and
-    /// writers go on meanwhile. Takes up a merge that was stopped.
+    /// Merges all changes into a new master, and returns when that is done. Readers and writers
+    /// continue meanwhile. Resumes a merge that was stopped.
     ///
     /// # Errors
-    /// [`crate::Error::Stopped`] if it was stopped; otherwise if it failed, with everything as before.
+    /// [`crate::Error::Stopped`] if it was stopped. Any other error leaves everything unchanged.
     pub fn integrate(&self) -> Result<()> {
         self.shared.integrate()
     }
@@ -249,14 +251,14 @@ impl Store {
         self.shared.ask_to_integrate();
     }
 
-    /// Stops integrating where it is. What it wrote is kept, and the next time goes on there;
-    /// until somebody asks it does not begin again by itself.
+    /// Stops a running integration. What it wrote is kept, and the next integration resumes there.
+    /// Automatic integration stays off until [`Store::integrate`] is called or requested.
     pub fn stop_integrate(&self) {
         self.shared.progress.held.store(true, Ordering::Relaxed);
         self.shared.progress.stop.store(true, Ordering::SeqCst);
     }
 
-    /// How far integrating has come; `None` if none is under way.
+    /// Progress of the running integration; `None` if there is none.
     #[must_use]
     pub fn progress(&self) -> Option<Progress> {
         let progress = &self.shared.progress;
@@ -266,7 +268,7 @@ impl Store {
         })
     }
 
-    /// Why writes are refused, if they are.
+    /// Why writes are rejected; `None` if they are not.
     #[must_use]
     pub fn poisoned(&self) -> Option<&str> {
         self.shared.poisoned.get().map(|reason| &**reason)
@@ -286,11 +288,11 @@ impl Drop for Store {
     }
 }
 
-/// How far something has come.
+/// Progress of a long operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// How much is done.
+    /// Units of work done.
     pub done: u64,
-    /// How much there is to do.
+    /// Units of work in total.
     pub total: u64,
 }

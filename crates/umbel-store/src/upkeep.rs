@@ -1,4 +1,4 @@
-//! Turning changes into a new master, or into sorted files, while readers and writers go on.
+//! Turns changes into a new master, or into sorted files, while readers and writers continue.
 //!
 //! ```text
 //!  rotate     a new differential file; the one before it takes no more changes
@@ -6,12 +6,13 @@
 //!  integrate  master + all such files → a new master
 //! ```
 //!
-//! Each ends the same way: the new file is durable under its name, then the manifest is
-//! replaced in one step, then the view is switched, then files that nobody names any more
-//! are removed. A crash before the manifest leaves the old store and a file that is tidied
-//! away; a crash after it leaves the new store and old files that are tidied away.
+//! Each ends the same way: the new file is made durable under its name, then the manifest is
+//! replaced in one step, then the view is switched, then files that are no longer named are
+//! removed. A crash before the manifest is replaced leaves the old store and one unused file; a
+//! crash after it leaves the new store and unused old files. Opening the store removes unused
+//! files.
 //!
-//! A failed sync poisons the store. Any other failure leaves everything as it was.
+//! A failed sync poisons the store. Any other failure leaves everything unchanged.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,21 +31,21 @@ use crate::shared::Shared;
 use crate::sorted::{Origin, Plan, Role, Sorted, SortedWriter};
 use crate::view::{Layer, View};
 
-/// What a merge reads, and what it will have read.
+/// The inputs of a merge, and totals over them.
 struct Inputs {
     /// Newest first.
     layers: Vec<Layer>,
     master: Option<Arc<Sorted>>,
-    /// Last sequence in them.
+    /// Last sequence in the layers.
     sequence: u64,
-    /// Changes in them.
+    /// Number of changes in the layers.
     updates: u64,
     /// Records that will be in the result.
     records: u64,
 }
 
 impl Shared {
-    /// Everything into a new master. Takes up a merge that was stopped.
+    /// Merges everything into a new master. Resumes a merge that was stopped.
     pub(crate) fn integrate(&self) -> Result<()> {
         let mut upkeep = self.lock_upkeep();
         self.refuse_if_poisoned()?;
@@ -69,7 +70,7 @@ impl Shared {
         if upkeep.manifest.parts.len() > 1 { self.merge(upkeep) } else { Ok(()) }
     }
 
-    /// Any failed sync poisons: nobody can tell what is on disk.
+    /// Poisons the store if a sync failed: it is then unknown what is on disk.
     fn judge<T>(&self, result: Result<T>) -> Result<T> {
         if let Err(error @ Error::Io { action: "sync" | "sync the folder of", .. }) = &result {
             self.poison(error);
@@ -77,7 +78,7 @@ impl Shared {
         result
     }
 
-    /// Begins a new differential file. Writers wait only for the last, short part.
+    /// Starts a new differential file. Writers are blocked only during the last, short part.
     fn rotate(&self, upkeep: &mut FileSet) -> Result<()> {
         let storage = &*self.storage;
         let number = upkeep.take_number();
@@ -85,8 +86,8 @@ impl Shared {
         let new_log = Log::create(storage, number, before.sequence + 1)?;
         let part = Part { form: Form::Differential, number };
         let next = upkeep.next(|manifest| manifest.parts.push(part));
-        // If this fails nobody can tell which manifest a crash would leave: the new file
-        // stays until the store is opened again.
+        // If this fails it is unknown which manifest a crash would leave. So the new file is kept
+        // until the store is opened again.
         self.switch_manifest(upkeep, next)?;
         let mut log = self.lock_log();
         self.refuse_if_poisoned()?;
@@ -104,7 +105,7 @@ impl Shared {
     }
 
     fn switch_manifest(&self, upkeep: &mut FileSet, next: Manifest) -> Result<()> {
-        // A failed sync in here poisons, whoever asked.
+        // A failed sync in here poisons the store, whichever operation it is part of.
         self.judge(write_manifest(&*self.storage, &next))?;
         self.generation.store(next.generation, Ordering::Relaxed);
         upkeep.manifest = next;
@@ -116,7 +117,7 @@ impl Shared {
         self.view.store(Arc::new(View { master, layers, active, rules }));
     }
 
-    /// Makes room in memory: integrates if the changes are many, else sorts them to disk.
+    /// Frees memory: integrates if there are many changes, otherwise sorts them to disk.
     pub(crate) fn relieve(&self) -> Result<()> {
         let mut upkeep = self.lock_upkeep();
         self.refuse_if_poisoned()?;
@@ -125,7 +126,7 @@ impl Shared {
             self.judge(rotated)?;
         }
         let held = self.progress.held.load(Ordering::Relaxed);
-        // Without a master there is nothing to rewrite: integrating costs what sorting would.
+        // Without a master there is nothing to rewrite: integrating costs no more than sorting.
         let due = upkeep.manifest.master.is_none() || self.wants_integrating();
         if !held && due || upkeep.manifest.parts.len() > MAX_PARTS {
             drop(upkeep);
@@ -135,7 +136,7 @@ impl Shared {
         self.judge(result)
     }
 
-    /// Whether the changes have grown to where integrating is due.
+    /// Whether the changes have grown large enough to be integrated.
     pub(crate) fn wants_integrating(&self) -> bool {
         let view = self.view.load();
         let master = view.master.as_ref().map_or(0, |master| master.len_bytes());
@@ -157,8 +158,8 @@ impl Shared {
     fn sort(&self, upkeep: &mut FileSet, delta: &Arc<Delta>) -> Result<()> {
         let (storage, number) = (&*self.storage, delta.number);
         let part = Part { form: Form::Sorted, number };
-        // Without inputs it is never taken for a merge that was stopped: its values are of
-        // another form.
+        // Without inputs it is never mistaken for a stopped merge, whose values have another
+        // format.
         let head = Head { number, store: upkeep.manifest.store, inputs: Vec::new() };
         let keys = delta.read().keys() as u64;
         let filter = guard::shape_for_updates(self.filter_bits_for(keys), keys);
@@ -205,14 +206,14 @@ impl Shared {
         Ok(())
     }
 
-    /// As many bits a change as the filter in memory was given.
+    /// Bits for a filter of this many keys, with as many bits per change as the filter in memory.
     fn filter_bits_for(&self, keys: u64) -> u64 {
         let shape = self.options.filter_shape();
         let bits_a_change = shape.bits() as f64 / self.options.planned_updates() as f64;
         ((keys as f64 * bits_a_change) as u64).clamp(64, umbel::params::Bits::MAX)
     }
 
-    /// A file that could not be finished is removed: it may have filled the disk.
+    /// Removes the unfinished file after a failure: it may have filled the disk.
     fn or_remove<T>(&self, result: Result<T>, number: u64) -> Result<T> {
         if !matches!(result, Ok(_) | Err(Error::Stopped)) {
             let _ = self.storage.remove(&unfinished_name(number));
@@ -220,7 +221,8 @@ impl Shared {
         result
     }
 
-    /// Merges the master and all finished parts, or those of the merge that was stopped.
+    /// Merges the master and all parts that receive no more changes, or the parts of a stopped
+    /// merge.
     fn merge(&self, upkeep: &mut FileSet) -> Result<()> {
         let parts = upkeep.manifest.parts.len() - 1;
         let head = upkeep.unfinished.take().unwrap_or_else(|| {
@@ -295,8 +297,8 @@ impl Shared {
             }
             merge.advance()?;
         }
-        // The count was kept change by change since the last master; if the two disagree,
-        // something is wrong that must not become the only copy.
+        // The expected number was updated with every change since the last master. If it differs
+        // from the number counted here, something is wrong that must not become the only copy.
         if writer.records() != inputs.records {
             return Err(Error::corrupt(name, 0, "merging gave another number of records"));
         }
@@ -343,8 +345,8 @@ pub(crate) fn differential_bytes(view: &View) -> u64 {
     view.layers.iter().map(bytes).sum()
 }
 
-/// More differential files than this are integrated whatever their size: each costs every
-/// lookup a probe.
+/// If there are more differential files than this, they are integrated regardless of their size,
+/// because every lookup probes each of them.
 const MAX_PARTS: usize = 12;
-/// Records between two looks at whether to stop.
+/// Number of records between two checks of the stop flag.
 const STEP: u64 = 1024;

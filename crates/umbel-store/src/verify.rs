@@ -1,4 +1,4 @@
-//! Reads everything in a store and checks it against everything else.
+//! Reads all files of a store, and checks that they are intact and consistent with each other.
 
 use crate::error::{Error, Result};
 use crate::format::manifest::{self, Manifest};
@@ -9,11 +9,11 @@ use crate::storage::Storage;
 use crate::store::{Progress, Store};
 use crate::view::Layer;
 
-/// What was checked and found right.
+/// What was checked and found correct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Keys that are there, counted one by one.
+    /// Number of keys, counted one by one.
     pub records: u64,
     /// Files that were read.
     pub files: u64,
@@ -23,14 +23,14 @@ pub struct Verified {
 
 impl Store {
     /// Checks every checksum, the order of keys, that index and filter lead to each key,
-    /// and that counting gives the number of records the store says it has. `progress` is
-    /// told how many bytes are done. Readers and writers go on meanwhile.
+    /// and that the number of records counted is the one the store reports. `progress` receives the
+    /// number of bytes checked so far. Readers and writers continue meanwhile.
     ///
     /// # Errors
     /// What is damaged, and where.
     pub fn verify(&self, progress: impl FnMut(Progress)) -> Result<Verified> {
         let shared = self.shared();
-        // While this is held no file goes away.
+        // While this lock is held no file is removed.
         let upkeep = shared.lock_upkeep();
         let (snapshot, log_bytes) = {
             let log = shared.lock_log();
@@ -40,7 +40,8 @@ impl Store {
     }
 }
 
-/// As [`Store::verify`], of what a snapshot sees; of the newest differential file these bytes.
+/// As [`Store::verify`], for what a snapshot sees. Of the newest differential file, only the first
+/// `active_bytes` bytes are checked.
 pub(crate) fn verify(
     storage: &dyn Storage,
     manifest: &Manifest,
@@ -88,7 +89,7 @@ fn verify_differential(
     let whole = bytes.get(..limit as usize).unwrap_or(&bytes);
     let header =
         crate::format::record::Header::decode(whole).map_err(|error| error.in_file(&name, 0))?;
-    // Where the sequence starts is the first record's business: it was checked on opening.
+    // Take the first sequence from the first record: it was checked when the store was opened.
     let first = crate::format::record::Record::decode(header.salt, &whole[header_len(whole)..])
         .map_or(header.first_sequence, |record| record.sequence);
     let found = replay(&name, whole, number, first, |_| {})?;
@@ -99,7 +100,7 @@ fn verify_differential(
     Ok(limit)
 }
 
-/// Counts the records one by one; an error if there are not as many as there should be.
+/// Counts the records one by one; an error if the number differs from the one the store keeps.
 pub(crate) fn count(snapshot: &Snapshot) -> Result<u64> {
     let mut records = 0;
     for record in snapshot.scan(..)? {

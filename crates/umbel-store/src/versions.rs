@@ -9,15 +9,15 @@
 //!    key, value, zeros to a multiple of eight
 //! ```
 //!
-//! A record of 24 + 16 bytes so takes 48, and 64 with all that leads to it.
+//! So a record of 24 + 16 bytes takes 48 bytes, and 64 with its entry and its share of the table.
 
 use crate::format::record::Kind;
 use crate::numbers::{u16_at, u32_at};
 
-/// Versions, by the place they were given.
+/// An arena of versions. Each is addressed by the place that [`Versions::push`] returned.
 #[derive(Debug, Default)]
 pub(crate) struct Versions {
-    /// They never grow beyond what they were made with: nobody waits while memory is copied.
+    /// No chunk ever grows beyond its initial capacity, so nobody waits while memory is copied.
     chunks: Vec<Vec<u8>>,
     /// Sequence before the first version.
     base: u64,
@@ -30,12 +30,12 @@ pub(crate) struct Version<'a> {
     pub(crate) key: &'a [u8],
     pub(crate) value: &'a [u8],
     pub(crate) sequence: u64,
-    /// The one before it, or [`NONE`].
+    /// Place of the next older version, or [`NONE`].
     pub(crate) older: u32,
 }
 
 impl Version<'_> {
-    /// Whether the key is there after it.
+    /// Whether the key exists after this change.
     pub(crate) fn is_present(&self) -> bool {
         self.kind != Kind::Delete
     }
@@ -51,12 +51,12 @@ pub(crate) struct NewVersion<'a> {
 }
 
 impl Versions {
-    /// None yet; the first will have a sequence after this one.
+    /// An empty arena; the first version will have a sequence after this one.
     pub(crate) fn after(sequence: u64) -> Self {
         Self { chunks: Vec::new(), base: sequence }
     }
 
-    /// Starts loading the versions at these places, all at once: they lie anywhere.
+    /// Prefetches the versions at these places, all at once: they are scattered in memory.
     pub(crate) fn touch(&self, places: impl Iterator<Item = u32>) {
         let first_byte =
             |at: u32| self.chunks[(at >> PLACE_BITS) as usize][(at as usize & PLACES) * ALIGN];
@@ -86,14 +86,14 @@ impl Versions {
     /// Adds a version and returns its place and how many bytes it takes.
     pub(crate) fn push(&mut self, change: &NewVersion<'_>, older: u32) -> (u32, usize) {
         let (key, value) = (change.key, change.value);
-        let most = (LONGEST_VERSION + key.len() + value.len()).next_multiple_of(ALIGN);
-        if self.chunks.last().is_none_or(|chunk| chunk.len() + most > CHUNK) {
+        let max = (LONGEST_VERSION + key.len() + value.len()).next_multiple_of(ALIGN);
+        if self.chunks.last().is_none_or(|chunk| chunk.len() + max > CHUNK) {
             self.chunks.push(Vec::with_capacity(CHUNK));
         }
         let number = self.chunks.len() - 1;
         let chunk = &mut self.chunks[number];
         let start = chunk.len();
-        // So many versions that 32 bits are too few would not fit into memory.
+        // 32 bits are enough: more versions would exceed the memory budget.
         chunk.extend_from_slice(&((change.sequence - self.base) as u32).to_le_bytes());
         let is_long = key.len().max(value.len()) > u8::MAX as usize;
         let form = if is_long { LONG } else { 0 } | if older == NONE { 0 } else { OLDER };
@@ -114,14 +114,14 @@ impl Versions {
     }
 }
 
-/// Most bytes of a version before its key.
+/// Maximum length of a version without key and value.
 const LONGEST_VERSION: usize = 15;
-// Beside the kind: lengths take two and four bytes; an older version is named.
+// Flags next to the kind. LONG: lengths take two and four bytes. OLDER: there is an older version.
 const LONG: u8 = 0x10;
 const OLDER: u8 = 0x20;
 /// No version.
 pub(crate) const NONE: u32 = u32::MAX;
-/// Versions start at multiples of this, so that 32 bits reach 32 GiB.
+/// Versions start at multiples of this, so that a 32-bit place can address 32 GiB.
 const ALIGN: usize = 8;
 const PLACE_BITS: u32 = 19;
 const PLACES: usize = (1 << PLACE_BITS) - 1;

@@ -1,12 +1,12 @@
 //! What a reader sees: the master, and above it the layers of changes, newest first.
 //!
-//! A view never changes; switching to another one is a single pointer. So readers hold
-//! the files and indexes they began with, whatever is integrated meanwhile, and nobody
-//! waits for them. Only the newest layer still takes changes, and every reader knows up to
-//! which sequence it may look.
+//! A view never changes; switching to another one replaces a single pointer. So readers keep the
+//! files and indexes they started with, whatever is integrated meanwhile, and nobody waits for
+//! them. Only the newest layer still accepts changes, and every reader knows up to which sequence
+//! it may read.
 //!
-//! A lookup asks each layer's filter and goes on to the next unless it says maybe: the
-//! scheme of paper 2. Filter errors and spared reads are counted here.
+//! A lookup queries the filter of each layer, and skips the layer if the filter says no: the scheme
+//! of paper 2. Filter errors and saved reads are counted here.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Layer {
     }
 }
 
-/// Out of line: the master's filter, which nearly every lookup asks, is not.
+/// Not inlined, unlike the master's filter, which nearly every lookup queries.
 #[inline(never)]
 fn sorted_may_contain(sorted: &Sorted, hash: KeyHash) -> bool {
     sorted.may_contain(hash)
@@ -58,19 +58,19 @@ fn sorted_may_contain(sorted: &Sorted, hash: KeyHash) -> bool {
 /// What all views of a store share.
 #[derive(Debug)]
 pub(crate) struct Rules {
-    /// Whether filters are asked.
+    /// Whether lookups use the filters.
     pub(crate) filter: bool,
     pub(crate) counts: Counts,
 }
 
-/// What the filters did.
+/// Counters of filter errors, index reads and saved reads.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     /// The filter said maybe, the index said no.
     pub(crate) filter_errors: AtomicU64,
     /// Pages of an index on disk that were read.
     pub(crate) reads: AtomicU64,
-    /// Reads of an index on disk that a filter made needless.
+    /// Reads of an index on disk that a filter saved. One counter per cache line.
     spared: [Line; LINES],
 }
 
@@ -87,7 +87,7 @@ impl Counts {
 }
 
 impl View {
-    /// The value of a key for a reader at `sequence`, handed to `take`.
+    /// The value of a key as a reader at `sequence` sees it, passed through `take`.
     #[inline]
     pub(crate) fn get<R>(
         &self,
@@ -115,7 +115,8 @@ impl View {
         }
     }
 
-    /// What these layers say of a key: nothing, that it was deleted, or its value.
+    /// What these layers have for a key: `None` if nothing, `Some(None)` if it was deleted,
+    /// otherwise its value.
     #[inline]
     pub(crate) fn changed<R>(
         &self,
@@ -140,7 +141,7 @@ impl View {
         Ok(None)
     }
 
-    /// Out of line: most lookups pass all filters of the changes by.
+    /// Not inlined: for most lookups the filters of all layers say no.
     #[inline(never)]
     fn look_into<R>(
         &self,

@@ -1,7 +1,7 @@
-//! Every record once, in the order in which it lies: no sorting, no merging.
+//! Visits every record once, in storage order: no sorting, no merging.
 //!
-//! Layer by layer, newest first; a record is shown where it is found unless a newer layer
-//! has something to say of its key.
+//! Layers are visited from newest to oldest. A record is shown where it is found, unless a newer
+//! layer has a change of its key.
 
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ impl Visit<'_> {
         })
     }
 
-    /// Copies a few records at a time, so that the lock is short and never held by `show`.
+    /// Copies a few records at a time, so that the lock is held briefly and never while `show`
+    /// runs.
     fn delta(
         &self,
         delta: &Delta,
@@ -103,8 +104,8 @@ impl Visit<'_> {
             return Ok(false);
         }
         let hash = self.hasher.hash(key);
-        let said = self.view.changed(newer, hash, key, self.sequence, |_| ())?;
-        Ok(said.is_some())
+        let change = self.view.changed(newer, hash, key, self.sequence, |_| ())?;
+        Ok(change.is_some())
     }
 }
 

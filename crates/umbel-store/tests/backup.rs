@@ -29,9 +29,9 @@ fn a_backup_is_a_store_and_can_be_brought_up_to_date() {
         store.put(&key(i), b"later").unwrap();
     }
     store.delete(&key(0)).unwrap();
-    let mut told = 0;
-    let more = store.backup_incremental_on(&to, |progress| told = progress.done).unwrap();
-    assert_eq!(told, more.copied_bytes + more.linked_bytes);
+    let mut message = 0;
+    let more = store.backup_incremental_on(&to, |progress| message = progress.done).unwrap();
+    assert_eq!(message, more.copied_bytes + more.linked_bytes);
     assert_eq!(more.records, 5_999);
     assert!(more.copied_bytes <= store.stat().differential_bytes, "changes only");
 

@@ -262,8 +262,8 @@ fn a_full_disk_refuses_writes_and_works_again_when_it_has_room() {
     let steps = script();
     let whole = TestDisk::new();
     run(&whole, &steps);
-    let (most, mut cases, mut refused) = (4 * whole.used(), 0, 0);
-    for capacity in (100..most).step_by(61) {
+    let (max, mut cases, mut refused) = (4 * whole.used(), 0, 0);
+    for capacity in (100..max).step_by(61) {
         let disk = TestDisk::new();
         disk.set_capacity(Some(capacity));
         let outcome = run(&disk, &steps);

@@ -25,7 +25,7 @@ fn seeds_are_survived() {
 }
 
 fn record() {
-    let disk = targets::sound_disk();
+    let disk = targets::healthy_disk();
     for name in disk.list().expect("a list") {
         let bytes = disk.bytes(&name).expect("a file");
         match name.rsplit('.').next() {

@@ -187,10 +187,10 @@ fn unequal(divided: usize) {
     let rows = sizes.map(|(homes, row): (usize, u64)| {
         let mut state = homes as u64 | row << 32;
         // A thousand homes of 10^6 keys would take gigabytes.
-        let most: f64 = if homes > 100 { 5.0 } else { 6.0 };
+        let max: f64 = if homes > 100 { 5.0 } else { 6.0 };
         let mut draw = || {
             let uniform = (next(&mut state) >> 11) as f64 / (1u64 << 53) as f64;
-            10f64.powf((most - 2.0).mul_add(uniform, 2.0)) as u64 / divided as u64
+            10f64.powf((max - 2.0).mul_add(uniform, 2.0)) as u64 / divided as u64
         };
         let (before, keys): (Vec<u64>, Vec<u64>) = (0..homes).map(|_| (draw(), draw())).unzip();
         let mean = keys.iter().sum::<u64>() / homes as u64;

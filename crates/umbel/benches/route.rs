@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use umbel::route::{EntryKind, Filters, HomeId, LinkId, Plan, Table};
+use umbel::route::{EntryKind, Filters, HomeId, LinkId, Plan, RouteTable};
 use umbel::{KeyHash, KeyHasher, Scheme, StandardFilter};
 
 const ITEMS: u64 = 30;
@@ -19,7 +19,7 @@ const ASKED: u64 = 10_000;
 /// An entry of so many filters: each alone, and sliced in a routing table.
 struct Entry {
     filters: Vec<StandardFilter>,
-    table: Table,
+    table: RouteTable,
     strangers: Vec<KeyHash>,
 }
 
@@ -29,7 +29,7 @@ impl Entry {
         let plan = Plan { kind, depth, items: ITEMS, filters: count, false_positive: 0.001 };
         let hasher = KeyHasher::default();
         let scheme = Scheme::new(plan.shape().expect("in range"), hasher);
-        let mut table = Table::new(&plan, hasher);
+        let mut table = RouteTable::new(&plan, hasher);
         let filter = |home: u64| {
             let mut filter = StandardFilter::new(scheme).expect("there is memory");
             (0..ITEMS).for_each(|key| {
@@ -47,7 +47,7 @@ impl Entry {
     /// Strangers claimed, asking one filter after the other.
     fn scan(&self) -> usize {
         let claims = |hash: &&KeyHash| {
-            let digest = self.filters[0].scheme().cut(**hash);
+            let digest = self.filters[0].scheme().digest_of(**hash);
             self.filters.iter().any(|filter| filter.contains_digest(digest))
         };
         self.strangers.iter().filter(claims).count()

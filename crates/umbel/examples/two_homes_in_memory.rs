@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::protocol::{Protocol as _, Transmit};
 use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
@@ -17,7 +17,7 @@ fn host(name: &str) -> Result<Host, Box<dyn std::error::Error>> {
     let seed = Seed::from_secret(b"known to the cluster alone");
     let hasher = KeyHasher::secret(HashId::SipHash13, seed);
     let name = Name::new(name).ok_or("a name without spaces")?;
-    let mut host = Engine::new(Config::new(name, Incarnation(1), hasher));
+    let mut host = Engine::new(MeshConfig::new(name, Incarnation(1), hasher));
     let set = Name::new("images").ok_or("a name without spaces")?;
     host.create(Duration::ZERO, &set, SetPlan::default(), MemoryCatalogue::new())?;
     Ok(host)

@@ -1,4 +1,4 @@
-//! A fixed bit vector: what every filter is made of and what travels.
+//! A bit vector of fixed length: the storage of every filter, and what is sent to other hosts.
 //!
 //! Always true: bits past the length are zero, and `ones` is the number of set bits, kept
 //! up by every change. So fill, and with it the false positive rate, is known at any time
@@ -82,7 +82,7 @@ impl BitVector {
         flipped
     }
 
-    /// Gives the bit at `position` this value.
+    /// Sets or clears the bit at `position`.
     ///
     /// # Panics
     /// If `position` is not below the length.
@@ -170,7 +170,7 @@ impl BitVector {
         self.count_beyond(other) == 0
     }
 
-    /// Ones of either.
+    /// OR: keeps the ones of both vectors.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -178,7 +178,7 @@ impl BitVector {
         self.combine(other, |mine, theirs| mine | theirs);
     }
 
-    /// Ones of both.
+    /// AND: keeps the ones that both vectors have.
     ///
     /// # Panics
     /// If the lengths differ.
@@ -273,7 +273,7 @@ impl BitVector {
         }
     }
 
-    /// Asks the processor for the word of `position` ahead of its use.
+    /// Prefetches the word of `position`.
     #[inline(always)]
     pub(crate) fn prefetch(&self, position: u64) {
         prefetch(&self.words, (position >> 6) as usize);
@@ -285,13 +285,13 @@ impl BitVector {
         &mut self.words
     }
 
-    /// Tells how many ones a loop over [`Self::words_mut`] added (or took, wrapping).
+    /// Adjusts `ones` by how many a loop over [`Self::words_mut`] added (or removed, wrapping).
     #[inline(always)]
     pub(crate) fn add_ones(&mut self, flips: u64) {
         self.ones = self.ones.wrapping_add(flips);
     }
 
-    /// Recounts everything that is kept up, the slow way.
+    /// Checks the number of ones and the unused bits by a full recount. Slow.
     ///
     /// # Panics
     /// If a promise of this type is broken: a bug in this crate.
@@ -328,7 +328,7 @@ pub(crate) const fn even_bits(word: u64) -> u64 {
     (bits | bits >> 16) & 0xFFFF_FFFF
 }
 
-/// Zeroed words, or an error where the system would end the process.
+/// Zeroed words, or an error if there is no memory, instead of ending the process.
 pub(crate) fn zeroed<T: Clone + Default>(count: u64, bits: u64) -> Result<Vec<T>, ParamError> {
     let no_memory = ParamError::Memory(bits);
     let count = usize::try_from(count).map_err(|_| no_memory)?;
@@ -362,7 +362,7 @@ impl Iterator for OnesOfWord {
     }
 }
 
-/// Mixes a word with its place; for one place, different words never collide.
+/// Hashes a word with its index; for the same index, different words never collide.
 fn word_hash(index: usize, word: u64) -> u64 {
     let mut x = word.wrapping_add((index as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15));
     x = (x ^ (x >> 33)).wrapping_mul(0xFF51_AFD7_ED55_8CCD);

@@ -1,10 +1,10 @@
 //! How much of a cluster a host knows: which hosts it should know, which of them it does, and why
 //! the others are missing. The one place where an answer is called complete.
 //!
-//! *Expected* is every peer that the settings name and every host that was heard of and has not
-//! left. A configured address counts as one missing host until it is known which host listens
-//! there. *Known* is a host whose sets are all here: [`Protocol::heard_of`] says so for each host
-//! that the protocol has heard of, or what is missing ([`Gap`]).
+//! *A host is *expected* if the settings name it, or if it was seen and has not left. A configured
+//! address counts as one missing host until it is known which host listens there. A host is *known*
+//! if all its sets are here: for each host that the protocol has seen, [`Protocol::heard_of`] tells
+//! that, or what is missing ([`Gap`]).
 //!
 //! Always true: known is at most expected; a coverage without missing hosts is complete, and one
 //! with missing hosts names at least one of them.
@@ -23,17 +23,17 @@ use crate::replica::Name;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Gap {
-    /// Nothing is heard of it.
+    /// Nothing arrives from it.
     Unreachable,
-    /// It was heard of, and has not said yet which cluster it is of and how it hashes keys.
+    /// It was seen, but has not sent a greeting yet: its cluster and its hasher are unknown.
     NotGreeted,
     /// Two hosts have its name, and the keys of one of them are denied.
     SharedName,
-    /// It is heard of, and what it sends cannot be used: why.
+    /// It was seen, but its messages or sets are refused, for this reason.
     Refused(String),
-    /// It knows hosts that this host may not have heard of.
+    /// It knows hosts that this host may not know.
     KnowsOthers,
-    /// Which sets it has in this life of it, or has now, is not known.
+    /// It is not known which sets it has now, or in its present incarnation.
     NoList,
     /// Some of its sets have not arrived.
     Fetching {
@@ -44,11 +44,28 @@ pub enum Gap {
     },
     /// A replica is older than the last one that was announced.
     Behind {
-        /// By so many updates.
+        /// By this many updates.
         epochs: u64,
-        /// For so long.
+        /// For this long.
         since: Duration,
     },
+}
+
+impl Gap {
+    /// A short label, without numbers and names.
+    #[must_use]
+    pub const fn label(&self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::SharedName => "shared_name",
+            Self::NotGreeted => "not_greeted",
+            Self::Refused(_) => "refused",
+            Self::KnowsOthers => "knows_others",
+            Self::NoList => "no_list",
+            Self::Fetching { .. } => "fetching",
+            Self::Behind { .. } => "behind",
+        }
+    }
 }
 
 impl fmt::Display for Gap {
@@ -69,27 +86,27 @@ impl fmt::Display for Gap {
     }
 }
 
-/// A peer that the settings name, and what is known of who it is.
+/// A peer in the settings, and what is known about its identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfiguredPeer {
-    /// Its name, if the settings say it.
+    /// Its name, if it is in the settings.
     pub name: Option<Name>,
-    /// Its address, if the settings say it.
+    /// Its address, if it is in the settings.
     pub address: Option<String>,
-    /// Who is there.
+    /// Which host it is.
     pub identity: Identity,
 }
 
-/// Who is at a configured address.
+/// Which host listens at a configured address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Identity {
-    /// Nobody has said so yet.
+    /// Not known yet.
     Unknown,
     /// A host whose messages cannot be used, and why.
     Refused(String),
     /// This host of the cluster.
     Host(Name),
-    /// This host itself, or a router: no host that is expected.
+    /// This host itself, or a router: not an expected host.
     NotAHost,
 }
 
@@ -110,17 +127,17 @@ pub struct Coverage {
     missing: Vec<MissingHost>,
 }
 
-/// Missing hosts that are named; others are only counted.
+/// The most missing hosts that are listed by name; others are only counted.
 const MAX_NAMED: usize = 32;
 
 impl Coverage {
-    /// What a host knows that has heard of nobody and expects nobody.
+    /// The coverage of a host that knows no other host and expects none.
     #[must_use]
     pub const fn alone() -> Self {
         Self { known: 1, expected: 1, missing: Vec::new() }
     }
 
-    /// What the host `me` knows: of the configured peers, and of the hosts that were heard of, each
+    /// The coverage of the host `me`, from the configured peers and the hosts that were seen, each
     /// with what is missing of it.
     #[must_use]
     pub fn new(
@@ -157,7 +174,7 @@ impl Coverage {
         Self { known, expected, missing: missing.take(MAX_NAMED).collect() }
     }
 
-    /// Whether every host that should be known is: an empty answer then means that nobody has it.
+    /// Whether every expected host is known: an empty answer then means that no host has the key.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.known == self.expected
@@ -195,7 +212,7 @@ mod tests {
         ConfiguredPeer { name, address: address.map(str::to_owned), identity }
     }
 
-    fn told(coverage: &Coverage) -> (u64, u64, Vec<String>) {
+    fn summary(coverage: &Coverage) -> (u64, u64, Vec<String>) {
         let text = |missing: &MissingHost| format!("{}: {}", missing.host, missing.gap);
         (coverage.known(), coverage.expected(), coverage.missing().iter().map(text).collect())
     }
@@ -212,16 +229,16 @@ mod tests {
         let (a, at) = (name("a"), Some("10.0.0.2:7447"));
         let unknown = || [peer(None, at, Identity::Unknown)];
         let coverage = Coverage::new(&a, unknown(), []);
-        assert_eq!(told(&coverage), (1, 2, vec!["10.0.0.2:7447: unreachable".into()]));
-        // Somebody is heard of, perhaps from there.
+        assert_eq!(summary(&coverage), (1, 2, vec!["10.0.0.2:7447: unreachable".into()]));
+        // Some host was seen, perhaps at this address.
         let coverage = Coverage::new(&a, unknown(), [(name("b"), None)]);
-        assert_eq!(told(&coverage), (2, 3, vec!["10.0.0.2:7447: unreachable".into()]));
+        assert_eq!(summary(&coverage), (2, 3, vec!["10.0.0.2:7447: unreachable".into()]));
         let found = || [peer(None, at, Identity::Host(name("b")))];
         let coverage = Coverage::new(&a, found(), [(name("b"), None)]);
-        assert_eq!(told(&coverage), (2, 2, vec![]));
-        // It was there, and is not heard of any more.
+        assert_eq!(summary(&coverage), (2, 2, vec![]));
+        // It was there, and is no longer seen.
         let coverage = Coverage::new(&a, found(), []);
-        assert_eq!(told(&coverage), (1, 2, vec!["b: unreachable".into()]));
+        assert_eq!(summary(&coverage), (1, 2, vec!["b: unreachable".into()]));
     }
 
     #[test]
@@ -243,7 +260,7 @@ mod tests {
             peer(Some("b"), None, Identity::Unknown),
         ];
         let coverage = Coverage::new(&name("a"), configured.clone(), []);
-        assert_eq!(told(&coverage), (1, 2, vec!["b: unreachable".into()]));
+        assert_eq!(summary(&coverage), (1, 2, vec!["b: unreachable".into()]));
         assert!(Coverage::new(&name("a"), configured, [(name("b"), None)]).is_complete());
     }
 
@@ -259,7 +276,7 @@ mod tests {
             (name("g"), None),
         ];
         let coverage = Coverage::new(&name("a"), configured, heard_of);
-        let (known, expected, missing) = told(&coverage);
+        let (known, expected, missing) = summary(&coverage);
         assert_eq!((known, expected, coverage.is_complete()), (2, 7, false));
         let texts = [
             "c: fetching 3 of 40 sets",

@@ -1,14 +1,14 @@
-//! A set of unknown size: a filter that stays between two limits by itself.
+//! A filter for a set of unknown size, which keeps its rate between two limits by itself.
 //!
 //! Starts with a guess `n0` at the left rate ε and grows by components while the right rate
 //! γ allows it, `s = floor(ln(1-γ)/ln(1-ε))` of them. Before one key too many is added, the
 //! filter is built again from the catalogue, at ε, with components for the keys that it holds
 //! then; if the limits allow one component only, with one for twice as many.
 //!
-//! Always true: by formula the rate never passes γ; every key of the catalogue is claimed;
-//! rebuilds are counted; the next one comes only when the keys have doubled, so that all of
-//! them together take time in proportion to the keys. Paper 4, section 4.3, with its limit rounded down so that it is kept
-//! (see `design::dynamic::unbounded`).
+//! Always true: by formula the rate never exceeds γ. Every key of the catalogue is claimed.
+//! Rebuilds are counted. The next rebuild happens only when the number of keys has doubled, so that
+//! all rebuilds together take time in proportion to the number of keys. Paper 4, section 4.3, with
+//! its limit rounded down so that it is kept (see `design::dynamic::unbounded`).
 
 use std::fmt;
 
@@ -49,8 +49,8 @@ pub struct ElasticFilter<C> {
 }
 
 impl<C: Catalogue> ElasticFilter<C> {
-    /// A filter for about `guess` keys, or for as many as the catalogue holds if these are
-    /// more, that starts at `left` and never passes `right`.
+    /// A filter for about `guess` keys, or for as many as the catalogue holds if these are more,
+    /// that starts at `left` and never exceeds `right`.
     ///
     /// # Errors
     /// If `guess` is zero, `right` not above `left`, or there is no memory.
@@ -58,7 +58,7 @@ impl<C: Catalogue> ElasticFilter<C> {
         Self::with_hasher((guess, left, right), catalogue, KeyHasher::default())
     }
 
-    /// The same with a hasher of the caller's.
+    /// The same with the caller's hasher.
     ///
     /// # Errors
     /// As [`Self::new`].
@@ -105,8 +105,8 @@ impl<C: Catalogue> ElasticFilter<C> {
     /// component. A filter that has become far too large is built again, smaller.
     ///
     /// # Errors
-    /// Never for want of memory in practice: the smaller filter takes less than the one there
-    /// is; the key is removed in any case.
+    /// Practically never: the smaller filter takes less memory than the present one. The key is
+    /// removed in any case.
     pub fn remove(&mut self, key: &[u8]) -> Result<bool, ParamError> {
         let Some(component) = self.catalogue.remove(key) else { return Ok(false) };
         let was_claimed = self.filter.remove_from(component, key);
@@ -223,7 +223,7 @@ mod tests {
         assert!(filter.highest_rate() <= 0.1 && filter.highest_rate() > 0.095);
     }
 
-    /// They came with every key past the guess.
+    /// Regression test: rebuilds happened with every key past the guess.
     #[test]
     fn rebuilds_are_few_however_close_the_limits_are() {
         for right in [0.010_000_1, 0.015, 0.0199, 0.02, 0.03] {

@@ -10,9 +10,9 @@
 //! position i = high half of (x + i·y + i(i-1)/2·z) · m        (any m, no modulo)
 //! ```
 //!
-//! Always true: the same key, hash, seed and shape give the same positions on every
-//! platform and in every release; golden tests pin them. So a host that is told a
-//! digest can set that key's bits without ever seeing the key.
+//! Always true: the same key, hash, seed and shape give the same positions on every platform and in
+//! every release; golden tests pin them. So a host that receives a digest can set that key's bits
+//! without ever seeing the key.
 //!
 //! Not here: how many bits a digest should have (`params`), secrecy of the seed on
 //! disk or wire (`codec` writes a fingerprint instead when the seed is secret).
@@ -29,7 +29,7 @@ use crate::params::{DigestBits, Shape};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum HashId {
-    /// XXH3, 64 bits: the fastest; for keys that nobody chooses to do harm.
+    /// XXH3, 64 bits: the fastest. Only for keys that no attacker can choose.
     #[default]
     Xxh3,
     /// SipHash-1-3: without the seed nobody can craft colliding keys. Hosts use it.
@@ -83,7 +83,7 @@ impl FromStr for HashId {
     }
 }
 
-/// The 128 bits that key the hash. Two filters with different seeds know nothing of each other.
+/// The 128 bits that key the hash. Filters with different seeds cannot be combined or compared.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Seed([u8; 16]);
 
@@ -152,12 +152,12 @@ impl fmt::Display for SeedFingerprint {
     }
 }
 
-/// What a hasher knows of its seed.
+/// What a hasher knows about its seed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SeedKnowledge {
     /// May be written into files.
     Public(Seed),
-    /// Known here, written nowhere.
+    /// Known here, never written to files.
     Secret(Seed),
     /// Read from a header that holds only the fingerprint.
     Locked,
@@ -175,8 +175,8 @@ enum SeedKnowledge {
 ///
 /// // Hashed once, and cut to what each filter uses of it.
 /// let hash = hasher.hash(b"apple");
-/// small.insert_digest(small.scheme().cut(hash));
-/// large.insert_digest(large.scheme().cut(hash));
+/// small.insert_digest(small.scheme().digest_of(hash));
+/// large.insert_digest(large.scheme().digest_of(hash));
 /// assert!(small.contains("apple") && large.contains("apple"));
 /// # Ok::<(), umbel::params::ParamError>(())
 /// ```
@@ -220,8 +220,8 @@ impl KeyHasher {
         Ok(())
     }
 
-    /// This hasher, its seed kept secret from now on. There is no way back: what was once
-    /// promised to be stored nowhere stays so.
+    /// This hasher, its seed kept secret from now on. This cannot be undone: a seed that was secret
+    /// once is never stored.
     pub(crate) const fn kept_secret(self) -> Self {
         let seed = match self.seed {
             SeedKnowledge::Public(seed) => SeedKnowledge::Secret(seed),
@@ -275,14 +275,14 @@ impl KeyHasher {
 }
 
 impl Default for KeyHasher {
-    /// XXH3 with the zero seed: what filter files use unless told otherwise.
+    /// XXH3 with the zero seed: the default of filter files.
     fn default() -> Self {
         Self::new(HashId::default(), Seed::default())
     }
 }
 
 impl PartialEq for KeyHasher {
-    /// Hashers are equal when they hash alike; who knows the seed does not matter.
+    /// Hashers are equal if they hash keys in the same way, whether or not they know the seed.
     fn eq(&self, other: &Self) -> bool {
         (self.id, self.fingerprint) == (other.id, other.fingerprint)
     }
@@ -296,7 +296,8 @@ impl fmt::Debug for KeyHasher {
     }
 }
 
-/// XXH3 takes 64 bits of seed; both halves of ours take part, and a number stays itself.
+/// XXH3 takes a seed of 64 bits: combine both halves of ours. A seed made from a number stays that
+/// number.
 #[inline]
 fn fold(seed: &Seed) -> u64 {
     let whole = u128::from_le_bytes(seed.0);
@@ -338,7 +339,7 @@ impl KeyHash {
     }
 }
 
-/// A key's hash, cut to a shape's `digest_bits`: all that a filter knows of a key.
+/// A key's hash, truncated to a shape's `digest_bits`: everything that a filter uses of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest(u64);
 
@@ -379,7 +380,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// A walk that leads nowhere: fills arrays.
+    /// A placeholder to initialise arrays.
     pub(crate) const IDLE: Self = Self { at: 0, step: 1, bend: 0, bits: 1 };
 
     #[inline(always)]
@@ -387,7 +388,8 @@ impl Walk {
         let at = digest.0 << (64 - shape.digest_bits().get());
         let product = at as u128 * GOLDEN as u128;
         let step = (product as u64 ^ (product >> 64) as u64) | 1;
-        // Steps that come close share their high bits; the bend's high bits are low ones.
+        // Two nearby steps have the same high bits. The bend swaps the halves of the step, so its
+        // high bits differ anyway.
         Self { at, step, bend: step.rotate_left(32), bits: shape.bits() }
     }
 
@@ -408,7 +410,7 @@ pub struct Positions {
 }
 
 impl Positions {
-    /// No position: fills arrays.
+    /// No positions; a placeholder to initialise arrays.
     pub(crate) const NONE: Self = Self { walk: Walk::IDLE, left: 0 };
 }
 
@@ -454,8 +456,8 @@ mod tests {
     fn a_digest_alone_gives_the_positions_of_its_key() {
         let shape = Shape::new(9593, 7).unwrap().with_digest_bits(DigestBits::new(31).unwrap());
         let hash = KeyHasher::default().hash(b"key");
-        let told = Digest::from_raw(hash.get() >> 33, shape.digest_bits()).unwrap();
-        assert!(told.positions(&shape).eq(hash.digest(shape.digest_bits()).positions(&shape)));
+        let received = Digest::from_raw(hash.get() >> 33, shape.digest_bits()).unwrap();
+        assert!(received.positions(&shape).eq(hash.digest(shape.digest_bits()).positions(&shape)));
         assert_eq!(Digest::from_raw(1 << 31, shape.digest_bits()), None);
     }
 

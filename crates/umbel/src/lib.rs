@@ -8,6 +8,9 @@
 //! |---|---|
 //! | add keys and ask for them | [`StandardFilter`] |
 //! | remove them again | [`CountingFilter`] |
+//! | fill one filter from several threads | [`ConcurrentFilter`] |
+//! | ask one filter alone, as fast as possible | [`BlockedFilter`] |
+//! | map a filter file into memory | [`codec::MappedFilter`] |
 //! | hash a key once for many filters, with a seed of one's own | [`key_hash`] |
 //! | grow and shrink | [`DynamicFilter`] |
 //! | keep a rate while growing without bound | [`elastic::ElasticFilter`] |
@@ -30,6 +33,8 @@
 //! assert!(filter.contains("apple"));
 //! # Ok::<(), umbel::params::ParamError>(())
 //! ```
+//!
+//! Feature `serde` (off by default): `Serialize` and `Deserialize` for filters.
 //!
 //! Which side can be wrong: a claim ("may contain") is wrong for an absent key with the
 //! filter's false positive rate; a denial is certain. Keys are bytes and are hashed once,
@@ -60,7 +65,9 @@ pub mod scheme;
 mod sync;
 pub mod text;
 
-pub use filter::{BlockedFilter, CountingFilter, DynamicFilter, Membership, StandardFilter};
+pub use filter::{
+    BlockedFilter, ConcurrentFilter, CountingFilter, DynamicFilter, Membership, StandardFilter,
+};
 pub use key_hash::{Digest, HashId, KeyHash, KeyHasher, Seed};
 pub use params::{DigestBits, Rate, Shape};
 pub use scheme::{Mismatch, Scheme};

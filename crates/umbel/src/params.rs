@@ -42,7 +42,7 @@ impl Bits {
 pub struct Hashes(u8);
 
 impl Hashes {
-    /// More than any rate down to 10^-15 asks for.
+    /// More than any rate down to 10^-15 needs.
     pub const MAX: u32 = 64;
 
     /// # Errors
@@ -64,8 +64,8 @@ impl Hashes {
 
 /// How many bits of a key's hash a filter uses (the formulas' `b`): 1 to 64.
 ///
-/// All positions follow from these bits, so a host that is told them can set the
-/// key's bits itself; fewer bits make shorter messages and more collisions.
+/// All positions are computed from these bits, so a host that receives them can set the key's bits
+/// itself. Fewer bits make shorter messages and more collisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DigestBits(u8);
 
@@ -157,6 +157,11 @@ impl Shape {
         self.bits.get()
     }
 
+    /// Length in bits, as a number that is known to be in range.
+    pub(crate) const fn length(&self) -> Bits {
+        self.bits
+    }
+
     /// Positions per key (`k`).
     #[must_use]
     #[inline]
@@ -191,19 +196,19 @@ pub enum ParamError {
     /// Digest length outside 1 to 64.
     #[error("a digest has 1 to 64 bits, not {0}")]
     DigestBits(u32),
-    /// A probability that is not one.
+    /// A probability that is not between 0 and 1.
     #[error("a rate lies strictly between 0 and 1, not {0}")]
     Rate(f64),
     /// A filter planned for no keys at all.
     #[error("a filter is planned for at least one key, not {0}")]
     Items(u64),
-    /// Depths of chains in steps that are too short for what is promised of them.
-    #[error("a step of {given} keys is too short for the promise: it must be at least {least}")]
+    /// The step of a set of chains is too short to keep its promise.
+    #[error("a step of {given} keys is too short for the promise: it must be at least {min}")]
     Step {
         /// What was given.
         given: u32,
         /// The shortest step that can keep the promise.
-        least: u32,
+        min: u32,
     },
     /// No components allowed, or more than a dynamic filter can hold.
     #[error("a dynamic filter is planned for 1 to 65536 components, not {0}")]
@@ -218,7 +223,7 @@ pub enum ParamError {
         /// Its positions per key.
         hashes: u32,
     },
-    /// The system has no room for the filter.
+    /// The system has no memory for the filter.
     #[error("no memory for a filter of {0} bits")]
     Memory(u64),
 }

@@ -1,11 +1,11 @@
-//! Asks the processor for memory ahead of its use: one of the crate's three pieces of `unsafe`
-//! (the others are `processor` and `prefix::simd`).
+//! Prefetches memory. One of the crate's three uses of `unsafe` (the others are `processor` and
+//! `prefix::simd`).
 //!
 //! A batch of lookups in a filter larger than the cache waits for memory most of the time;
-//! asking for the lines of the next keys while testing this one overlaps the waits
+//! prefetching the lines of the next keys while testing this one overlaps the waits
 //! (`bench/compare` shows the gain). On processors without a stable prefetch it does nothing.
 
-/// Asks for the cache line that holds `slice[index]`; out of range, it does nothing.
+/// Prefetches the cache line that holds `slice[index]`; does nothing if the index is out of range.
 #[inline(always)]
 pub(crate) fn prefetch<T>(slice: &[T], index: usize) {
     if let Some(element) = slice.get(index) {

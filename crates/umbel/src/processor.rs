@@ -1,23 +1,24 @@
-//! What this processor can do beyond the oldest of its kind, asked at run time: one of the
-//! crate's three pieces of `unsafe` (the others are `prefetch` and `prefix::simd`).
+//! Detects processor features at run time. One of the crate's three uses of `unsafe` (the others
+//! are `prefetch` and `prefix::simd`).
 //!
-//! A crate is compiled for every processor of an architecture. Work that gains from the
-//! instructions of newer ones is compiled twice, and [`run`] takes what the processor has.
-//! Ordinary code is enough: the compiler uses wider registers and better bit instructions by
-//! itself (`bench/compare` shows the gain).
+//! A crate is compiled for every processor of an architecture. Code that benefits from newer
+//! instructions is compiled twice, and [`run`] chooses the version for this processor. Ordinary
+//! code is enough: the compiler uses wider registers and better bit instructions by itself
+//! (`bench/compare` shows the gain).
 //!
-//! Always true: an [`Avx2`] exists only where the processor has been asked.
+//! Always true: an [`Avx2`] exists only if the processor was found to have the features.
 
-/// Work to be compiled for the processor at hand. Whoever does it marks `done` and all that it
-/// calls in its inner loops as `inline(always)`: only what is inlined is compiled anew.
+/// Work to be compiled for the processor at hand. Implementations must mark `done` and everything
+/// that it calls in inner loops as `inline(always)`: only inlined code is compiled for the newer
+/// processor.
 pub(crate) trait Work {
-    /// What comes of it.
+    /// The result of the work.
     type Done;
-    /// Does it.
+    /// Does the work.
     fn done(self) -> Self::Done;
 }
 
-/// Does `work` in the fastest way there is.
+/// Does `work` in the fastest available version.
 #[inline(always)]
 pub(crate) fn run<W: Work>(avx2: Option<Avx2>, work: W) -> W::Done {
     match avx2 {
@@ -32,7 +33,7 @@ pub(crate) struct Avx2(());
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 impl Avx2 {
-    /// Asks the processor.
+    /// Detects the features.
     pub(crate) fn detect() -> Option<Self> {
         let all = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("bmi1")
@@ -60,12 +61,12 @@ fn compiled<W: Work>(work: W) -> W::Done {
 
 #[cfg(any(not(target_arch = "x86_64"), miri))]
 impl Avx2 {
-    /// There is none here.
+    /// Not available on this architecture.
     pub(crate) fn detect() -> Option<Self> {
         None
     }
 
-    /// Does `work` as it is.
+    /// Does `work` without special instructions.
     pub(crate) fn run<W: Work>(self, work: W) -> W::Done {
         work.done()
     }

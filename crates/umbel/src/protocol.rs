@@ -24,14 +24,14 @@ use crate::params::ParamError;
 use crate::replica::{Counters, Epoch, Home, Incarnation, Name, Policy, SetPlan};
 use crate::route::Located;
 
-/// An own set that is looked at: it may be locked meanwhile.
+/// Access to an own set for reading; it may be locked while this exists.
 pub type HomeRef<'a, C> = Box<dyn Deref<Target = Home<C>> + 'a>;
 
 /// A protocol between hosts, whose own keys are in catalogues of type `C`.
 pub trait Protocol<C> {
     // ---- own sets
 
-    /// Owns a set from now on, with the keys that its catalogue holds.
+    /// Makes this host own a set, with the keys of its catalogue.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
@@ -46,8 +46,8 @@ pub trait Protocol<C> {
         self.restore(now, set, plan, catalogue, None)
     }
 
-    /// As [`Self::create`], for a set that stood on a rung before: if its keys still fit, it has
-    /// the same bits as then, and hosts that have them need nothing.
+    /// As [`Self::create`], for a set that was on a rung before. If its keys still fit, it has the
+    /// same bits as then, and hosts that have these bits need not fetch anything.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
@@ -61,20 +61,20 @@ pub trait Protocol<C> {
         before: Option<Standing>,
     ) -> Result<(), ParamError>;
 
-    /// Another plan for an own set: its filter is built again, and the old one answers until
-    /// the new one is published. Returns whether there is such a set and it can have a plan of
-    /// its own.
+    /// Changes the plan of an own set: its filter is rebuilt, and other hosts use the old one until
+    /// the new one is published. Returns whether there is such a set and it can have its own plan.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
     /// then.
     fn replan(&mut self, now: Duration, set: &Name, plan: SetPlan) -> Result<bool, ParamError>;
 
-    /// Owns a set no longer, and tells the others; returns whether it did.
+    /// Deletes an own set, and announces that to the other hosts. Returns whether there was such a
+    /// set.
     fn delete(&mut self, set: &Name) -> bool;
 
-    /// Adds keys to an own set, so that they make one update at most. `on_result` is called for
-    /// each with whether it is new. Returns whether this host owns such a set.
+    /// Adds keys to an own set, which are published in at most one update. Calls `on_result` for
+    /// each key with whether it is new. Returns whether this host owns such a set.
     fn add_many(
         &mut self,
         now: Duration,
@@ -83,7 +83,7 @@ pub trait Protocol<C> {
         on_result: &mut dyn FnMut(bool),
     ) -> bool;
 
-    /// Removes keys from an own set. `on_result` is called for each with whether it was held.
+    /// Removes keys from an own set. Calls `on_result` for each key with whether it was in the set.
     /// Returns whether this host owns such a set.
     fn remove_many(
         &mut self,
@@ -100,24 +100,25 @@ pub trait Protocol<C> {
         added
     }
 
-    /// Removes a key from an own set; `None` if this host owns no such set, else whether it was
-    /// held.
+    /// Removes a key from an own set; `None` if this host owns no such set, else whether the key
+    /// was in it.
     fn remove(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<bool> {
         let mut removed = None;
         self.remove_many(now, set, &[key], &mut |was_held| removed = Some(was_held));
         removed
     }
 
-    /// Publishes everything of an own set now, removals included; whether there is such a set.
+    /// Publishes everything of an own set now, removals included. Returns whether there is such a
+    /// set.
     fn publish(&mut self, now: Duration, set: &Name) -> bool;
 
-    /// Another policy for an own set; whether there is such a set.
+    /// Changes the policy of an own set. Returns whether there is such a set.
     fn set_policy(&mut self, now: Duration, set: &Name, policy: Policy) -> bool;
 
-    /// An own set, to look at. Changes of it wait meanwhile.
+    /// An own set, for reading. Changes must wait until the guard is dropped.
     fn home(&self, set: &Name) -> Option<HomeRef<'_, C>>;
 
-    /// What an own set is planned for, in force or not.
+    /// The plan of an own set, whether it is in force or not.
     fn plan(&self, set: &Name) -> Option<SetPlan>;
 
     /// The last update of an own set; 0 if there was none.
@@ -125,26 +126,25 @@ pub trait Protocol<C> {
 
     // ---- what is known
 
-    /// The sets that somebody is known to have, this host included, in the order of their names.
+    /// The sets that any known host has, this one included, sorted by name.
     fn sets(&self) -> Vec<&Name>;
 
-    /// Whether somebody is known to have a set, this host included.
+    /// Whether any known host has a set, this one included.
     fn has_set(&self, set: &Name) -> bool;
 
-    /// The other hosts that were heard of and have not left, each with what is missing of its
-    /// sets.
+    /// The other hosts that are known and have not left, each with what is missing of its sets.
     fn heard_of(&self, now: Duration) -> Vec<(Name, Option<Gap>)>;
 
-    /// The life of another host that the driver sees at present.
+    /// The incarnation of another host that the driver currently reports as alive.
     fn live_of(&self, host: &Name) -> Option<Incarnation>;
 
-    /// The latest life of another host that is known of.
+    /// The latest known incarnation of another host.
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation>;
 
-    /// What happened so far, in numbers. An overlay's filters are its updates.
+    /// The counters. An overlay counts its filters as updates.
     fn counters(&self) -> Counters;
 
-    /// Checks everything that must hold inside.
+    /// Checks all internal invariants.
     ///
     /// # Panics
     /// If it does not: a bug in this crate.
@@ -155,25 +155,26 @@ pub trait Protocol<C> {
     /// A message arrived.
     fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]);
 
-    /// The driver sees a host, in this life of it, which is the one to be believed from now on.
+    /// The driver sees that a host is alive in this incarnation, which is the valid one from now
+    /// on.
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation);
 
-    /// The driver no longer sees this life of a host; a later one may be there.
+    /// The driver no longer sees this incarnation of a host; a later one may be alive.
     fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation);
 
-    /// A host is not admitted any more. The driver delivers no message of it after this.
+    /// A host is no longer admitted. The driver must not deliver messages of it after this.
     fn handle_excluded(&mut self, now: Duration, host: &Name);
 
-    /// The settings name this host no longer: if it has disappeared, it is not waited for.
+    /// The settings no longer name this host: if it has disappeared, it is no longer expected back.
     fn handle_unexpected(&mut self, host: &Name) {
         let _ = host;
     }
 
-    /// A host of the cluster described itself: whether it can work with this one.
+    /// A host of the cluster described itself; `fits` says whether it is compatible with this one.
     fn handle_greeting(&mut self, now: Duration, host: &Name, fits: bool);
 
-    /// This host did not run for a while. What it has of others counts as known only when they
-    /// have announced what they have.
+    /// This host did not run for a while. Its replicas count as known only after the other hosts
+    /// have announced again what they have.
     fn handle_stopped(&mut self, now: Duration) {
         let _ = now;
     }
@@ -181,16 +182,16 @@ pub trait Protocol<C> {
     /// Time has passed.
     fn handle_timeout(&mut self, now: Duration);
 
-    /// Builds on a filter of an own set, if one is being built in steps, by about so many keys;
-    /// whether there is more to do of it.
+    /// Continues to build a filter of an own set by about this many keys, if one is being built in
+    /// steps. Returns whether there is more to do.
     fn build_part(&mut self, now: Duration, keys: usize) -> bool {
         let _ = (now, keys);
         false
     }
 
-    /// This host is about to stop. If `absence` is zero, others need not wait for it; otherwise
-    /// it will be back with the same keys, and they are asked to go on naming it for so long. Nothing
-    /// is to be done after that but to send what [`Self::poll_transmit`] returns.
+    /// This host is about to stop. If `absence` is zero, it is not expected back; otherwise it will
+    /// be back with the same keys, and other hosts are asked to keep using its replicas for this
+    /// long. After this call, only send what [`Self::poll_transmit`] returns.
     fn leave(&mut self, now: Duration, absence: Duration);
 
     // ---- what to do
@@ -198,7 +199,7 @@ pub trait Protocol<C> {
     /// The next message to send.
     fn poll_transmit(&mut self) -> Option<Transmit>;
 
-    /// The next thing that somebody may want to know.
+    /// The next event.
     fn poll_event(&mut self) -> Option<Event>;
 
     /// When to call [`Self::handle_timeout`], if nothing happens before.
@@ -209,23 +210,23 @@ pub trait Protocol<C> {
     fn is_urgent(&self, set: &Name, then: Duration) -> bool;
 }
 
-/// A message that is to be sent.
+/// A message to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
-    /// To whom.
+    /// Its destination.
     pub to: Destination,
     /// The message.
     pub bytes: Vec<u8>,
 }
 
-/// To whom a message goes.
+/// The destination of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
     /// Every other host.
     All,
-    /// One host, which is asked for something.
+    /// One host, with a request.
     Host(Name),
-    /// One host, in answer to what it asked for.
+    /// One host, in reply to its request.
     Reply(Name),
     /// One neighbour, over its link.
     Neighbour(Name),
@@ -235,21 +236,21 @@ pub enum Destination {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A host was heard of, for the first time or again.
+    /// A host is alive, for the first time or again.
     Up(Name),
-    /// A host disappeared; its replicas answer until the grace time is over.
+    /// A host disappeared; its replicas are used until the grace time is over.
     Suspected(Name),
-    /// A host is gone; its replicas answer no more.
+    /// A host is gone; its replicas are no longer used.
     Down(Name),
     /// A replica has a newer image.
     Updated {
         /// The set.
         set: Name,
-        /// Whose image it is.
+        /// The home of the image.
         home: Name,
         /// Which update.
         epoch: Epoch,
-        /// When the image before it arrived: what the new one claims beyond it was added since.
+        /// When the previous image arrived: keys that only the new image claims were added since.
         since: Duration,
     },
     /// An own set was published.
@@ -261,10 +262,10 @@ pub enum Event {
         /// Length of the message.
         bytes: u64,
     },
-    /// The published copy of an own set is staler than its policy permits: an update is due,
-    /// as soon as the shortest interval lets it go.
+    /// The published copy of an own set is staler than its policy permits: an update is due as soon
+    /// as the shortest interval is over.
     Broken(Name),
-    /// An own set stands on another rung than before.
+    /// An own set moved to another rung.
     Reshaped(Name),
     /// A message was refused; nothing changed.
     Refused {
@@ -273,19 +274,19 @@ pub enum Event {
         /// What is wrong with it.
         reason: String,
     },
-    /// Another host lives under this host's name.
+    /// Another host uses this host's name.
     NameTaken,
-    /// In an overlay, a later life of a neighbour is spoken of than the one that is linked, or two
-    /// lives of a home are spoken of.
+    /// In an overlay, a later incarnation of a neighbour is advertised than the one that is linked,
+    /// or two incarnations of a home are advertised.
     Namesake {
         /// The neighbour or home.
         host: Name,
-        /// The later life.
+        /// The later incarnation.
         life: Incarnation,
     },
-    /// A neighbour of an overlay is there.
+    /// The link to a neighbour of an overlay is up.
     LinkUp(Name),
-    /// A neighbour of an overlay is not there any more.
+    /// The link to a neighbour of an overlay is down.
     LinkDown(Name),
     /// Another home of a set is within range.
     Reached {
@@ -294,7 +295,7 @@ pub enum Event {
         /// The home.
         home: Name,
     },
-    /// A home of a set is not within range any more.
+    /// A home of a set is no longer within range.
     Lost {
         /// The set.
         set: Name,
@@ -305,22 +306,22 @@ pub enum Event {
     Replanned {
         /// The set.
         set: Name,
-        /// Keys of a home, on average.
+        /// Average number of keys per home.
         items: u64,
-        /// Filters of an entry.
+        /// Number of filters per entry.
         filters: u64,
     },
-    /// A query that was asked here is done.
+    /// A query that was asked here is finished.
     Located {
         /// The set that it was asked of.
         set: Name,
-        /// What became of it.
+        /// Its result.
         located: Located,
     },
 }
 
 impl Event {
-    /// Whether a set may have come or gone by it, or somebody's replica of one.
+    /// Whether this event may mean that a set, or a replica of one, was added or removed.
     #[must_use]
     pub const fn changes_sets(&self) -> bool {
         match self {

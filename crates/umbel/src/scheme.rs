@@ -58,13 +58,13 @@ impl Scheme {
     #[must_use]
     #[inline]
     pub fn digest(&self, key: &[u8]) -> Digest {
-        self.cut(self.hasher.hash(key))
+        self.digest_of(self.hasher.hash(key))
     }
 
     /// Cuts a hash made by this scheme's hasher to this shape's digest.
     #[must_use]
     #[inline]
-    pub const fn cut(&self, hash: KeyHash) -> Digest {
+    pub const fn digest_of(&self, hash: KeyHash) -> Digest {
         hash.digest(self.shape.digest_bits())
     }
 

@@ -31,7 +31,8 @@ mod kinds {
     };
 }
 
-/// A size: the one given, or in the model one that lets few keys take all ways.
+/// A size: the usual one, or in the model a smaller one, with which a few keys exercise all code
+/// paths.
 pub(crate) const fn size(usual: usize, in_model: usize) -> usize {
     if cfg!(umbel_model) { in_model } else { usual }
 }

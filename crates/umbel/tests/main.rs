@@ -2,7 +2,9 @@
 //! A new file needs a line here; `cargo xtask modules` reports files that no line names.
 
 mod codec;
+mod concurrent;
 mod golden;
+mod mapped;
 mod positions_golden;
 mod prefix;
 mod random;
@@ -10,4 +12,6 @@ mod rates;
 mod recorded;
 mod replica_plan;
 mod seeds;
+#[cfg(feature = "serde")]
+mod serde;
 mod sizes;

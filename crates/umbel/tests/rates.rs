@@ -206,16 +206,16 @@ fn says_what_is_measured<F: Asked + Clone>(empty: &F, items: u64) {
     const FILTERS: u32 = 20;
     const ASKED: u32 = 5000;
     let (bits, mut random) = (empty.shape().digest_bits(), Random(items));
-    let (mut claimed, mut said) = (0, 0.0);
+    let (mut claimed, mut message) = (0, 0.0);
     for _ in 0..FILTERS {
         let mut filter = empty.clone();
         (0..items).for_each(|_| filter.add(digest(&mut random, bits)));
         claimed += (0..ASKED).filter(|_| filter.claims(digest(&mut random, bits))).count();
-        said += filter.says() / f64::from(FILTERS);
+        message += filter.says() / f64::from(FILTERS);
     }
     let asked = f64::from(FILTERS * ASKED);
-    let (rate, error) = (claimed as f64 / asked, (said * (1.0 - said) / asked).sqrt());
-    assert!((rate - said).abs() <= 3.0 * error, "{rate} measured, {said} ± {error} said");
+    let (rate, error) = (claimed as f64 / asked, (message * (1.0 - message) / asked).sqrt());
+    assert!((rate - message).abs() <= 3.0 * error, "{rate} measured, {message} ± {error} said");
 }
 
 /// Keys that were added again, or whose number nobody knows, do not count.

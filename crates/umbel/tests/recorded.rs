@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::protocol::Protocol as _;
 use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
@@ -44,7 +44,7 @@ fn at(step: u64) -> Duration {
 
 fn host(text: &str) -> Engine<MemoryCatalogue> {
     let hasher = KeyHasher::secret(HashId::SipHash13, Seed::from_number(7));
-    let mut config = Config::new(name(text), Incarnation(5), hasher);
+    let mut config = MeshConfig::new(name(text), Incarnation(5), hasher);
     config.intervals.shortest = Duration::ZERO;
     Engine::new(config)
 }
@@ -79,7 +79,7 @@ fn members() -> impl Iterator<Item = u64> {
 }
 
 /// Lets time pass at a host; what it says.
-fn said(engine: &mut Engine<MemoryCatalogue>, by: &str, step: u64) -> Vec<Said> {
+fn sent(engine: &mut Engine<MemoryCatalogue>, by: &str, step: u64) -> Vec<Said> {
     if at(step) >= engine.poll_timeout() {
         engine.handle_timeout(at(step));
     }
@@ -95,13 +95,13 @@ fn conversation() -> (Vec<Said>, Engine<MemoryCatalogue>, Engine<MemoryCatalogue
     let mut all = Vec::new();
     for step in 0..STEPS {
         live(&mut home, step);
-        for message in said(&mut home, "home", step) {
+        for message in sent(&mut home, "home", step) {
             if step != LOST {
                 learner.handle_message(at(step), &name("home"), &message.bytes);
                 all.push(message);
             }
         }
-        for message in said(&mut learner, "learner", step) {
+        for message in sent(&mut learner, "learner", step) {
             home.handle_message(at(step), &name("learner"), &message.bytes);
             all.push(message);
         }
@@ -142,10 +142,10 @@ fn a_host_of_today_learns_from_a_recorded_home() {
     learner.handle_alive(at(0), &name("home"), Incarnation(5));
     let recorded = recorded();
     for step in 0..STEPS {
-        for message in recorded.iter().filter(|said| said.step == step && said.by == "home") {
+        for message in recorded.iter().filter(|sent| sent.step == step && sent.by == "home") {
             learner.handle_message(at(step), &name("home"), &message.bytes);
         }
-        said(&mut learner, "learner", step);
+        sent(&mut learner, "learner", step);
     }
     let (_, home, _) = conversation();
     agree(&home, &learner);
@@ -159,22 +159,22 @@ fn a_home_of_today_answers_a_recorded_host() {
     let (recorded, mut answers) = (recorded(), 0);
     for step in 0..STEPS {
         live(&mut home, step);
-        let asked = recorded.iter().filter(|said| said.step == step && said.by == "learner");
-        for message in said(&mut home, "home", step) {
+        let asked = recorded.iter().filter(|sent| sent.step == step && sent.by == "learner");
+        for message in sent(&mut home, "home", step) {
             if step != LOST {
                 learner.handle_message(at(step), &name("home"), &message.bytes);
             }
         }
         for message in asked {
             home.handle_message(at(step), &name("learner"), &message.bytes);
-            let said = said(&mut home, "home", step);
-            answers += said.len();
-            for answer in said {
+            let sent = sent(&mut home, "home", step);
+            answers += sent.len();
+            for answer in sent {
                 learner.handle_message(at(step), &name("home"), &answer.bytes);
             }
         }
         // What today's learner would ask, the recorded one has asked for it.
-        said(&mut learner, "learner", step);
+        sent(&mut learner, "learner", step);
     }
     assert!(answers > 0, "the recorded host has asked for what it lost");
     agree(&home, &learner);

@@ -1,13 +1,13 @@
-//! Which modules use which, among the children of one module, and the cycles in it.
+//! The dependency graph among the children of one module, and its cycles.
 //!
-//! A module and everything below it count as one here: that a child uses its parent's items is
-//! how one module is divided into files. Two siblings that use each other are a cycle.
+//! A module and everything below it count as one node: a child may use its parent's items, because
+//! that is how one module is divided into files. Two siblings that use each other are a cycle.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::tree::{Id, Tree};
 
-/// Where one module uses another: the first place.
+/// The first place where one module uses another.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) file: String,
@@ -47,7 +47,8 @@ pub(crate) fn levels(tree: &Tree) -> BTreeMap<String, Level> {
     levels
 }
 
-/// The module that has both, and its children that lead to either; `None` if one has the other.
+/// The closest common ancestor, and its children that contain either module; `None` if one module
+/// contains the other.
 fn siblings(tree: &Tree, from: Id, to: Id) -> Option<(Id, Id, Id)> {
     let (from, to) = (tree.ancestors(from), tree.ancestors(to));
     let apart = from.iter().zip(&to).position(|(from, to)| from != to)?;
@@ -55,7 +56,7 @@ fn siblings(tree: &Tree, from: Id, to: Id) -> Option<(Id, Id, Id)> {
 }
 
 impl Level {
-    /// All that a module uses, directly or not.
+    /// All modules that a module uses, directly or indirectly.
     fn reached(&self, from: &str) -> BTreeSet<&str> {
         let mut reached = BTreeSet::new();
         let mut open = vec![from];
@@ -69,7 +70,7 @@ impl Level {
         reached
     }
 
-    /// Sets of modules that all use each other, directly or not.
+    /// Sets of modules that all use each other, directly or indirectly.
     pub(crate) fn knots(&self) -> Vec<BTreeSet<&str>> {
         let reached: BTreeMap<&str, BTreeSet<&str>> =
             self.uses.keys().map(|name| (name.as_str(), self.reached(name))).collect();
@@ -84,7 +85,7 @@ impl Level {
         knots
     }
 
-    /// The shortest way from a module back to itself.
+    /// The shortest path from a module back to itself.
     pub(crate) fn cycle<'a>(&'a self, from: &'a str) -> Vec<&'a str> {
         let mut came_from: BTreeMap<&str, &str> = BTreeMap::new();
         let mut open = VecDeque::from([from]);

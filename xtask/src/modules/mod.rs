@@ -1,8 +1,8 @@
-//! The module graph of every crate, read from its source text; cycles among modules fail.
+//! Builds the module graph of every crate from its source text; cycles among modules are an error.
 //!
 //! A cycle means that none of its modules can be understood, tested or moved without all of the
-//! others. The check also reports source files that no `mod` names: with one test binary per
-//! crate, such a file would be left out of the tests silently.
+//! others. The check also reports source files that no `mod` names: with one test binary per crate,
+//! such a file would silently not be tested.
 
 mod graph;
 mod source;
@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use graph::Level;
 use tree::Tree;
 
-/// Cycles that exist today: crate, parent and modules. Nothing may join; remove what is untangled.
+/// Cycles that exist today: crate, parent and modules. Do not add any; remove those that are
+/// resolved.
 const KNOWN: &[(&str, &str, &[&str])] = &[
     ("umbel", "crate::codec", &["any", "body", "frame"]),
     ("umbel", "crate::filter", &["estimate", "standard"]),
@@ -24,7 +25,7 @@ const KNOWN: &[(&str, &str, &[&str])] = &[
     ("umbel", "crate::route", &["heard", "message", "parts", "router"]),
 ];
 
-/// Prints the graph of the crates whose names are given, or of all; cycles are an error.
+/// Prints the graphs of the named crates, or of all; cycles are an error.
 pub(crate) fn print(names: &[String]) -> Result<(), String> {
     let crates = crates()?;
     if let Some(name) = names.iter().find(|name| !crates.iter().any(|one| one.name == **name)) {
@@ -46,7 +47,7 @@ pub(crate) fn print(names: &[String]) -> Result<(), String> {
     check()
 }
 
-/// Fails if modules of any crate form a cycle that is not known, or a file is no module.
+/// Fails if modules of any crate form an unknown cycle, or a source file is not a module.
 pub(crate) fn check() -> Result<(), String> {
     let mut problems = Vec::new();
     let mut found_known = BTreeSet::new();
@@ -87,7 +88,7 @@ pub(crate) fn check() -> Result<(), String> {
     if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
 }
 
-/// A cycle as a path, with a place for each of its steps.
+/// Describes a cycle as a path, with a source location for each step.
 fn describe(name: &str, parent: &str, level: &Level, knot: &BTreeSet<&str>) -> String {
     let cycles = knot.iter().map(|module| level.cycle(module));
     let cycle = cycles.min_by_key(Vec::len).unwrap_or_default();
@@ -128,7 +129,7 @@ fn crates() -> Result<Vec<Crate>, String> {
 }
 
 impl Crate {
-    /// The files that module trees begin with.
+    /// The root files of module trees.
     fn roots(&self) -> Vec<PathBuf> {
         let roots = ["src/lib.rs", "src/main.rs", "tests/main.rs"];
         let roots = roots.iter().map(|root| self.folder.join(root));
@@ -145,7 +146,7 @@ impl Crate {
     /// All source files that must be modules. Without `tests/main.rs`, each file in `tests` is a
     /// binary of its own.
     fn sources(&self) -> Result<Vec<PathBuf>, String> {
-        // umbel-model has the sources of umbel.
+        // umbel-model has no folder `src`: it uses the sources of umbel.
         let mut open = vec![self.folder.join("src")];
         open.retain(|folder| folder.is_dir());
         if self.folder.join("tests/main.rs").is_file() {
@@ -153,9 +154,9 @@ impl Crate {
         }
         let mut found = Vec::new();
         while let Some(folder) = open.pop() {
-            let told = |error: std::io::Error| format!("{}: {error}", folder.display());
-            for entry in std::fs::read_dir(&folder).map_err(told)? {
-                let path = entry.map_err(told)?.path();
+            let message = |error: std::io::Error| format!("{}: {error}", folder.display());
+            for entry in std::fs::read_dir(&folder).map_err(message)? {
+                let path = entry.map_err(message)?.path();
                 if path.is_dir() {
                     open.push(path);
                 } else if path.extension().is_some_and(|extension| extension == "rs") {

@@ -1,11 +1,11 @@
-//! What one source file, or one inline module, says of modules: which it contains, what it
-//! imports and defines, and which paths it uses. Code for tests alone (`#[cfg(test)]`) is left out.
+//! Extracts from a source file or an inline module: the modules it contains, what it imports and
+//! defines, and which paths it uses. Code for tests only (`#[cfg(test)]`) is omitted.
 
 use std::collections::BTreeSet;
 
 use super::words::{Kind, Token, tokens};
 
-/// A path as written, with the line it stands on.
+/// A path as written, with its line number.
 #[derive(Clone, Debug)]
 pub(crate) struct UsedPath {
     pub(crate) names: Vec<String>,
@@ -27,7 +27,7 @@ pub(crate) struct Child {
     pub(crate) inline: Option<Source>,
     /// The file that a `#[path]` names.
     pub(crate) path: Option<String>,
-    /// Files for tests alone are read to know that somebody names them.
+    /// Whether it is for tests only. Such files are read only to know that a `mod` names them.
     pub(crate) is_for_tests: bool,
 }
 
@@ -57,7 +57,7 @@ struct Parser<'a> {
     at: usize,
 }
 
-/// What the attributes of an item say.
+/// Relevant attributes of an item.
 #[derive(Default)]
 struct Attributes {
     is_for_tests: bool,
@@ -106,7 +106,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Reads all attributes that stand here.
+    /// Reads all attributes at the current position.
     fn attributes(&mut self) -> Attributes {
         let mut attributes = Attributes::default();
         while self.is_sign(0, '#') {
@@ -139,7 +139,7 @@ impl Parser<'_> {
         attributes
     }
 
-    /// Skips what stands between two signs, which are the next token and its counterpart.
+    /// Skips a group: from the next token, the opening sign, to its closing sign.
     fn skip_group(&mut self, open: char, close: char) {
         let mut depth = 0;
         while let Some(token) = self.peek(0) {
@@ -151,8 +151,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Skips an item: up to its semicolon or behind its braces. Inside braces this may also be a
-    /// field or an argument, which ends with a comma or before the closing brace.
+    /// Skips an item: up to its semicolon or past its braces. Inside braces it may also be a field
+    /// or an argument, which ends with a comma or before the closing brace.
     fn skip_item(&mut self, is_inside: bool) {
         while self.peek(0).is_some() {
             if self.is_sign(0, '{') {
@@ -190,7 +190,7 @@ impl Parser<'_> {
         source.children.push(Child { name, inline, path, is_for_tests });
     }
 
-    /// Reads `use` with its tree; `keep` if the names are the module's and not a function's.
+    /// Reads `use` with its tree; `keep` if it is in the module itself and not in a function.
     fn import(&mut self, source: &mut Source, keep: bool) {
         self.at += 1;
         let first = source.imports.len();
@@ -239,7 +239,7 @@ impl Parser<'_> {
                     while !self.is_sign(0, '}') && self.peek(0).is_some() {
                         let before = self.at;
                         self.import_tree(prefix, source);
-                        // Commas, and whatever is no import.
+                        // Skip commas, and anything that is not an import.
                         if self.is_sign(0, ',') || self.at == before {
                             self.at += 1;
                         }
@@ -254,7 +254,7 @@ impl Parser<'_> {
         prefix.truncate(depth);
     }
 
-    /// Notes what a module defines.
+    /// Records an item that a module defines.
     fn note_item(&mut self, source: &mut Source, is_at_top: bool) {
         const KINDS: [&str; 8] =
             ["struct", "enum", "union", "trait", "type", "const", "static", "fn"];

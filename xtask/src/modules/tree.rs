@@ -1,7 +1,7 @@
-//! All modules of a crate as a tree, and which module a path leads to.
+//! All modules of a crate as a tree, and resolution of paths to modules.
 //!
-//! A path is followed through children and imports, so that a re-exported name counts as the
-//! module that defines it. What leads out of the crate leads nowhere here.
+//! A path is resolved through children and imports, so that a re-exported name counts as the module
+//! that defines it. Paths that lead out of the crate are ignored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ pub(crate) struct Module {
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) modules: Vec<Module>,
-    /// Files that some module names, those for tests alone included.
+    /// Files that some module names, including those for tests only.
     pub(crate) files: BTreeSet<PathBuf>,
 }
 
 impl Tree {
-    /// Reads the tree below the file `root`; `read` gives the text of a file, if there is one.
+    /// Reads the tree below the file `root`; `read` returns the text of a file, if it exists.
     pub(crate) fn new(
         root: &Path,
         read: &impl Fn(&Path) -> Option<String>,
@@ -90,7 +90,7 @@ impl Tree {
         Ok(id)
     }
 
-    /// Notes the files of a module that only tests have.
+    /// Records the files of a module that is for tests only.
     fn insert_files_for_tests(
         &mut self,
         file: &Path,
@@ -99,7 +99,7 @@ impl Tree {
         read: &impl Fn(&Path) -> Option<String>,
     ) {
         let modules = self.modules.len();
-        // A missing file is the compiler's to report.
+        // Ignore a missing file: the compiler reports it.
         let _ = self.insert("tests", None, file, folder, source, read);
         self.modules.truncate(modules);
     }
@@ -116,7 +116,7 @@ impl Tree {
         names.join("::")
     }
 
-    /// From the root to the module.
+    /// The modules from the root to this one.
     pub(crate) fn ancestors(&self, id: Id) -> Vec<Id> {
         let mut all: Vec<Id> =
             std::iter::successors(Some(id), |at| self.modules[*at].parent).collect();
@@ -124,7 +124,7 @@ impl Tree {
         all
     }
 
-    /// The modules that a path in module `from` names on its way and in the end.
+    /// All modules that a path in module `from` passes through, including the last.
     pub(crate) fn follow(&self, from: Id, names: &[String]) -> Vec<Id> {
         let mut way = Vec::new();
         self.walk(from, names, true, &mut way, &mut BTreeSet::new());
@@ -132,7 +132,7 @@ impl Tree {
     }
 
     /// Follows a path; returns the module it ends at, if all its names are modules.
-    /// `seen` stops imports that lead to themselves.
+    /// `seen` stops cyclic imports.
     fn walk(
         &self,
         from: Id,
@@ -156,7 +156,7 @@ impl Tree {
         self.walk(next, rest, name == "self" || name == "super" && is_first, way, seen)
     }
 
-    /// Follows a name that is no child: an import, something behind `*`, or an item.
+    /// Resolves a name that is not a child: an import, something behind `*`, or an item.
     fn walk_imported(
         &self,
         from: Id,

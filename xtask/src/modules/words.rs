@@ -1,7 +1,7 @@
-//! Rust source text as words and signs: no comments, no white space.
+//! A lexer: splits Rust source text into words and signs, without comments and white space.
 //!
-//! This is just enough of the language to find `mod`, `use` and paths. Text that is not Rust gives
-//! some list of words, never a panic.
+//! It understands just enough of the language to find `mod`, `use` and paths. Text that is not Rust
+//! gives some list of words, never a panic.
 
 /// A piece of source text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Length of a comment that may contain others.
+/// Length of a block comment, which may contain nested ones.
 fn block_comment(text: &str) -> usize {
     let (mut depth, mut at) = (0, 0);
     while let Some(found) = text[at..].find(['/', '*']) {
@@ -114,7 +114,7 @@ fn block_comment(text: &str) -> usize {
     text.len()
 }
 
-/// The lengths of a string literal's prefix and of the whole, if there is one.
+/// The lengths of a string literal's prefix and of the whole literal, if the text starts with one.
 fn string(text: &str) -> Option<(usize, usize)> {
     let prefix = text.find(|c: char| !c.is_ascii_alphabetic())?;
     let is_raw = match &text[..prefix] {
@@ -137,7 +137,7 @@ fn string(text: &str) -> Option<(usize, usize)> {
     Some((prefix, end.map_or(text.len(), |end| begin + 1 + end)))
 }
 
-/// Where a literal with escapes ends, behind its closing quote.
+/// Where a literal with escapes ends: after its closing quote.
 fn end_of_escaped(body: &str, closing: char) -> Option<usize> {
     let mut escaped = false;
     for (at, c) in body.char_indices() {
@@ -152,7 +152,7 @@ fn end_of_escaped(body: &str, closing: char) -> Option<usize> {
     None
 }
 
-/// Length of what begins with a single quote: a character, or the quote of a lifetime.
+/// Length of a token that starts with a single quote: a character, or the quote of a lifetime.
 fn quote(text: &str) -> usize {
     let mut characters = text.char_indices().skip(1);
     let (Some((_, first)), Some((at, second))) = (characters.next(), characters.next()) else {

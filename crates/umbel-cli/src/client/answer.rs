@@ -1,6 +1,6 @@
-//! Answers of a host, as commands need them.
+//! Decodes replies of a host.
 //!
-//! Always true: an answer of another kind than was asked for is an error, whoever sent it.
+//! Always true: a reply of an unexpected type is an error.
 
 use anyhow::anyhow;
 use redis::Value;
@@ -8,7 +8,7 @@ use redis::Value;
 use super::Address;
 use crate::output::JsonKey;
 
-/// What came was not an answer to what was asked.
+/// The error for a reply of an unexpected type.
 pub(crate) fn wrong_answer(address: &Address, answer: &Value) -> anyhow::Error {
     let kind = match answer {
         Value::Nil => "nothing",
@@ -24,7 +24,7 @@ pub(crate) fn wrong_answer(address: &Address, answer: &Value) -> anyhow::Error {
     )
 }
 
-/// One yes or no a key.
+/// One yes or no per key.
 pub(crate) fn flags(answer: &Value, keys: usize) -> Option<impl Iterator<Item = bool>> {
     let Value::Array(values) = answer else { return None };
     let flag = |value: &Value| match value {
@@ -32,8 +32,8 @@ pub(crate) fn flags(answer: &Value, keys: usize) -> Option<impl Iterator<Item = 
         Value::Int(1) | Value::Boolean(true) => Some(true),
         _ => None,
     };
-    let sound = values.len() == keys && values.iter().all(|value| flag(value).is_some());
-    sound.then(|| values.iter().filter_map(flag))
+    let is_valid = values.len() == keys && values.iter().all(|value| flag(value).is_some());
+    is_valid.then(|| values.iter().filter_map(flag))
 }
 
 /// A text or the bytes of a key.
@@ -49,6 +49,17 @@ pub(crate) fn text(value: &Value) -> Option<&[u8]> {
 pub(crate) fn texts(value: &Value) -> Option<Vec<&[u8]>> {
     let (Value::Array(values) | Value::Set(values)) = value else { return None };
     values.iter().map(text).collect()
+}
+
+/// A page of keys: the next cursor, and some keys.
+pub(crate) fn page(answer: &Value) -> Option<(&[u8], Vec<&[u8]>)> {
+    match answer {
+        Value::Array(parts) => match &parts[..] {
+            [cursor, keys] => Some((text(cursor)?, texts(keys)?)),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The fields of a map, in the host's order.
@@ -81,7 +92,7 @@ impl<'a> Fields<'a> {
         self.get(name).and_then(text).map(|text| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// A list of texts; none if the host does not say it.
+    /// A list of texts; empty if the host does not send the field.
     pub(crate) fn texts(&self, name: &str) -> Vec<String> {
         let values = self.get(name).and_then(texts).unwrap_or_default();
         values.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
@@ -96,7 +107,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// An answer as JSON: maps stay in the host's order, bytes that are no text become hex.
+/// A reply as JSON: maps keep the host's order, bytes that are not text become hex.
 pub(crate) fn json(answer: &Value) -> serde_json::Value {
     use serde_json::Value as Json;
     match answer {

@@ -1,27 +1,27 @@
-//! Keys on their way to a host, already written as RESP has them.
+//! Batches of keys to send to a host, already encoded as RESP.
 //!
-//! Always true: a batch has at most [`KEYS`] keys and, but for a single long key, about
-//! [`BYTES`] bytes. Batches are used again, so that no key costs an allocation.
+//! Always true: a batch has at most [`KEYS`] keys and, except for a single long key, about
+//! [`BYTES`] bytes. Batches are reused, so that no key costs an allocation.
 
 use std::ops::Range;
 
-/// Bytes a key may have: what hosts accept.
+/// Maximum length of a key that hosts accept.
 pub(crate) const MAX_KEY: usize = 32 << 10;
 
-/// Keys sent at once: enough that a command's own cost does not matter, few enough that a
-/// host answers others in between.
+/// Keys per command: enough to make the overhead of a command negligible, few enough that a host
+/// can answer others in between.
 const KEYS: usize = 1000;
 const BYTES: usize = 256 << 10;
 
-/// Keys and bytes of a pipeline. All of it, with the words of its commands, must fit a socket
-/// that nobody reads: the host may be waiting for its own answers to be read first.
+/// Keys and bytes per pipeline. With the words of its commands it must fit into the socket's buffer
+/// while nobody reads, because the host may be waiting for its own replies to be read first.
 const PIPELINE_KEYS: usize = 64;
 const PIPELINE_BYTES: usize = 16 << 10;
 
-/// Some keys, in the order in which they came.
+/// Some keys, in input order.
 #[derive(Debug, Default)]
 pub(crate) struct Batch {
-    /// Which batch of the stream this is.
+    /// Sequence number of the batch in the stream.
     pub(super) number: u64,
     packed: Vec<u8>,
     keys: Vec<Range<usize>>,
@@ -64,7 +64,7 @@ impl Batch {
         into.extend_from_slice(&self.packed);
     }
 
-    /// A command for each key, one after the other: its first words, the key, its last words.
+    /// One command per key, one after the other: the words, the key, the words after it.
     pub(super) fn commands(&self, words: &[Vec<u8>], behind: &[Vec<u8>], into: &mut Vec<u8>) {
         into.clear();
         for key in self.keys() {

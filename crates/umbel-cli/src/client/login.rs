@@ -1,4 +1,4 @@
-//! Who asks: a user, and a password that never stands among a command's arguments.
+//! Login to a host: a user name, and a password that is never a command-line argument.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::lines::name;
 
-/// The variable that holds a password.
+/// The environment variable that contains the password.
 const PASSWORD: &str = "UMBEL_PASSWORD";
 
 /// Who asks.
@@ -49,7 +49,7 @@ impl Login {
     }
 }
 
-/// What somebody can do whom a host did not let in.
+/// A hint for a login that a host rejected.
 pub(super) fn hint(code: &str) -> Option<&'static str> {
     match code {
         "NOAUTH" => Some("Give --user, and its password in UMBEL_PASSWORD or a --password-file."),

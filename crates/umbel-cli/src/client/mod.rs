@@ -1,8 +1,8 @@
-//! A host asked over its RESP port, as any Redis client would.
+//! A client that sends commands to a host over its RESP port, as any Redis client would.
 //!
-//! [`At`] says which host, [`Client`] is a connection to it, [`stream`] sends any number of
-//! keys over several. Every error is one line that says who was asked, what is wrong and
-//! what to do.
+//! [`At`] names the host, [`Client`] is a connection to it, [`stream`] sends any number of keys
+//! over several connections. Every error is one line that says which host was asked, what is wrong
+//! and what to do.
 
 mod answer;
 mod batch;
@@ -19,7 +19,7 @@ use redis::Value;
 use login::Login;
 use trust::{Stream, Trust};
 
-pub(crate) use answer::{Fields, flags, json, text, texts, wrong_answer};
+pub(crate) use answer::{Fields, flags, json, page, text, texts, wrong_answer};
 pub(crate) use batch::{Batch, MAX_KEY};
 pub(crate) use stream::{Asked, stream};
 
@@ -37,12 +37,12 @@ pub(crate) struct At {
 }
 
 impl At {
-    /// A host that lets everybody in.
+    /// A host without login and TLS.
     pub(crate) fn open(address: &Address) -> Self {
         Self { at: address.clone(), login: Login::default(), trust: Trust::default() }
     }
 
-    /// Another host, asked in the same way.
+    /// Another host, with the same login and TLS settings.
     pub(crate) fn elsewhere(&self, address: Address) -> Self {
         Self { at: address, ..self.clone() }
     }
@@ -102,8 +102,7 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Connects, logs in, and sees that RESP3 is spoken there: its answers keep numbers,
-    /// texts and flags apart.
+    /// Connects, logs in, and requires RESP3, whose replies distinguish numbers, texts and flags.
     fn connect(at: &At) -> anyhow::Result<Self> {
         let address = at.at.clone();
         let credentials = at.login.credentials()?;
@@ -126,7 +125,7 @@ impl Client {
         &self.address
     }
 
-    /// Asks one command.
+    /// Sends one command, and returns the reply.
     pub(crate) fn ask(&mut self, words: &[&[u8]]) -> anyhow::Result<Value> {
         let mut command = redis::Cmd::new();
         for word in words {
@@ -135,26 +134,28 @@ impl Client {
         self.ask_packed(&command.get_packed_command())
     }
 
-    /// Asks a command that is told and answered with OK.
-    pub(crate) fn tell(&mut self, words: &[&[u8]]) -> anyhow::Result<()> {
+    /// Sends a command that replies OK.
+    pub(crate) fn execute(&mut self, words: &[&[u8]]) -> anyhow::Result<()> {
         match self.ask(words)? {
             Value::Okay => Ok(()),
+            // DEL replies with the number of deleted sets.
+            Value::Int(_) if words.first() == Some(&&b"DEL"[..]) => Ok(()),
             other => Err(wrong_answer(&self.address, &other)),
         }
     }
 
-    /// Asks a command that is already as it travels.
+    /// Sends a command that is already encoded, and returns the reply.
     pub(crate) fn ask_packed(&mut self, command: &[u8]) -> anyhow::Result<Value> {
         let answer = self.send(command).and_then(|()| self.receive());
-        answer.map_err(|error| told(&self.address, &error))
+        answer.map_err(|error| describe(&self.address, &error))
     }
 
-    /// Asks several commands that are already as they travel; the list of their answers.
+    /// Sends several commands that are already encoded, and returns the list of their replies.
     pub(crate) fn ask_pipeline(&mut self, commands: &[u8], count: usize) -> anyhow::Result<Value> {
         let answers = self
             .send(commands)
             .and_then(|()| (0..count).map(|_| self.receive()).collect::<Result<Vec<_>, _>>());
-        answers.map(Value::Array).map_err(|error| told(&self.address, &error))
+        answers.map(Value::Array).map_err(|error| describe(&self.address, &error))
     }
 
     fn send(&mut self, commands: &[u8]) -> redis::RedisResult<()> {
@@ -166,8 +167,8 @@ impl Client {
     }
 }
 
-/// Who was asked, what is wrong, what to do.
-fn told(address: &Address, error: &redis::RedisError) -> anyhow::Error {
+/// An error that says which host was asked, what is wrong, and what to do.
+fn describe(address: &Address, error: &redis::RedisError) -> anyhow::Error {
     let hint = "is `umbel serve` running there? --at or UMBEL_AT names another host";
     if error.is_connection_refusal() {
         return anyhow!("nobody answers at {address}: {hint}");
@@ -175,11 +176,11 @@ fn told(address: &Address, error: &redis::RedisError) -> anyhow::Error {
     if error.is_timeout() {
         return anyhow!("{address} does not answer in time: is it overloaded, or stopped?");
     }
-    if let Some(said) = error.detail().filter(|_| error.code().is_some()) {
+    if let Some(message) = error.detail().filter(|_| error.code().is_some()) {
         if let Some(hint) = error.code().and_then(login::hint) {
-            return anyhow!("{address}: {said} {hint}");
+            return anyhow!("{address}: {message} {hint}");
         }
-        return Refused { address: address.to_string(), said: said.to_owned() }.into();
+        return Refused { address: address.to_string(), message: message.to_owned() }.into();
     }
     if error.is_io_error() || error.is_connection_dropped() {
         return anyhow!("the connection to {address} failed ({error}): {hint}");
@@ -187,20 +188,22 @@ fn told(address: &Address, error: &redis::RedisError) -> anyhow::Error {
     anyhow!("{address} does not speak as a host of umbel does ({error}): is it the RESP port?")
 }
 
-/// What a host that was reached and understood says against it.
+/// An error reply of the host.
 #[derive(Debug, thiserror::Error)]
-#[error("{address}: {said}")]
+#[error("{address}: {message}")]
 struct Refused {
     address: String,
-    said: String,
+    message: String,
 }
 
-/// Whether a host says that it has never heard of a set.
+/// Whether the error means that the host does not know the set.
 pub(crate) fn no_such_set(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<Refused>().is_some_and(|refused| refused.said.starts_with("no such set"))
+    error
+        .downcast_ref::<Refused>()
+        .is_some_and(|refused| refused.message.starts_with("no such set"))
 }
 
-/// Refuses a key before anybody is asked.
+/// Rejects an invalid key before anything is sent.
 pub(crate) fn check_key(key: &[u8]) -> anyhow::Result<()> {
     match key.len() {
         0 => bail!("an empty key is no key"),

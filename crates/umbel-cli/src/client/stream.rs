@@ -1,11 +1,11 @@
-//! Any number of keys sent to a host, several batches under way at once.
+//! Sends any number of keys to a host, several batches in flight at once.
 //!
-//! One thread reads and packs, a few connections each have one batch under way, the calling
-//! thread takes the answers in the order of the keys. A connection never writes while an
-//! answer waits on it, so nobody can wait for each other for ever, however long answers are.
+//! One thread reads and encodes the keys, a few connections each have one batch in flight, and the
+//! calling thread takes the replies in the order of the keys. A connection never writes while it
+//! has a reply to read, so client and host cannot deadlock, however long replies are.
 //!
-//! Always true: there are [`BATCHES`] batches, used again and again: memory does not grow
-//! with the input, even if one connection lags behind.
+//! Always true: there are [`BATCHES`] batches, which are reused. So memory does not grow with the
+//! input, even if one connection is slow.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,14 +19,14 @@ use super::{At, Batch, Client};
 /// Connections used at once, if there is more than one batch.
 const CONNECTIONS: usize = 4;
 
-/// Batches in all: read ahead, under way, or waiting for an earlier one's answer.
+/// Total number of batches: read ahead, in flight, or waiting for the reply to an earlier one.
 const BATCHES: usize = 4 * CONNECTIONS;
 
-/// What is asked about every key: `UMBEL.ADD images` and the like.
+/// The command to send for all keys, such as `UMBEL.ADD images`.
 pub(crate) struct Asked {
-    /// Said before the keys.
+    /// Command name and arguments before the keys.
     words: Vec<Vec<u8>>,
-    /// Said behind each key, if every one has a command of its own.
+    /// Arguments appended after each key, if each key is sent as a command of its own.
     behind_each: Option<Vec<Vec<u8>>>,
 }
 
@@ -36,8 +36,8 @@ impl Asked {
         Self { words: bytes(words), behind_each: None }
     }
 
-    /// A command a key, in a pipeline: for commands that take only one. The answer of a batch
-    /// is the list of their answers.
+    /// One command per key, in a pipeline: for commands that take only one key. The reply to a
+    /// batch is the list of their replies.
     pub(crate) fn one_by_one(words: &[&str], behind: &[&str]) -> Self {
         Self { words: bytes(words), behind_each: Some(bytes(behind)) }
     }
@@ -66,8 +66,8 @@ fn bytes(words: &[&str]) -> Vec<Vec<u8>> {
 
 type Answered = anyhow::Result<(Batch, Value)>;
 
-/// Sends the keys that `read` hands over, and gives every batch and its answer to `take`, in
-/// order. The first error of anybody ends all; it says how many keys were answered before.
+/// Sends the keys that `read` supplies, and calls `take` with every batch and its reply, in order.
+/// The first error in any thread ends everything; it says how many keys were processed before.
 pub(crate) fn stream<R>(
     at: &At,
     asked: &Asked,
@@ -94,19 +94,19 @@ where
                 _ = answer.send(Err(error));
             }
         });
-        // Dropped at the end of this block, which ends the threads whatever has happened.
+        // Dropped at the end of this block, which ends the threads in any case.
         let (back, answers) = (back, answers);
         in_order(&answers, |batch, value| {
             take(&batch, &value)?;
             let keys = batch.len() as u64;
-            // The reader may have finished.
+            // Fails only if the reader has finished.
             _ = back.send(batch);
             Ok(keys)
         })
     })
 }
 
-/// Cuts what is read into batches.
+/// Collects keys into batches, and queues them.
 fn pack<R>(
     asked: &Asked,
     read: R,
@@ -135,17 +135,18 @@ where
         Ok(())
     });
     match outcome {
-        // Somebody else's error ended the stream, and is the one to tell.
+        // An error in another thread ended the stream, and that one is reported.
         Err(error) if error.is::<Ended>() => Ok(()),
         outcome => {
-            // What was read before a bad line is sent: the count of keys answered includes it.
+            // Send what was read before a bad line: the reported number of keys includes it.
             _ = batch.map(|last| work.send(last));
             outcome
         }
     }
 }
 
-/// One connection's work: made when the first batch comes, so that few keys need only one.
+/// The thread of one connection. It connects when it gets its first batch, so that few keys need
+/// only one connection.
 fn carry(at: &At, asked: &Asked, waiting: &Mutex<Receiver<Batch>>, answers: &Sender<Answered>) {
     let mut client = None;
     let mut command = Vec::new();
@@ -167,7 +168,7 @@ fn carry(at: &At, asked: &Asked, waiting: &Mutex<Receiver<Batch>>, answers: &Sen
     }
 }
 
-/// Hands answers on in the order of their batches; `take` tells how many keys there were.
+/// Calls `take` with the replies in the order of their batches; it returns the number of keys.
 fn in_order(
     answers: &Receiver<Answered>,
     mut take: impl FnMut(Batch, Value) -> anyhow::Result<u64>,

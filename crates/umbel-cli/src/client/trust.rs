@@ -1,4 +1,4 @@
-//! How a host is reached: plainly, or over TLS with an authority that is believed.
+//! Connects to a host: over plain TCP, or over TLS with a trusted certificate authority.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -11,15 +11,15 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use umbel_node::tls::client_config;
 
-use super::{Address, told};
+use super::{Address, describe};
 
-/// Hosts are near; one that does not even accept is not there.
+/// Hosts are near; one that does not accept a connection in this time is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A host may sync a disk, or ask every other host, before it answers.
+/// Long, because a host may sync a disk, or query every other host, before it replies.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where systems keep the authorities that everybody believes.
+/// Where systems keep their trusted certificate authorities.
 const SYSTEM: [&str; 3] =
     ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
 
@@ -35,7 +35,7 @@ pub(super) struct Trust {
 }
 
 impl Trust {
-    /// The authority's file, if TLS is to be spoken.
+    /// The certificate authority's file, if TLS is to be used.
     fn authority(&self) -> anyhow::Result<Option<PathBuf>> {
         match (&self.ca, self.tls) {
             (Some(ca), _) => Ok(Some(ca.clone())),
@@ -52,14 +52,14 @@ impl Trust {
 
     pub(super) fn connect(&self, address: &Address) -> anyhow::Result<Stream> {
         let authority = self.authority()?;
-        let failed = |error: io::Error| told(address, &error.into());
+        let failed = |error: io::Error| describe(address, &error.into());
         let socket = reach(address).map_err(failed)?;
         let Some(authority) = authority else { return Ok(Stream::Plain(socket)) };
         let config = client_config(&authority)?;
         let host = ServerName::try_from(address.host.clone())
             .with_context(|| format!("{address}: a certificate cannot have such a name"))?;
         let mut tls = StreamOwned::new(ClientConnection::new(config, host)?, socket);
-        // Agreed upon now, so that a refusal is told as one.
+        // Complete the handshake now, so that a failure is reported as a TLS error.
         while tls.conn.is_handshaking() {
             tls.conn.complete_io(&mut tls.sock).map_err(|error| refused(address, &error))?;
         }
@@ -74,7 +74,7 @@ fn refused(address: &Address, error: &io::Error) -> anyhow::Error {
     )
 }
 
-/// Tries all addresses of a name.
+/// Connects to the first address of a name that accepts.
 fn reach(address: &Address) -> io::Result<TcpStream> {
     let mut failed = io::Error::new(io::ErrorKind::NotConnected, "the name has no address");
     for candidate in (address.host.as_str(), address.port).to_socket_addrs()? {
@@ -91,7 +91,7 @@ fn reach(address: &Address) -> io::Result<TcpStream> {
     Err(failed)
 }
 
-/// A way to a host.
+/// A connection to a host.
 pub(super) enum Stream {
     Plain(TcpStream),
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),

@@ -1,4 +1,4 @@
-//! `umbel completions`: what a shell needs to complete the command line.
+//! `umbel completions`: completion scripts for shells.
 
 use std::process::ExitCode;
 

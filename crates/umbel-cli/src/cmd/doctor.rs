@@ -1,8 +1,8 @@
 //! `umbel doctor`: what is wrong with a host's configuration, folder, certificates, ports and
 //! links, and what to do about it.
 //!
-//! It looks and does not mend: a folder that a host has open is left to it, a port that answers
-//! is asked who it is.
+//! It only looks and repairs nothing. A folder that a host has open is not touched; a port that
+//! accepts connections is asked which host it is.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs as _};
@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use redis::Value;
 use serde::Serialize;
 use umbel::text::for_terminal;
 use umbel_node::modes::{private_paths, too_wide};
@@ -43,33 +44,33 @@ pub(crate) struct Doctor {
     json: bool,
 }
 
-/// How one thing is.
+/// Result of one check.
 #[derive(Serialize, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 enum State {
     Ok,
-    /// A host runs, but not as somebody would wish.
+    /// A host runs, but something should be improved.
     Warning,
     /// A host does not run, or not safely.
     Wrong,
 }
 
-/// One thing that was looked at.
+/// One check and its result.
 #[derive(Serialize)]
 struct Finding {
     state: State,
     what: String,
     /// What was found, and what to do.
-    told: String,
+    detail: String,
 }
 
-/// All that was looked at.
+/// All checks.
 #[derive(Serialize, Default)]
 struct Findings(Vec<Finding>);
 
 impl Findings {
-    fn add(&mut self, state: State, what: impl Into<String>, told: impl Into<String>) {
-        self.0.push(Finding { state, what: what.into(), told: told.into() });
+    fn add(&mut self, state: State, what: impl Into<String>, detail: impl Into<String>) {
+        self.0.push(Finding { state, what: what.into(), detail: detail.into() });
     }
 
     fn worst(&self) -> State {
@@ -98,14 +99,14 @@ impl Doctor {
 
 fn text_of(found: &Findings) -> String {
     let width = found.0.iter().map(|finding| finding.what.chars().count()).max().unwrap_or(0);
-    let line = |Finding { state, what, told }: &Finding| {
+    let line = |Finding { state, what, detail }: &Finding| {
         let state = match state {
             State::Ok => "ok",
             State::Warning => "warning",
             State::Wrong => "WRONG",
         };
-        let (what, told) = (for_terminal(what), for_terminal(told));
-        format!("{state:<8} {what:<width$}  {told}\n")
+        let (what, detail) = (for_terminal(what), for_terminal(detail));
+        format!("{state:<8} {what:<width$}  {detail}\n")
     };
     found.0.iter().map(line).collect()
 }
@@ -139,11 +140,11 @@ fn examine_storage(settings: &Settings, found: &mut Findings) -> bool {
     };
     let catalogue = folder.join("catalogue");
     if !catalogue.exists() {
-        let told = match folder.exists() {
+        let detail = match folder.exists() {
             true => format!("{} is new: nothing is in it yet", folder.display()),
             false => format!("{} is not there yet; the host makes it", folder.display()),
         };
-        found.add(State::Ok, "catalogue", told);
+        found.add(State::Ok, "catalogue", detail);
         return false;
     }
     let read = read_all(&catalogue);
@@ -153,22 +154,22 @@ fn examine_storage(settings: &Settings, found: &mut Findings) -> bool {
             found.add(State::Ok, "catalogue", format!("{records} records, all read"));
         }
         Err(Error::Locked) => {
-            let told = format!("{} is open in a running host: not read", catalogue.display());
-            found.add(State::Ok, "catalogue", told);
+            let detail = format!("{} is open in a running host: not read", catalogue.display());
+            found.add(State::Ok, "catalogue", detail);
         }
         Err(error) => {
-            let told = format!(
+            let detail = format!(
                 "{}: {error}; restore a backup (umbel store restore), or let the \
                 host begin anew in another folder",
                 catalogue.display()
             );
-            found.add(State::Wrong, "catalogue", told);
+            found.add(State::Wrong, "catalogue", detail);
         }
     }
     is_open
 }
 
-/// Reads every record; their number.
+/// Reads and verifies every record, and returns their number.
 fn read_all(catalogue: &Path) -> Result<u64, Error> {
     let store = Store::open(catalogue, Options::new().create(false))?;
     store.verify(|_| ())?;
@@ -192,7 +193,7 @@ fn examine_modes(settings: &Settings, found: &mut Findings) {
     }
 }
 
-/// A certificate: whose it is, whether its key fits, how long it is good.
+/// Checks a certificate: its names, whether its key matches, and how long it is valid.
 fn examine_certificate(
     what: &str,
     files: &KeyFiles,
@@ -205,8 +206,8 @@ fn examine_certificate(
     match (host, tls::common_name(&files.cert)) {
         (Some(settings), Ok(name)) if name != settings.name.as_str() => {
             let own = &settings.name;
-            let told = format!("it is of '{name}', this host is '{own}': others refuse it");
-            return found.add(State::Wrong, what, told);
+            let detail = format!("it is of '{name}', this host is '{own}': others refuse it");
+            return found.add(State::Wrong, what, detail);
         }
         (_, Err(error)) if host.is_some() => {
             return found.add(State::Wrong, what, error.to_string());
@@ -217,20 +218,20 @@ fn examine_certificate(
         Err(error) => found.add(State::Wrong, what, error.to_string()),
         Ok(end) => {
             let left = end.duration_since(SystemTime::now()).unwrap_or_default().as_secs() / 86_400;
-            let (state, told) = match left {
+            let (state, detail) = match left {
                 0 => (State::Wrong, "its time is over: make another".to_owned()),
                 1..30 => (State::Warning, format!("good for {left} days only: make another")),
                 _ => (State::Ok, format!("good for {left} days")),
             };
-            found.add(state, what, told);
+            found.add(state, what, detail);
         }
     }
 }
 
 // ---- ports and links
 
-/// Whether the ports are free, or a host has them; a connection to that host. A host that has
-/// the folder open has the ports too.
+/// Checks whether the ports are free or a host uses them, and returns a connection to that host. A
+/// host that has the folder open uses the ports too.
 fn examine_ports(settings: &Settings, is_open: bool, found: &mut Findings) -> Option<Client> {
     let mut runs = None;
     for (what, address) in [
@@ -244,18 +245,18 @@ fn examine_ports(settings: &Settings, is_open: bool, found: &mut Findings) -> Op
                 runs = running(address);
             }
             let is_guarded = settings.users.is_some() || settings.tls.is_some();
-            let (state, told) = match (&runs, error.kind()) {
+            let (state, detail) = match (&runs, error.kind()) {
                 (Some(_), std::io::ErrorKind::AddrInUse) => (State::Ok, "a host has it".to_owned()),
                 (None, std::io::ErrorKind::AddrInUse) if is_guarded && is_open => {
                     (State::Ok, "the host has it, and wants a login or TLS".to_owned())
                 }
                 (None, std::io::ErrorKind::AddrInUse) if is_guarded => {
-                    let told = "taken, by a host that wants a login or TLS or by something else";
-                    (State::Warning, told.to_owned())
+                    let detail = "taken, by a host that wants a login or TLS or by something else";
+                    (State::Warning, detail.to_owned())
                 }
                 _ => (State::Wrong, format!("{error}: choose another, or end what has it")),
             };
-            found.add(state, what, format!("{address}: {told}"));
+            found.add(state, what, format!("{address}: {detail}"));
         } else {
             found.add(State::Ok, what, format!("{address} is free"));
         }
@@ -263,7 +264,7 @@ fn examine_ports(settings: &Settings, is_open: bool, found: &mut Findings) -> Op
     runs
 }
 
-/// The host that answers at an address, unless it wants to know who asks.
+/// A connection to the host at an address, unless it requires a login.
 fn running(address: SocketAddr) -> Option<Client> {
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE).ok()?;
     stream.set_read_timeout(Some(PATIENCE)).ok()?;
@@ -276,16 +277,16 @@ fn running(address: SocketAddr) -> Option<Client> {
     At::open(&Address::parse(&address.to_string()).ok()?).connect().ok()
 }
 
-/// How long a peer may take to answer.
+/// Timeout for a peer's reply.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Peers of the configuration, of the file and behind the name.
+/// Checks the peers of the configuration, of the peers file and of the DNS name.
 fn examine_peers(settings: &Settings, found: &mut Findings) {
     if let Some(name) = &settings.peers_dns
         && let Err(error) = name.address().to_socket_addrs()
     {
-        let told = format!("{}: {error}; links wait until it means something", name.address());
-        found.add(State::Warning, "peers_dns", told);
+        let detail = format!("{}: {error}; links wait until it means something", name.address());
+        found.add(State::Warning, "peers_dns", detail);
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let peers = runtime.map_err(|error| error.to_string());
@@ -300,32 +301,32 @@ fn examine_peer(peer: &Endpoint, settings: &Settings, found: &mut Findings) {
     let addresses = match peer.address().to_socket_addrs() {
         Ok(addresses) => addresses.collect::<Vec<_>>(),
         Err(error) => {
-            let told = format!("no such name: {error}; links to it wait until there is");
-            return found.add(State::Warning, what, told);
+            let detail = format!("no such name: {error}; links to it wait until there is");
+            return found.add(State::Warning, what, detail);
         }
     };
     let reached =
         addresses.iter().find(|address| TcpStream::connect_timeout(address, PATIENCE).is_ok());
     if let (Some(address), Some(files)) = (reached, &settings.peer_tls) {
-        let (state, told) = match (tls::greet(*address, files, PATIENCE), peer.host_name()) {
+        let (state, detail) = match (tls::greet(*address, files, PATIENCE), peer.host_name()) {
             (Err(error), _) => (State::Wrong, error),
             (Ok(shown), Some(name)) if shown != name.as_str() => {
                 (State::Wrong, format!("it shows the certificate of '{shown}'"))
             }
             (Ok(shown), _) => (State::Ok, format!("reached: it is '{shown}'")),
         };
-        found.add(state, what, told);
+        found.add(state, what, detail);
     } else if reached.is_some() {
         found.add(State::Ok, what, "reached");
     } else {
-        let told = "not reached: start it, or open the way to it; links wait until then";
-        found.add(State::Warning, what, told);
+        let detail = "not reached: start it, or open the way to it; links wait until then";
+        found.add(State::Warning, what, detail);
     }
 }
 
 // ---- a host that runs
 
-/// What a running host counts that should be zero, and how complete its answers are.
+/// Checks the counters of a running host that should be zero, and how complete its answers are.
 fn examine_host(mut client: Client, found: &mut Findings) {
     let what = "running host";
     let answer = match client.ask(&[b"UMBEL.INFO"]) {
@@ -348,19 +349,14 @@ fn examine_host(mut client: Client, found: &mut Findings) {
             found.add(State::Warning, what, "it refuses messages of other hosts: its log says why");
         }
         0.0 => {}
-        refused => {
-            let text = format!(
-                "it does not accept {refused} replicas or hosts because of a limit: umbel hosts names them"
-            );
-            found.add(State::Warning, what, text);
-        }
+        refused => add_refusals(&mut client, refused as usize, found),
     }
     if number("links_reopened") > 0.0 {
         let text = "it is linked with hosts that did not reply: look at both logs";
         found.add(State::Warning, what, text);
     }
     for missing in fields.texts("missing_hosts") {
-        // What is refused stays so until somebody changes a setting.
+        // A refusal lasts until a setting is changed.
         let state = if missing.contains("refused") { State::Wrong } else { State::Warning };
         found.add(state, "missing host", format!("{missing}: {}", advice(&missing)));
     }
@@ -371,6 +367,41 @@ fn examine_host(mut client: Client, found: &mut Findings) {
         what,
         format!("knows the sets of {known} of {expected} hosts, its own among them"),
     );
+}
+
+/// Maximum number of refusals listed one by one; `umbel hosts` lists all of them.
+const NAMED_REFUSALS: usize = 8;
+
+/// Adds which replicas and hosts a running host does not accept, and why.
+fn add_refusals(client: &mut Client, count: usize, found: &mut Findings) {
+    let answer = client.ask(&[b"UMBEL.HOSTS"]).ok();
+    let hosts = answer.as_ref().and_then(Value::as_sequence).unwrap_or_default();
+    let mut named = 0;
+    for fields in hosts.iter().filter_map(Fields::of) {
+        let host = fields.text("name").unwrap_or_default();
+        for refusal in fields.texts("not_accepted").iter().take(NAMED_REFUSALS - named) {
+            let text = format!("of '{host}', {refusal}: raise {}", limit_of(refusal));
+            found.add(State::Warning, "refused by a limit", text);
+            named += 1;
+        }
+    }
+    if count > named {
+        let text = format!("{} more: umbel hosts names them", count - named);
+        found.add(State::Warning, "refused by a limit", text);
+    }
+}
+
+/// The setting whose limit causes a refusal.
+fn limit_of(refusal: &str) -> &'static str {
+    let known = [
+        ("free for replicas", "limits.replica_bytes"),
+        ("its filter has", "limits.filter_bits"),
+        ("sets that are accepted", "limits.sets"),
+        ("other hosts already", "limits.hosts"),
+        ("own sets past", "limits.own_bytes"),
+    ];
+    let found = known.into_iter().find(|(reason, _)| refusal.contains(reason));
+    found.map_or("the limit that it names", |(_, limit)| limit)
 }
 
 /// What to do about a host that is missing.

@@ -1,4 +1,4 @@
-//! `umbel man`: the manual, a page a command.
+//! `umbel man`: writes the manual, one page per command.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ impl Man {
     }
 }
 
-/// The pages of a command and of all below it.
+/// Writes the pages of a command and of all its subcommands.
 fn write(command: &Command, dir: &Path) -> anyhow::Result<u64> {
     let shown = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = dir.join(format!("{shown}.1"));

@@ -6,6 +6,7 @@ mod demo;
 mod doctor;
 mod filter;
 mod host;
+mod kv;
 mod lab;
 mod man;
 mod model;
@@ -27,8 +28,12 @@ pub(crate) enum Command {
     Add(host::Add),
     Remove(host::Remove),
     Sync(host::Sync),
+    Watch(host::Watch),
+    Keys(host::KeysCommand),
+    Delete(host::Delete),
     Has(host::Has),
     Who(host::Who),
+    Chain(host::Chain),
     Locate(host::Locate),
     Missing(host::Missing),
     Announce(host::Announce),
@@ -46,6 +51,7 @@ pub(crate) enum Command {
     /// Compute parameters for a target: sizes, intervals, bytes and error rates
     Plan(plan::Plan),
     Filter(filter::Filter),
+    Kv(kv::Kv),
     Lab(lab::Lab),
     Prefix(prefix::PrefixCommand),
     Store(store::StoreCommand),
@@ -63,8 +69,12 @@ impl Command {
             Self::Add(add) => add.run(),
             Self::Remove(remove) => remove.run(),
             Self::Sync(sync) => sync.run(),
+            Self::Watch(watch) => watch.run(),
+            Self::Keys(keys) => keys.run(),
+            Self::Delete(delete) => delete.run(),
             Self::Has(has) => has.run(),
             Self::Who(who) => who.run(),
+            Self::Chain(chain) => chain.run(),
             Self::Locate(locate) => locate.run(),
             Self::Missing(missing) => missing.run(),
             Self::Announce(announce) => announce.run(),
@@ -80,6 +90,7 @@ impl Command {
             Self::Model(command) => command.run(),
             Self::Plan(command) => command.run(),
             Self::Filter(filter) => filter.run(),
+            Self::Kv(command) => command.run(),
             Self::Lab(lab) => lab.run(),
             Self::Prefix(command) => command.run(),
             Self::Store(command) => command.run(),

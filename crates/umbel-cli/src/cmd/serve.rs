@@ -1,7 +1,7 @@
-//! `umbel serve`: a host.
+//! `umbel serve`: runs a host.
 //!
-//! Its flags are made from the table of keys, so that they are the configuration's, all of
-//! them and with the same words; what they say is the strongest layer.
+//! Its flags are generated from the table of configuration keys: every key that is not a secret has
+//! a flag with the same name and description. Flags override all other sources of configuration.
 
 use std::io::{Read as _, Write};
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use sd_notify::NotifyState;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
@@ -57,41 +57,47 @@ impl Serve {
         let log = start_log(&settings)?;
         let runtime = umbel_node::runtime()?;
         let served = runtime.block_on(self.serve(settings, &log));
-        // Whatever still runs has had its time.
+        // Do not wait for tasks that are still running.
         runtime.shutdown_background();
         served.map(|()| ExitCode::SUCCESS)
     }
 
-    /// Runs a host until it is told to stop.
+    /// Runs a host until a signal or a closed input stops it.
     async fn serve(&self, settings: Settings, log: &Log) -> anyhow::Result<()> {
-        let mut again = signal(SignalKind::hangup())?;
-        let host = Host::builder().settings(settings).start().await?;
+        // Catch signals from the start: a process that reads that the host is ready may stop it at
+        // once.
+        let (mut again, mut stop) = (signal(SignalKind::hangup())?, StopSignals::new()?);
+        let host = tokio::select! {
+            started = Host::builder().settings(settings).start() => started?,
+            () = stop.received() => {
+                tracing::info!("stopped while starting");
+                return Ok(());
+            }
+        };
         let addresses = host.addresses();
         match self.print_ports {
             Some(PortsFormat::Json) => print(&format!("{}\n", ports_json(addresses)))?,
             None => print(&ports_text(&host, addresses))?,
         }
-        tell_manager(&NotifyState::Ready);
-        let mut terminate = signal(SignalKind::terminate())?;
+        notify_manager(&NotifyState::Ready);
         let mut closed = std::pin::pin!(input_closed(self.stop_with_input));
         let failed = loop {
             tokio::select! {
-                _ = tokio::signal::ctrl_c() => break None,
-                _ = terminate.recv() => break None,
+                () = stop.received() => break None,
                 () = &mut closed => break None,
                 reason = host.failed() => break Some(reason),
                 _ = again.recv() => self.reload(&host, log).await,
             }
         };
         tracing::info!("stopping");
-        tell_manager(&NotifyState::Stopping);
+        notify_manager(&NotifyState::Stopping);
         host.stop().await;
         failed.map_or(Ok(()), |reason| Err(anyhow::anyhow!("{reason}")))
     }
 }
 
 impl Serve {
-    /// Takes what the configuration says by now; what is wrong with it changes nothing.
+    /// Reads the configuration again and applies it; if it is invalid, nothing changes.
     async fn reload(&self, host: &Host, log: &Log) {
         let read = self.configuration.draft().and_then(|draft| Ok(draft.settings()?));
         let outcome = read.and_then(|settings| {
@@ -111,22 +117,44 @@ impl Serve {
     }
 }
 
-/// Tells the service manager that started this process, if one did and wants to know.
-fn tell_manager(state: &NotifyState<'_>) {
+/// The signals that stop a host cleanly.
+struct StopSignals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignals {
+    /// From here on they no longer end the process by themselves.
+    fn new() -> std::io::Result<Self> {
+        let terminate = signal(SignalKind::terminate())?;
+        Ok(Self { terminate, interrupt: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for one of them.
+    async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+/// Notifies the service manager (systemd), if it started this process and requested notifications.
+fn notify_manager(state: &NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
         tracing::warn!(%error, "the service manager cannot be told");
     }
 }
 
-/// Changes what is logged.
+/// Changes the log filter.
 type Log = Box<dyn Fn(EnvFilter) -> anyhow::Result<()>>;
 
-/// Standard error, one line per event whatever the event says: names and messages of clients,
-/// other hosts and files stand in the log and must not write lines of their own.
+/// Writes to standard error, one line per event whatever the event contains: names and messages of
+/// clients, other hosts and files appear in the log and must not be able to forge lines.
 struct LogLines;
 
 impl Write for LogLines {
-    /// The log writes an event at once.
+    /// The log writes each event with one call.
     fn write(&mut self, event: &[u8]) -> std::io::Result<usize> {
         std::io::stderr().write_all(log_line(event).as_bytes())?;
         Ok(event.len())
@@ -142,8 +170,8 @@ fn log_line(event: &[u8]) -> String {
     format!("{}\n", umbel::text::for_log(event.trim_end_matches('\n')))
 }
 
-/// Logs go to standard error, so that standard output stays for answers. Without colours: an
-/// escape sequence of the log's own could not be told from one that came from outside.
+/// Logs go to standard error, so that standard output contains only answers. There are no colours:
+/// the log's own escape sequences could not be distinguished from those that came from outside.
 fn start_log(settings: &Settings) -> anyhow::Result<Log> {
     let (filter, handle) = reload::Layer::new(levels(settings)?);
     let log = tracing_subscriber::registry().with(filter);
@@ -155,8 +183,8 @@ fn start_log(settings: &Settings) -> anyhow::Result<Log> {
     Ok(Box::new(move |levels| Ok(handle.reload(levels)?)))
 }
 
-/// zenoh complains, at the levels of warnings and errors, of links that come and go. Hosts report
-/// what matters of that in lines of their own, so zenoh's are shown at level debug only.
+/// zenoh logs links that open and close as warnings and errors. Hosts report what matters of that
+/// in their own lines, so zenoh's are shown only at level debug.
 fn levels(settings: &Settings) -> anyhow::Result<EnvFilter> {
     let mut levels = settings.log_level.clone();
     let shows_all = levels.split(',').any(|level| ["debug", "trace"].contains(&level.trim()));
@@ -189,7 +217,7 @@ fn ports_text(host: &Host, addresses: Addresses) -> String {
     text
 }
 
-/// Returns when whoever holds the other end of standard input is gone.
+/// Returns when the other end of standard input is closed.
 async fn input_closed(wanted: bool) {
     if !wanted {
         return std::future::pending().await;
@@ -212,10 +240,10 @@ pub(crate) struct Configuration {
 }
 
 impl Configuration {
-    /// All layers, laid on top of each other.
+    /// All configuration layers, merged.
     pub(crate) fn draft(&self) -> anyhow::Result<Draft> {
         let variables = std::env::vars_os().filter_map(|(name, value)| {
-            // Names and values of ours are UTF-8.
+            // Skip variables that are not UTF-8: umbel's own always are.
             Some((name.into_string().ok()?, value.into_string().ok()?))
         });
         let layers = [
@@ -223,14 +251,14 @@ impl Configuration {
             Layer::environment(variables),
             self.flags.layer(),
         ];
-        // Mistakes of all layers are reported at once.
+        // Report the mistakes of all layers together.
         let (layers, mistakes): (Vec<_>, Vec<_>) = layers.into_iter().partition(Result::is_ok);
         SettingsError::all(mistakes)?;
         Ok(layers.into_iter().flatten().try_fold(Draft::new(), Draft::with)?)
     }
 }
 
-/// One flag a key.
+/// One flag per configuration key.
 struct Flags(Vec<(&'static str, Vec<String>)>);
 
 impl Flags {
@@ -271,7 +299,7 @@ impl FromArgMatches for Flags {
     }
 }
 
-/// Keys that are flags too: whoever lists processes sees those, so secrets are none.
+/// Keys that have a flag. Secrets have none, because command lines are visible to other users.
 fn flagged() -> impl Iterator<Item = &'static Key> {
     KEYS.iter().filter(|key| key.kind != Kind::Secret)
 }

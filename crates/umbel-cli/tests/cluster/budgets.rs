@@ -14,18 +14,21 @@ fn what_does_not_fit_into_the_budget_is_named_with_its_reason() {
     add(&cluster, 1, "large", "key", 20_000);
     eventually("the large set is refused", || cluster.status_number(0, "not_accepted") == 1);
     eventually("the small one is known", || cluster.who(0, "small", "key-9").contains(&name(1)));
-    let told = |arguments: &[&str]| {
+    let stderr = |arguments: &[&str]| {
         let mut umbel = Command::new(env!("CARGO_BIN_EXE_umbel"));
         let output = umbel.args(arguments).args(["--at", cluster.resp(0)]).output().expect("runs");
         String::from_utf8(output.stdout).expect("text")
     };
     let why = "more than half of the";
-    let hosts = told(&["hosts"]);
+    let hosts = stderr(&["hosts"]);
     assert!(hosts.contains(&format!("not accepted of {}: large: ", name(1))), "{hosts}");
     assert!(hosts.contains(why), "{hosts}");
-    let info = told(&["info", "large"]);
+    let info = stderr(&["info", "large"]);
     assert!(info.contains(&format!("{}: its replica needs", name(1))), "{info}");
-    assert!(!told(&["info", "small"]).contains(why));
+    assert!(!stderr(&["info", "small"]).contains(why));
+    let doctor = cluster.doctor(0).1;
+    assert!(doctor.contains(&format!("of '{}', large: its replica needs", name(1))), "{doctor}");
+    assert!(doctor.contains("raise limits.replica_bytes"), "{doctor}");
     let (_, metrics) = cluster.get(0, "/metrics");
     let refused = format!("umbel_refusals{{peer=\"{}\",set=\"large\",reason=\"budget\"}}", name(1));
     assert!(metrics.contains(&refused), "{metrics}");

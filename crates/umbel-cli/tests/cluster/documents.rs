@@ -63,7 +63,7 @@ fn shell(line: &str, folder: &str) -> Command {
 fn is_expected(status: &str, line: &Line) -> bool {
     let problem = serde_json::from_str::<serde_json::Value>(&line.printed).ok();
     match problem.as_ref().and_then(|problem| problem["status"].as_u64()) {
-        Some(told) => status == told.to_string(),
+        Some(stderr) => status == stderr.to_string(),
         None if line.printed.starts_with("location:") => status == "307",
         None => status.starts_with('2'),
     }
@@ -88,9 +88,10 @@ fn the_lines_of_http_md_do_what_they_say() {
             continue;
         }
         let output = shell.output().expect("a shell");
-        let [printed, told] =
+        let [printed, stderr] =
             [output.stdout, output.stderr].map(|text| String::from_utf8(text).expect("text"));
-        let status = told.lines().find_map(|line| line.strip_prefix("status ")).unwrap_or_default();
+        let status =
+            stderr.lines().find_map(|line| line.strip_prefix("status ")).unwrap_or_default();
         assert!(is_expected(status, &line), "{}: status {status}\n{printed}", line.typed);
         if !line.printed.is_empty() {
             assert_eq!(printed.trim(), line.printed.trim(), "{}", line.typed);
@@ -198,8 +199,8 @@ impl Followed {
         let mut child = command.stdin(Stdio::piped()).spawn().expect("a shell");
         let _ = child.stdin.take().expect("piped").write_all(PASSWORD.as_bytes());
         let output = child.wait_with_output().expect("it ends");
-        let told = String::from_utf8_lossy(&output.stderr);
-        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &told)
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        (output.status.success(), String::from_utf8_lossy(&output.stdout).into_owned() + &stderr)
     }
 
     fn serves(&mut self, line: &str) {
@@ -236,8 +237,8 @@ fn three_hosts_are_secured_by_following_security_md() {
         if typed.starts_with("umbel doctor") {
             followed.hand_out();
             for host in 1..=3 {
-                let (sound, printed) = followed.types(&typed, host);
-                assert!(sound && !printed.contains("WRONG"), "{typed}: {printed}");
+                let (is_valid, printed) = followed.types(&typed, host);
+                assert!(is_valid && !printed.contains("WRONG"), "{typed}: {printed}");
             }
         } else if typed.starts_with("umbel serve") {
             followed.serves(&typed);
@@ -287,10 +288,10 @@ fn the_tests_that_documents_name_are_there() {
         let is_metric = word.starts_with("umbel_");
         word.matches('_').count() > 2 && word.chars().all(plain) && !is_metric
     };
-    for (document, least) in [("security.md", 25), ("reliability.md", 5)] {
+    for (document, min) in [("security.md", 25), ("reliability.md", 5)] {
         let text = std::fs::read_to_string(root.join("docs").join(document)).expect("text");
         let named: Vec<&str> = text.split('`').filter(is_test).collect();
-        assert!(named.len() >= least, "{document} names {}", named.len());
+        assert!(named.len() >= min, "{document} names {}", named.len());
         for name in named {
             assert!(sources.contains(&format!("fn {name}()")), "{document}: {name}");
         }

@@ -6,6 +6,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::coverage::who;
 use super::hosts::{Cluster, binary, eventually, name, network};
 use super::routers::{Router, free};
 use super::secured::{says, start_secured, write_peers};
@@ -151,10 +152,46 @@ fn a_host_without_its_router_starts_serves_and_says_what_it_waits_for() {
         redis::from_redis_value::<Vec<String>>(waits).expect("a list")
     };
     eventually("it says so", || waits(&cluster).iter().any(|peer| peer.starts_with(&at[0])));
+    // Nobody knows who is behind the router: an answer without them is not complete.
+    let keys = [0, 1].map(|host| format!("{}-0", name(host)));
+    let answer = |cluster: &Cluster| who(cluster.http(0), &keys).expect("it answers");
+    let before = answer(&cluster);
+    assert!(!before.is_complete && before.denied(&name(1)) == 2, "{before:?}");
+    assert_eq!(before.missing, [format!("{}: unreachable", at[0])]);
     eventually("and logs it", || cluster.log(0).contains("waiting for peers"));
     let router = Router::start(&at[0], &at[1]);
     eventually("they meet at the router", || all_know_all(&cluster));
     assert!(waits(&cluster).is_empty());
+    eventually("answers are complete", || {
+        let answer = answer(&cluster);
+        answer.is_complete && answer.hosts[1] == [name(1)]
+    });
+    drop(cluster);
+    router.stop();
+}
+
+/// A router is no host, and hosts may be behind it: whoever sees it alone does not know all of them.
+#[test]
+fn a_host_alone_at_its_router_is_neither_ready_nor_complete() {
+    let at = free();
+    let router = Router::start(&at[0], &at[1]);
+    let mut cluster = Cluster::new(2);
+    let flags = ["--memory", "--through-routers", "--timing-ready", "300", "--peer", &at[0]];
+    cluster.start_with(0, &flags);
+    add(&cluster, 0, "images", &name(0), 1);
+    let keys = [format!("{}-0", name(0))];
+    let answer = |cluster: &Cluster| who(cluster.http(0), &keys).expect("it answers");
+    eventually("the router is reached", || {
+        cluster.status_number(0, "links_opened") == 1 && answer(&cluster).missing.is_empty()
+    });
+    // As long as several looks at the hosts take.
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(cluster.get(0, "/readyz").0, 503);
+    assert!(!answer(&cluster).is_complete);
+    cluster.start_with(1, &flags);
+    eventually("both are there", || {
+        (0..2).all(|host| cluster.get(host, "/readyz").0 == 200) && answer(&cluster).is_complete
+    });
     drop(cluster);
     router.stop();
 }

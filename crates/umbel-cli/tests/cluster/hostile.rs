@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use umbel::catalogue::MemoryCatalogue;
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::protocol::{Destination, Protocol as _};
 use umbel::replica::{Incarnation, Name, SetPlan};
 use umbel::{HashId, KeyHasher, Seed};
@@ -67,7 +67,7 @@ impl Maker {
     fn new(seed: u64) -> Self {
         let hasher = KeyHasher::new(HashId::SipHash13, Seed::default());
         let own = Name::new(&name(HOSTILE)).expect("a name");
-        let mut config = Config::new(own, Incarnation(7), hasher);
+        let mut config = MeshConfig::new(own, Incarnation(7), hasher);
         config.max_bits = 1 << 33;
         config.own_bytes = 1 << 40;
         let now = Duration::from_secs(1);
@@ -252,7 +252,7 @@ fn greet(session: &zenoh::Session, good: &serde_json::Value, dice: &mut Dice) {
 
 /// Asks an honest host for anything.
 fn ask(session: &zenoh::Session, dice: &mut Dice) {
-    let to = format!("umbel/local/{}/ask/{}", name(dice.below(2)), name(HOSTILE));
+    let to = format!("umbel/local/{}/requests/{}", name(dice.below(2)), name(HOSTILE));
     let kind = dice.below(6) as u8;
     let payload = [vec![kind], dice.bytes(dice.0 as usize % 300)].concat();
     // Nobody waits for the answer.
@@ -269,8 +269,8 @@ fn check(cluster: &Cluster, seed: u64) {
         let wrong = named(cluster, asked, "images", &format!("absent-{home}"), 2000, home);
         assert!(wrong < 200, "seed {seed}: host {asked} names host {home} for {wrong} of 2000");
         let memory = cluster.memory_bytes(asked);
-        let most = REPLICA_BYTES + OTHER_BYTES;
-        assert!(memory <= most, "seed {seed}: host {asked} takes {memory} bytes");
+        let max = REPLICA_BYTES + OTHER_BYTES;
+        assert!(memory <= max, "seed {seed}: host {asked} takes {memory} bytes");
         assert!(!cluster.log(asked).contains("panicked"), "{}", cluster.log(asked));
     }
 }
@@ -306,7 +306,7 @@ fn attack(is_secured: bool) {
     let alive = session.liveliness().declare_token(alive).wait().expect("declared");
     let maker = Arc::new(Mutex::new(Maker::new(seed)));
     let answering = Arc::clone(&maker);
-    let requests = format!("umbel/local/{}/ask/*", name(HOSTILE));
+    let requests = format!("umbel/local/{}/requests/*", name(HOSTILE));
     let _requests = session
         .declare_queryable(requests)
         .callback(move |query| {
@@ -325,7 +325,7 @@ fn attack(is_secured: bool) {
     maker.lock().expect("no panic").create("images", Some(1000));
 
     let (start, mut sent, mut next_check) = (Instant::now(), 0_u64, Duration::ZERO);
-    let say = format!("umbel/local/{}/say", name(HOSTILE));
+    let say = format!("umbel/local/{}/updates", name(HOSTILE));
     let (mut dice, mut is_heard) = (Dice(!seed), false);
     let is_over = |is_heard: bool| {
         start.elapsed() >= if is_heard { time } else { time + Duration::from_secs(60) }

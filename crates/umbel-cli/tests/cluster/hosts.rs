@@ -173,11 +173,19 @@ impl Cluster {
 
     /// Waits until a host has told where its clients connect.
     fn ports_of(&self, host: usize, mut child: Child) -> Running {
-        let mut line = String::new();
         let stdout = child.stdout.take().expect("piped");
-        BufReader::new(stdout).read_line(&mut line).expect("the ports");
-        let ports: serde_json::Value = serde_json::from_str(&line)
-            .unwrap_or_else(|_| panic!("{} did not start: {}", name(host), self.log(host)));
+        let (send, receive) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let mut line = String::new();
+            BufReader::new(stdout).read_line(&mut line).expect("the ports");
+            let _ = send.send(line);
+        });
+        // One that hangs is a failure, and ends with the test.
+        let line = receive.recv_timeout(Duration::from_secs(180)).unwrap_or_default();
+        let Ok(ports) = serde_json::from_str::<serde_json::Value>(&line) else {
+            let _ = child.kill().and_then(|()| child.wait());
+            panic!("{} did not start: {}", name(host), self.log(host));
+        };
         let [resp, http] =
             ["resp", "http"].map(|port| ports[port].as_str().expect("an address").to_owned());
         Running { child, resp, http }
@@ -186,18 +194,37 @@ impl Cluster {
     /// Starts all hosts, each through a command that becomes it in the end, before waiting for any of
     /// them.
     pub(crate) fn start_all_by(&mut self, commands: Vec<Command>, flags: &[&str]) {
-        let spawned: Vec<Child> = commands
-            .into_iter()
-            .enumerate()
-            .map(|(host, command)| {
-                let others = (0..self.listen.len()).filter(|other| *other != host);
-                let peers: Vec<String> = others.map(|other| self.peer(other)).collect();
-                let peers = peers.iter().flat_map(|peer| ["--peer", peer.as_str()]);
-                self.spawn(host, command, &peers.chain(flags.iter().copied()).collect::<Vec<_>>())
-            })
-            .collect();
-        for (host, child) in spawned.into_iter().enumerate() {
-            self.hosts[host] = Some(self.ports_of(host, child));
+        self.start_all_watched(commands, flags, &|_| Duration::ZERO, &|_, _| ());
+    }
+
+    /// As [`Self::start_all_by`], each host after a pause of its own; `watch` is called for each as soon as
+    /// its ports are open, with where it serves HTTP.
+    pub(crate) fn start_all_watched(
+        &mut self,
+        commands: Vec<Command>,
+        flags: &[&str],
+        pause: &(impl Fn(usize) -> Duration + Sync),
+        watch: &(impl Fn(usize, &str) + Sync),
+    ) {
+        let cluster = &*self;
+        let start = move |host: usize, command: Command| {
+            std::thread::sleep(pause(host));
+            let others = (0..cluster.listen.len()).filter(|other| *other != host);
+            let peers: Vec<String> = others.map(|other| cluster.peer(other)).collect();
+            let peers = peers.iter().flat_map(|peer| ["--peer", peer.as_str()]);
+            let flags: Vec<&str> = peers.chain(flags.iter().copied()).collect();
+            let running = cluster.ports_of(host, cluster.spawn(host, command, &flags));
+            watch(host, &running.http);
+            running
+        };
+        let running: Vec<Running> = std::thread::scope(|scope| {
+            let hosts = commands.into_iter().enumerate();
+            let started: Vec<_> =
+                hosts.map(|(host, command)| scope.spawn(move || start(host, command))).collect();
+            started.into_iter().map(|host| host.join().expect("it was watched")).collect()
+        });
+        for (host, running) in running.into_iter().enumerate() {
+            self.hosts[host] = Some(running);
         }
     }
 
@@ -220,14 +247,7 @@ impl Cluster {
 
     /// What a host answers over HTTP: the status, and all that follows.
     pub(crate) fn get(&self, host: usize, path: &str) -> (u16, String) {
-        let at = self.http(host);
-        let mut stream = TcpStream::connect(at).expect("connected");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
-        stream.write_all(request.as_bytes()).expect("asked");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("answered");
-        let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
-        (status.expect("a status"), answer)
+        get(self.http(host), path)
     }
 
     /// Whether a host that was started still runs.
@@ -244,6 +264,16 @@ impl Cluster {
     /// Where a host listens for others.
     pub(crate) fn listen(&self, host: usize) -> &str {
         &self.listen[host]
+    }
+
+    /// What `umbel doctor` finds at a host that runs: its exit code, and what it prints.
+    pub(crate) fn doctor(&self, host: usize) -> (Option<i32>, String) {
+        let (resp, listen) = (self.resp(host), self.listen(host));
+        let output = binary()
+            .args(["doctor", "--name", &name(host), "--memory", "--resp", resp, "--listen", listen])
+            .output()
+            .expect("it runs");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
     /// Lets a host listen for others at another address from its next start on.
@@ -318,6 +348,17 @@ pub(crate) fn ask<T: FromRedisValue>(
     words: &[&str],
 ) -> redis::RedisResult<T> {
     redis::cmd(words[0]).arg(&words[1..]).query(connection)
+}
+
+/// What is answered over HTTP at an address: the status, and all that follows.
+pub(crate) fn get(at: &str, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(at).expect("connected");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("asked");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("answered");
+    let status = answer.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.expect("a status"), answer)
 }
 
 pub(crate) fn name(host: usize) -> String {

@@ -4,14 +4,17 @@ mod budgets;
 mod cable;
 mod checker;
 mod coverage;
+mod dashboard;
 mod disturbances;
 mod dns;
 mod documents;
 mod healing;
 mod hostile;
 mod hosts;
+mod kv;
 mod load;
 mod names;
+mod nginx;
 mod overlay;
 mod restarts;
 mod routers;
@@ -354,8 +357,8 @@ fn a_full_disk_refuses_keys_loses_none_and_accepts_them_again_when_it_has_room()
         ask(&mut connection, &["UMBEL.ADD", "images", key])
     };
     assert!(add("one more").is_err_and(|error| error.to_string().contains("No space left")));
-    let (status, told) = cluster.get(0, "/healthz");
-    assert!(status == 503 && told.contains("No space left"), "{told}");
+    let (status, stderr) = cluster.get(0, "/healthz");
+    assert!(status == 503 && stderr.contains("No space left"), "{stderr}");
     assert_eq!(cluster.get(0, "/livez").0, 200, "a restart would not help");
     let (_, metrics) = cluster.get(0, "/metrics");
     assert!(metrics.contains("umbel_host_writable 0"), "a metric shows it");
@@ -379,8 +382,8 @@ fn a_key_of_a_host_that_does_not_answer_is_not_called_missing() {
     for words in
         [&["UMBEL.MISSING", "images", "held", "nowhere"][..], &["UMBEL.LOCATE", "images", "held"]]
     {
-        let told = cluster.try_ask::<Vec<String>>(0, words).expect_err("nobody can tell");
-        assert!(told.to_string().contains("ask again"), "{told}");
+        let stderr = cluster.try_ask::<Vec<String>>(0, words).expect_err("nobody can tell");
+        assert!(stderr.to_string().contains("ask again"), "{stderr}");
     }
     // What is sure, beside what is not.
     let words = ["UMBEL.MISSINGPARTIAL", "images", "held", "nowhere"];
@@ -393,8 +396,8 @@ fn a_key_of_a_host_that_does_not_answer_is_not_called_missing() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         (output.status.code(), text(output.stdout), text(output.stderr))
     };
-    let told = (Some(1), "nowhere\n".to_owned(), "unconfirmed: held\n".to_owned());
-    assert_eq!(missing(&["--partial"]), told);
+    let stderr = (Some(1), "nowhere\n".to_owned(), "unconfirmed: held\n".to_owned());
+    assert_eq!(missing(&["--partial"]), stderr);
     let (_, json, _) = missing(&["--partial", "--json"]);
     let expected = r#"{"keys":["nowhere"],"asked":2,"count":1,"unconfirmed":["held"]}"#;
     assert_eq!(json.trim_end(), expected);
@@ -441,16 +444,11 @@ fn a_host_whose_folder_is_deleted_acknowledges_nothing_more() {
     let mut connection = cluster.connect(0);
     let added: redis::RedisResult<Vec<u8>> =
         ask(&mut connection, &["UMBEL.ADD", "images", "after"]);
-    let told = added.expect_err("nobody keeps it").to_string();
-    assert!(told.contains("deleted, replaced or unmounted"), "{told}");
+    let stderr = added.expect_err("nobody keeps it").to_string();
+    assert!(stderr.contains("deleted, replaced or unmounted"), "{stderr}");
     assert_eq!(cluster.get(0, "/healthz").0, 503);
-    let (resp, listen) = (cluster.resp(0), cluster.listen(0));
-    let doctor = hosts::binary()
-        .args(["doctor", "--name", &name(0), "--memory", "--resp", resp, "--listen", listen])
-        .output()
-        .expect("it runs");
-    let found = String::from_utf8_lossy(&doctor.stdout).into_owned();
-    assert_eq!(doctor.status.code(), Some(1), "{found}");
+    let (code, found) = cluster.doctor(0);
+    assert_eq!(code, Some(1), "{found}");
     assert!(found.contains("refuses changes until its catalogue can be written"), "{found}");
     let held: Vec<u8> = ask(&mut connection, &["UMBEL.HAS", "images", "before"]).expect("answered");
     assert_eq!(held, [1]);

@@ -20,8 +20,8 @@ fn umbel(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> Output 
 /// What a command prints; it must succeed.
 pub(super) fn says(arguments: &[&str], variables: &[(&str, &str)], input: &str) -> String {
     let output = umbel(arguments, variables, input);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{arguments:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {stderr}");
     String::from_utf8(output.stdout).expect("text")
 }
 
@@ -30,11 +30,11 @@ fn joined<'a>(one: &[&'a str], other: &[&'a str]) -> Vec<&'a str> {
 }
 
 /// What a command complains of.
-fn refuses(arguments: &[&str], variables: &[(&str, &str)], said: &str) {
+fn refuses(arguments: &[&str], variables: &[(&str, &str)], message: &str) {
     let output = umbel(arguments, variables, "");
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
-    assert!(told.contains(said) && told.lines().count() == 1, "{arguments:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert!(stderr.contains(message) && stderr.lines().count() == 1, "{arguments:?}: {stderr}");
 }
 
 /// Names of peers and where they listen, put in place at once.
@@ -177,15 +177,15 @@ fn the_doctor_shakes_hands_with_peers() {
         let line = printed.lines().find(|line| line.contains(&named));
         line.unwrap_or_else(|| panic!("nothing of {named}: {printed}")).to_owned()
     };
-    let sound = found(&certs, &certs, 0);
-    assert!(sound.starts_with("ok") && sound.contains("it is 'host-0'"), "{sound}");
-    for (ca, own, peer, said) in [
+    let is_valid = found(&certs, &certs, 0);
+    assert!(is_valid.starts_with("ok") && is_valid.contains("it is 'host-0'"), "{is_valid}");
+    for (ca, own, peer, message) in [
         (&others, &others, 0, "another authority"),
         (&certs, &others, 0, "it refuses this host's certificate"),
         (&certs, &certs, 1, "no TLS"),
     ] {
         let line = found(ca, own, peer);
-        assert!(line.starts_with("WRONG") && line.contains(said), "{line}");
+        assert!(line.starts_with("WRONG") && line.contains(message), "{line}");
     }
     // The addresses of two hosts taken for each other.
     let swapped = format!("host-1={}\n", cluster.listen(0));
@@ -318,6 +318,7 @@ fn bad_certificates_and_users_are_refused_and_nothing_is_overwritten() {
     );
     assert!(!std::path::Path::new(&users).exists());
     says(&joined(&user, &["add", "a", "--permissions", "read"]), &[], "secret\n");
+    assert_eq!(mode("users"), 0o600);
     refuses(&joined(&user, &["add", "a", "--permissions", "read"]), &[], "already");
     refuses(&joined(&user, &["token", "b"]), &[], "no user 'b'");
 }

@@ -32,7 +32,7 @@ fn knows(cluster: &Cluster, host: usize, home: usize, sets: usize, keys: usize) 
 /// Sets of 3 keys take some kilobytes at their home and at every other host.
 #[test]
 fn two_hundred_small_sets_take_little_memory_everywhere() {
-    const MOST: u64 = 10 << 20;
+    const MAX: u64 = 10 << 20;
     let cluster = Cluster::running(3);
     add_sets(&cluster, 0, 1, 3);
     eventually("the first set is known", || (1..3).all(|host| knows(&cluster, host, 0, 1, 3)));
@@ -44,7 +44,7 @@ fn two_hundred_small_sets_take_little_memory_everywhere() {
     for (host, before) in before.into_iter().enumerate() {
         let more = cluster.memory_bytes(host).saturating_sub(before);
         println!("{}: {} kB more", name(host), more / 1024);
-        assert!(more <= MOST, "{}: {more} bytes more", name(host));
+        assert!(more <= MAX, "{}: {more} bytes more", name(host));
     }
 }
 

@@ -107,8 +107,17 @@ fn keys_that_are_not_there_are_an_error() {
 #[test]
 fn umbel_files_are_no_keys() {
     let scratch = Scratch::with_filters();
+    scratch.build("blocked", "blocked.umbel", "fruit", &[]);
     scratch.succeeds(&["delta", "standard.umbel", "standard.umbel", "-o", "change"]);
-    for (file, what) in [("standard.umbel", "a filter"), ("change", "a delta")] {
+    scratch.write("table", b"UMBL\x01\x20 and more");
+    for (file, what) in [
+        ("standard.umbel", "a filter"),
+        ("counting.umbel", "a filter"),
+        ("dynamic.umbel", "a filter"),
+        ("blocked.umbel", "a filter"),
+        ("change", "a delta"),
+        ("table", "a table of prefixes"),
+    ] {
         let why = format!("{file}: this is {what}, not a key file");
         scratch.refuses(&with_size(&["build", "-o", "out", file]), &[&why]);
         scratch.refuses(&with_size(&["build", "-o", "out", "fruit", file]), &[&why]);
@@ -284,7 +293,10 @@ fn a_file_of_ours_that_holds_something_else_is_never_overwritten() {
     scratch.refuses(&["info", "table"], &["table: this is a table of prefixes", "umbel prefix"]);
     let filters = ["standard.umbel", "standard.umbel"];
     let delta = |file| [&["delta"], &filters[..], &["-o", file]].concat();
-    scratch.refuses(&delta("standard.umbel"), &["standard.umbel: ", "is a filter"]);
+    scratch.build("blocked", "blocked.umbel", "fruit", &[]);
+    for filter in ["standard.umbel", "counting.umbel", "dynamic.umbel", "blocked.umbel"] {
+        scratch.refuses(&delta(filter), &[&format!("{filter}: "), "is a filter"]);
+    }
     scratch.succeeds(&delta("change"));
     scratch.succeeds(&delta("change"));
     scratch.refuses(&build("change"), &["change: ", "is a delta"]);

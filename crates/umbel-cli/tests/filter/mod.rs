@@ -221,9 +221,9 @@ fn removing_from_stuck_counters_warns_that_keys_may_stay() {
     scratch.write("often", "fig\n".repeat(20));
     scratch.succeeds(&["add", "counting.umbel", "often"]);
     let output = scratch.run(&["remove", "counting.umbel", "often"], b"");
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(told.contains("stuck at 15: a removed key may still be claimed"), "{told}");
+    assert!(stderr.contains("stuck at 15: a removed key may still be claimed"), "{stderr}");
     assert_eq!(scratch.succeeds(&["query", "counting.umbel", "often", "--count"]), "20\n");
 }
 
@@ -245,9 +245,9 @@ fn a_dynamic_filter_grows_past_its_first_component_and_warns_past_its_plan() {
     let plan = ["--items", "2", "--capacity", "1", "--false-positive", "0.01"];
     let args = [&["build", "--kind", "dynamic", "-o", "f", "fruit"], &plan[..]].concat();
     let output = scratch.run(&args, b"");
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(told.starts_with("umbel: warning: f: 3 components, planned for 2"), "{told}");
+    assert!(stderr.starts_with("umbel: warning: f: 3 components, planned for 2"), "{stderr}");
     assert_eq!(scratch.json(&["info", "f"])["components"], 3);
     assert_eq!(scratch.succeeds(&["query", "f", "fruit", "--count"]), "3\n");
 }
@@ -266,9 +266,9 @@ fn a_filter_given_more_keys_than_planned_says_so() {
     scratch.write("keys", (0..100).map(|n| format!("{n}\n")).collect::<String>());
     let args = ["build", "--items", "10", "--false-positive", "0.01", "-o", "f", "keys"];
     let output = scratch.run(&args, b"");
-    let told = String::from_utf8(output.stderr).unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0));
-    assert!(told.contains("f: 100 keys, planned for 10"), "{told}");
+    assert!(stderr.contains("f: 100 keys, planned for 10"), "{stderr}");
 }
 
 #[test]
@@ -312,11 +312,11 @@ fn a_delta_tells_which_filters_it_connects() {
     scratch.write("old", scratch.read("counting.umbel"));
     scratch.succeeds(&["add", "counting.umbel", "more"]);
     scratch.succeeds(&["delta", "old", "counting.umbel", "-o", "change"]);
-    let told = scratch.json(&["info", "change"]);
-    assert_eq!((&told["kind"], &told["of"]), (&json!("delta"), &json!("counting")));
+    let stderr = scratch.json(&["info", "change"]);
+    assert_eq!((&stderr["kind"], &stderr["of"]), (&json!("delta"), &json!("counting")));
     let shown = scratch.succeeds(&["info", "change"]);
     for (file, end) in [("old", "base"), ("counting.umbel", "result")] {
-        let checksum = told[end].as_str().expect("a checksum");
+        let checksum = stderr[end].as_str().expect("a checksum");
         let info = scratch.succeeds(&["info", file]);
         assert!(info.contains(checksum) && shown.contains(checksum), "{file}: {info}");
     }
@@ -422,9 +422,9 @@ fn the_empty_set_has_a_filter() {
         for keys in [&["empty"][..], &["blank"], &["-"], &[]] {
             let size = ["--items", "100", "--false-positive", "0.01", "--kind", kind];
             let output = scratch.run(&[&["build", "-o", "out"], &size[..], keys].concat(), b"");
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(0), "{kind} {keys:?}: {told}");
-            assert!(told.contains("there were no keys"), "{kind} {keys:?}: {told}");
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(0), "{kind} {keys:?}: {stderr}");
+            assert!(stderr.contains("there were no keys"), "{kind} {keys:?}: {stderr}");
             assert_eq!(scratch.json(&["info", "out"])["items"], 0);
             let asked = scratch.run(&["query", "out", "fruit"], b"");
             assert_eq!((asked.status.code(), asked.stdout), (Some(1), Vec::new()));

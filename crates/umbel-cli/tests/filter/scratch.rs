@@ -57,9 +57,9 @@ impl Scratch {
     /// Runs a command that must succeed; returns what it printed.
     pub(crate) fn succeeds(&self, args: &[&str]) -> String {
         let output = self.run(args, b"");
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
-        assert_eq!(told, "", "{args:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
+        assert_eq!(stderr, "", "{args:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -73,13 +73,13 @@ impl Scratch {
     pub(crate) fn refuses(&self, args: &[&str], why: &[&str]) {
         let before = self.files();
         let output = self.run(args, b"");
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{args:?}: {told}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");
         assert_eq!(output.stdout, b"", "{args:?}");
-        assert!(told.starts_with("umbel: ") && told.ends_with('\n'), "{args:?}: {told}");
-        assert_eq!(told.lines().count(), 1, "{args:?}: {told}");
+        assert!(stderr.starts_with("umbel: ") && stderr.ends_with('\n'), "{args:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{args:?}: {stderr}");
         for words in why {
-            assert!(told.contains(words), "{args:?}: {told:?} does not say {words:?}");
+            assert!(stderr.contains(words), "{args:?}: {stderr:?} does not say {words:?}");
         }
         assert_eq!(self.files(), before, "{args:?} changed a file");
     }

@@ -7,12 +7,13 @@ use super::real::Real;
 use super::refused;
 
 /// Every command that asks a host, with arguments that would work.
-const COMMANDS: [&[&str]; 18] = [
+const COMMANDS: [&[&str]; 20] = [
     &["add", "s", "k"],
     &["add", "s", "k", "--lifetime", "5"],
     &["remove", "s", "k"],
     &["has", "s", "k"],
     &["who", "s", "k"],
+    &["chain", "s", "k"],
     &["missing", "s", "k"],
     &["locate", "s", "k"],
     &["announce", "s", "/k"],
@@ -26,13 +27,14 @@ const COMMANDS: [&[&str]; 18] = [
     &["publish", "s"],
     &["policy", "s"],
     &["reserve", "s", "--false-positive", "0.01", "--capacity", "5"],
+    &["reserve", "s", "--chains", "8", "--capacity", "5"],
 ];
 
 /// All of them say this of a host that answers so.
-fn all_say(fake: &Fake, said: &str) {
+fn all_report(fake: &Fake, message: &str) {
     for command in COMMANDS {
-        let told = refused(&fake.at, command, "");
-        assert!(told.contains(&fake.at) && told.contains(said), "{command:?}: {told}");
+        let stderr = refused(&fake.at, command, "");
+        assert!(stderr.contains(&fake.at) && stderr.contains(message), "{command:?}: {stderr}");
     }
 }
 
@@ -40,24 +42,27 @@ fn all_say(fake: &Fake, said: &str) {
 fn nobody_there() {
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     for command in COMMANDS.iter().chain([&&["sync", "s", "-"][..]]) {
-        let told = refused(&free, command, "k\n");
-        assert!(told.contains(&free) && told.contains("is `umbel serve` running there?"), "{told}");
+        let stderr = refused(&free, command, "k\n");
+        assert!(
+            stderr.contains(&free) && stderr.contains("is `umbel serve` running there?"),
+            "{stderr}"
+        );
     }
 }
 
 #[test]
 fn what_the_host_refuses_is_told() {
-    all_say(&Fake::start(|_| Some(error("no such set 's'"))), ": no such set 's'\n");
+    all_report(&Fake::start(|_| Some(error("no such set 's'"))), ": no such set 's'\n");
 }
 
 #[test]
 fn a_connection_that_is_cut_is_told() {
-    all_say(&Fake::start(|_| None), "umbel serve");
+    all_report(&Fake::start(|_| None), "umbel serve");
 }
 
 #[test]
 fn answers_of_another_kind_are_told() {
-    all_say(&Fake::start(|_| Some(b":5\r\n".to_vec())), "different versions");
+    all_report(&Fake::start(|_| Some(b":5\r\n".to_vec())), "different versions");
     let too_many = Fake::start(|_| Some(array([bulk(b"x"), bulk(b"y")].into_iter())));
     for command in [&["add", "s", "k"], &["has", "s", "k"], &["who", "s", "k"]] {
         assert!(refused(&too_many.at, command, "").contains("different versions"));
@@ -146,16 +151,40 @@ fn text_of_files_and_arguments_is_shown_as_text() {
     }
 }
 
+/// The log of a host names files and hosts: here its data folder, which others can read.
+#[test]
+fn text_in_the_log_of_a_host_is_one_line() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join(HOSTILE);
+    std::fs::create_dir(&data).expect("a folder");
+    std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).expect("changed");
+    for format in ["text", "json"] {
+        let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("built");
+        umbel.args(["serve", "--name", "a", "--log-format", format, "--stop-with-input"]);
+        umbel.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
+        // Its input ends at once, and so does the host.
+        let output = umbel.arg("--data").arg(&data).write_stdin("").output();
+        let log = output.expect("the binary runs").stderr;
+        let text = String::from_utf8_lossy(&log).into_owned();
+        let named = text.lines().find(|line| line.contains("chmod 700"));
+        assert!(named.is_some_and(|line| line.contains("all is well")), "{text}");
+        let is_plain = |c: char| !umbel::text::is_unsafe(c) || c == '\n';
+        assert!(text.chars().all(is_plain), "{text:?}");
+        assert!(!text.lines().any(|line| line.starts_with("2026 INFO")), "{text}");
+    }
+}
+
 #[test]
 fn garbage_is_told() {
-    all_say(&Fake::start(|_| Some(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())), "RESP port");
+    all_report(&Fake::start(|_| Some(b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec())), "RESP port");
 }
 
 #[test]
 fn bad_arguments_ask_nobody() {
     let host = Fake::start(|_| Some(error("it was asked")));
     let long = "k".repeat(40_000);
-    for (arguments, said) in [
+    for (arguments, message) in [
         (&["add", "s"][..], "KEY"),
         (&["add"], "SET"),
         (&["add", "a b", "k"], "a set's name"),
@@ -169,6 +198,13 @@ fn bad_arguments_ask_nobody() {
         (&["has", "s"], "KEY"),
         (&["who", "s"], "KEY"),
         (&["missing", "s"], "KEY"),
+        (&["chain", "s"], "KEY"),
+        (&["chain", "s", "k", "--step", "0"], "--step"),
+        (&["chain", "s", "k", "--limit", "0"], "--limit"),
+        (&["chain", "s", "1.5", "--numbers"], "'1.5'"),
+        (&["chain", "s", "18446744073709551616", "--numbers"], "2^64"),
+        (&["chain", "s", "", "--step", "1"], "empty key"),
+        (&["reserve", "s", "--capacity", "5", "--chains", "0"], "--chains"),
         (&["locate", "s"], "KEY"),
         (&["locate", "s", "k", "--timeout", "0"], "--timeout"),
         (&["announce", "s"], "NAME"),
@@ -196,13 +232,13 @@ fn bad_arguments_ask_nobody() {
         (&["sync", "s", "x"], "-"),
         (&["sync", "s", "-", "--every", "5"], "only once"),
         (&["sync", "s", "--dir", "/no/such/folder"], "/no/such/folder"),
-        (&["sync", "s", "--dir", "/etc/passwd"], "no folder"),
+        (&["sync", "s", "--dir", "/etc/passwd"], "not a directory"),
         (&["sync", "s", "--file", "/no/such/file"], "/no/such/file"),
         (&["sync", "s", "--dir", "/etc", "--every", "0"], "above 0"),
         (&["hosts", "--at", "here"], "a host and its port"),
     ] {
-        let told = refused(&host.at, arguments, "");
-        assert!(told.contains(said), "{arguments:?}: {told}");
+        let stderr = refused(&host.at, arguments, "");
+        assert!(stderr.contains(message), "{arguments:?}: {stderr}");
     }
     assert_eq!(host.asked(), Vec::<Vec<Vec<u8>>>::new());
 }
@@ -213,22 +249,22 @@ fn a_bad_line_of_a_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys");
     std::fs::write(&file, format!("good\n\n{}\n", "k".repeat(40_000))).unwrap();
-    let told = refused(&host.at, &["add", "s", "--file", file.to_str().unwrap()], "");
-    assert!(told.contains("line 3: a key has at most 32768 bytes, not 40000"), "{told}");
+    let stderr = refused(&host.at, &["add", "s", "--file", file.to_str().unwrap()], "");
+    assert!(stderr.contains("line 3: a key has at most 32768 bytes, not 40000"), "{stderr}");
     let names = folder.path().join("names");
     std::fs::write(&names, "/good\n\n/ä/\n/a//b\n").unwrap();
     for command in ["announce", "withdraw", "match"] {
-        let told = refused(&host.at, &[command, "s", "--file", names.to_str().unwrap()], "");
-        assert!(told.contains("line 4: '/a//b': a name has no empty component"), "{told}");
+        let stderr = refused(&host.at, &[command, "s", "--file", names.to_str().unwrap()], "");
+        assert!(stderr.contains("line 4: '/a//b': a name has no empty component"), "{stderr}");
     }
     std::fs::write(&names, b"/good\n/\xff\n").unwrap();
-    let told = refused(&host.at, &["announce", "s", "--file", names.to_str().unwrap()], "");
-    assert!(told.contains("line 2: a name must be UTF-8"), "{told}");
+    let stderr = refused(&host.at, &["announce", "s", "--file", names.to_str().unwrap()], "");
+    assert!(stderr.contains("line 2: a name must be UTF-8"), "{stderr}");
     assert_eq!(host.asked(), Vec::<Vec<Vec<u8>>>::new());
     let input = std::fs::read_to_string(&file).unwrap();
     let real = Real::start();
-    let told = refused(&real.at, &["add", "s", "-"], &input);
-    assert!(told.contains("standard input, line 3"), "{told}");
+    let stderr = refused(&real.at, &["add", "s", "-"], &input);
+    assert!(stderr.contains("standard input, line 3"), "{stderr}");
 }
 
 #[test]
@@ -242,6 +278,6 @@ fn an_error_in_the_middle_says_how_far_it_came() {
         })
     });
     let lines: String = (0..5000).map(|n| format!("{n}\n")).collect();
-    let told = refused(&host.at, &["add", "s", "-"], &lines);
-    assert!(told.contains("disk full"), "{told}");
+    let stderr = refused(&host.at, &["add", "s", "-"], &lines);
+    assert!(stderr.contains("disk full"), "{stderr}");
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod fake;
 mod real;
 mod sync;
+mod watch;
 
 use std::io::{Read as _, Write as _};
 use std::process::Output;
@@ -22,8 +23,8 @@ fn umbel(at: &str, arguments: &[&str], input: &str) -> Output {
 /// What a command prints and its exit status; it must say nothing on standard error.
 pub(crate) fn run(at: &str, arguments: &[&str], input: &str) -> (i32, String) {
     let output = umbel(at, arguments, input);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(told.is_empty(), "{arguments:?}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.is_empty(), "{arguments:?}: {stderr}");
     let printed = String::from_utf8(output.stdout).expect("text");
     (output.status.code().expect("an exit status"), printed)
 }
@@ -31,15 +32,39 @@ pub(crate) fn run(at: &str, arguments: &[&str], input: &str) -> (i32, String) {
 /// The one line on standard error of a command that fails.
 pub(crate) fn refused(at: &str, arguments: &[&str], input: &str) -> String {
     let output = umbel(at, arguments, input);
-    let told = String::from_utf8(output.stderr).expect("text");
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
-    assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
-    told
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+    stderr
 }
 
 fn json(at: &str, arguments: &[&str]) -> Value {
     let (_, printed) = run(at, arguments, "");
     serde_json::from_str(&printed).expect("one JSON value")
+}
+
+#[test]
+fn keys_are_listed_and_a_set_is_deleted() {
+    let host = Real::start();
+    let at = &host.at;
+    let many: String = (0..2500).map(|n| format!("{n}\n")).collect();
+    run(at, &["add", "s", "-"], &many);
+    let mut keys: Vec<u32> =
+        run(at, &["keys", "s"], "").1.lines().map(|line| line.parse().expect("a number")).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, (0..2500).collect::<Vec<_>>());
+    run(at, &["add", "t", "a"], "");
+    assert_eq!(json(at, &["keys", "t", "--json"]), serde_json::json!({"keys": ["a"], "count": 1}));
+    assert_eq!(run(at, &["delete", "t"], ""), (0, "deleted t\n".into()));
+    assert_eq!(run(at, &["sets"], ""), (0, "s\n".into()));
+    assert!(refused(at, &["delete", "t"], "").contains("has no set 't' of its own"));
+    assert!(refused(at, &["keys", "t"], "").contains("no such set 't'"));
+    assert!(refused(at, &["delete", "a b"], "").contains("a set's name"));
+    let deleted = json(at, &["delete", "s", "--json"]);
+    assert_eq!(deleted, serde_json::json!({"set": "s", "deleted": true}));
+    run(at, &["add", "s", "a"], "");
+    assert!(run(at, &["delete", "s", "--all-hosts"], "").1.ends_with(": done\n"));
+    assert_eq!(run(at, &["sets"], ""), (0, String::new()));
 }
 
 #[test]
@@ -94,6 +119,49 @@ fn prefixes_are_announced_matched_and_withdrawn() {
 }
 
 #[test]
+fn a_chain_is_asked_for() {
+    let host = Real::start();
+    let at = &host.at;
+    assert_eq!(run(at, &["reserve", "kv", "--chains", "8", "--capacity", "1e4"], "").0, 0);
+    let keys: Vec<String> = (0..30).map(|key| format!("k{key}")).collect();
+    run(at, &["add", "kv", "-"], &keys[..22].join("\n"));
+    let chain = keys.join("\n");
+    assert_eq!(run(at, &["chain", "kv", "-"], &chain), (0, "a\t16\n".into()));
+    assert_eq!(run(at, &["chain", "kv", "-", "--step", "1"], &chain), (0, "a\t22\n".into()));
+    assert_eq!(run(at, &["chain", "kv", "k1", "k99", "--step=1"], ""), (0, "a\t1\n".into()));
+    assert_eq!(run(at, &["chain", "kv", "k99"], ""), (1, String::new()));
+    assert_eq!(run(at, &["chain", "none", "k1"], ""), (1, String::new()));
+    // The words of options are keys as well.
+    run(at, &["add", "kv", "STEP", "LIMIT", "8"], "");
+    let words = ["chain", "kv", "STEP", "LIMIT", "8", "--step", "3", "--limit", "1"];
+    assert_eq!(run(at, &words, ""), (0, "a\t3\n".into()));
+    assert_eq!(
+        json(at, &["chain", "kv", "k0", "k1", "--step", "2", "--json"]),
+        serde_json::json!({"hosts": [{"host": "a", "depth": 2}], "keys": 2, "complete": true,
+                           "missing_hosts": []})
+    );
+    let info = json(at, &["info", "kv", "--json"]);
+    assert_eq!((&info["chain_step"], &info["loose"]), (&8.into(), &true.into()));
+    assert_eq!(info["chain_lookups"], 6, "a set that nobody has counts nothing");
+}
+
+#[test]
+fn numbers_of_a_chain_are_eight_bytes() {
+    let answer = "*1\r\n*2\r\n$1\r\nw\r\n:8\r\n";
+    let host = Fake::start(move |_| {
+        Some(map(&[("hosts", answer), ("complete", "#f\r\n"), ("missing_hosts", "*0\r\n")]))
+    });
+    let chain = ["chain", "kv", "--numbers", "--", "258", "-1", "18446744073709551615"];
+    assert_eq!(run(&host.at, &chain, ""), (0, "w\t8\n".into()));
+    let [words] = &host.asked()[..] else { panic!("one command") };
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    let (options, keys) = words.split_at(6);
+    let all = u32::MAX.to_string();
+    assert_eq!(options, [b"UMBEL.CHAIN" as &[u8], b"kv", b"STEP", b"8", b"LIMIT", all.as_bytes()]);
+    assert_eq!(keys, [&[2, 1, 0, 0, 0, 0, 0, 0], &[0xff; 8], &[0xff; 8]]);
+}
+
+#[test]
 fn many_names_are_matched_in_order() {
     let host = Real::start();
     let at = &host.at;
@@ -114,7 +182,11 @@ fn many_names_are_matched_in_order() {
 /// Before, 1,100 idle connections took all 1,024 descriptors, and both ports stopped.
 #[test]
 fn a_host_with_few_descriptors_serves_on() {
-    let host = Real::with_descriptors(160);
+    // Nobody is closed for being idle: there is room because others make it.
+    let times = ["--timing-login", "--timing-http-header", "--timing-http-idle"];
+    let patient: Vec<&str> = times.into_iter().flat_map(|time| [time, "3600"]).collect();
+    let host = Real::with_descriptors(160, &patient);
+    let alone = host.descriptors();
     let idle: Vec<_> = [&host.http, &host.at]
         .into_iter()
         .cycle()
@@ -128,7 +200,36 @@ fn a_host_with_few_descriptors_serves_on() {
     let mut answer = String::new();
     http.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+    // Of 160 descriptors 96 are the clients'; a few connections are just being closed for others.
+    let open = host.descriptors();
+    assert!(open <= alone + 96 + 16, "{open} of 160 are taken, and {alone} before clients came");
     drop(idle);
+}
+
+/// A port that cannot accept for a while goes on when it can.
+#[test]
+fn ports_pause_while_there_are_no_descriptors_and_then_go_on() {
+    let host = Real::start();
+    assert_eq!(run(&host.at, &["add", "s", "a"], "").0, 0);
+    // It has standard input: no other descriptor can be had.
+    let before = host.limit_descriptors(1);
+    let mut waiting = [&host.http, &host.at]
+        .map(|at| std::net::TcpStream::connect(at).expect("a place in the backlog"));
+    waiting[0].write_all(b"GET /livez HTTP/1.0\r\n\r\n").expect("sent");
+    waiting[1].write_all(b"PING\r\n").expect("sent");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    for socket in &mut waiting {
+        socket.set_nonblocking(true).expect("a socket");
+        assert!(socket.read(&mut [0; 64]).is_err(), "nobody can be accepted");
+        socket.set_nonblocking(false).expect("a socket");
+    }
+    host.limit_descriptors(before);
+    for (mut socket, expected) in waiting.into_iter().zip(["HTTP/1.0 200", "+PONG"]) {
+        let mut answer = vec![0; expected.len()];
+        socket.read_exact(&mut answer).expect("an answer");
+        assert_eq!(String::from_utf8_lossy(&answer), expected);
+    }
+    assert_eq!(run(&host.at, &["who", "s", "a"], ""), (0, "a\ta\n".into()));
 }
 
 #[test]
@@ -200,9 +301,9 @@ fn a_set_that_nobody_is_known_to_have_is_an_empty_one() {
     assert_eq!(run(&host.at, &["missing", "none", "k"], ""), (0, "k\n".into()));
     assert_eq!(run(&host.at, &["match", "none", "/k"], "").0, 1);
     let output = umbel(&host.at, &["who", "none", "k"], "");
-    let told = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1));
-    assert!(told.contains("knows of nobody who has a set 'none'"), "{told}");
+    assert!(stderr.contains("knows of nobody who has a set 'none'"), "{stderr}");
     run(&host.at, &["add", "s", "a"], "");
     assert_eq!(umbel(&host.at, &["who", "s", "k"], "").stderr, b"", "a set that is known");
 }
@@ -273,7 +374,10 @@ fn all_hosts_are_told_and_each_is_named() {
     assert_eq!(lines[0], format!("b at {}: done", other.at));
     assert!(lines[1].starts_with(&format!("c at {gone}: nobody answers")), "{printed}");
     assert!(lines[2].ends_with("out of memory"), "{printed}");
-    assert_eq!(String::from_utf8(output.stderr).unwrap(), "umbel: 2 of 3 hosts were not told\n");
+    assert_eq!(
+        String::from_utf8(output.stderr).unwrap(),
+        "umbel: the command failed on 2 of 3 hosts\n"
+    );
     let words = "UMBEL.RESERVE s 0.01 1000000 HOSTS 40 POLICY manual LIFETIME none CONFIRM";
     let words = words.split(' ').chain(["HEAD {advertise}/{key}"]);
     assert_eq!(other.asked(), [words.map(|word| word.as_bytes().to_vec()).collect::<Vec<_>>()]);

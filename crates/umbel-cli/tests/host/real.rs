@@ -12,21 +12,40 @@ pub(crate) struct Real {
 
 impl Real {
     pub(crate) fn start() -> Self {
-        Self::run(Command::new(assert_cmd::cargo::cargo_bin("umbel")))
+        Self::run(Command::new(assert_cmd::cargo::cargo_bin("umbel")), &[])
     }
 
-    /// One that may open so many files.
-    pub(crate) fn with_descriptors(most: u32) -> Self {
+    /// One that may open so many files, with more flags.
+    pub(crate) fn with_descriptors(max: u32, flags: &[&str]) -> Self {
         let mut shell = Command::new("sh");
-        let limited = format!("ulimit -n {most} && exec \"$0\" \"$@\"");
+        let limited = format!("ulimit -n {max} && exec \"$0\" \"$@\"");
         shell.args(["-c", &limited]).arg(assert_cmd::cargo::cargo_bin("umbel"));
-        Self::run(shell)
+        Self::run(shell, flags)
     }
 
-    fn run(mut command: Command) -> Self {
+    /// Files that it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).expect("it runs").count()
+    }
+
+    /// Lets it open so many files from now on; returns how many it could until now.
+    pub(crate) fn limit_descriptors(&self, max: usize) -> usize {
+        let process = self.child.id().to_string();
+        let prlimit = |arguments: &[&str]| {
+            let output = Command::new("prlimit").args(["--pid", &process]).args(arguments).output();
+            let output = output.expect("util-linux is installed");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            String::from_utf8_lossy(&output.stdout).trim().to_owned()
+        };
+        let before = prlimit(&["--nofile", "--noheadings", "--raw", "--output", "SOFT"]);
+        prlimit(&[&format!("--nofile={max}:")]);
+        before.parse().expect("a number")
+    }
+
+    fn run(mut command: Command, flags: &[&str]) -> Self {
         command.args(["serve", "--name", "a", "--memory", "--print-ports", "json"]);
         command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
-        command.args(["--stop-with-input", "--log-level", "error"]);
+        command.args(["--stop-with-input", "--log-level", "error"]).args(flags);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("a host starts");
         let mut line = String::new();

@@ -54,19 +54,19 @@ pub(crate) fn refused<S: AsRef<std::ffi::OsStr> + std::fmt::Debug>(
     range: &str,
 ) {
     let output = run(arguments);
-    let told = String::from_utf8(output.stderr).expect("messages are text");
-    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+    let stderr = String::from_utf8(output.stderr).expect("messages are text");
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
     assert!(output.stdout.is_empty(), "{arguments:?}");
-    assert_eq!(told.lines().count(), 1, "{arguments:?}: {told}");
-    assert!(told.contains(option) && told.contains(range), "{arguments:?}: {told}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+    assert!(stderr.contains(option) && stderr.contains(range), "{arguments:?}: {stderr}");
 }
 
 /// What a command line prints.
 pub(crate) fn printed(line: &str) -> String {
     let output = run(&line.split(' ').collect::<Vec<_>>());
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(0), "{line}: {told}");
-    assert!(told.is_empty(), "{line}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
+    assert!(stderr.is_empty(), "{line}: {stderr}");
     String::from_utf8(output.stdout).expect("answers are text")
 }
 

@@ -1,9 +1,9 @@
 //! Workers and a router as hosts of a mesh: the engines that hosts run, and a network between
 //! them in simulated time.
 //!
-//! A worker is the home of the blocks that its cache holds. The router owns nothing and holds
-//! replicas of all workers' sets. A message arrives at the next tick, or is lost. Workers do not
-//! follow one another, as if each had no need to: what they send to all reaches the router alone.
+//! A worker is the home of the blocks in its cache. The router owns no set, and has replicas of all
+//! workers' sets. A message arrives at the next tick, or is lost. Workers do not follow each other:
+//! what they send to all hosts is delivered only to the router.
 //!
 //! Always true: bytes are counted when they are sent to the router, lost or not.
 
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use umbel::bank::Depths;
 use umbel::design::chain::ChainSearch;
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::params::ParamError;
 use umbel::protocol::{Destination, Protocol, Transmit};
 use umbel::replica::{Incarnation, Intervals, Name, Replicas, SetPlan};
@@ -21,10 +21,10 @@ use umbel::{KeyHash, KeyHasher};
 use crate::policies::Ids;
 use crate::random::Random;
 
-/// From one look at all hosts to the next.
+/// Step of the simulated clock.
 pub(super) const TICK: Duration = Duration::from_millis(50);
 
-/// All hosts, and what is on its way between them.
+/// All hosts, and the messages in flight between them.
 #[derive(Debug)]
 pub struct Mesh {
     hasher: KeyHasher,
@@ -39,7 +39,8 @@ pub struct Mesh {
     /// Share of messages that are lost.
     loss: f64,
     now: Duration,
-    /// What arrives at the next tick: who sent it, to which worker (`None`: the router), and what.
+    /// Messages that arrive at the next tick, with the number of the worker that sent or receives
+    /// them.
     to_router: Vec<(usize, Vec<u8>)>,
     to_workers: Vec<(usize, Vec<u8>)>,
     found: Depths,
@@ -82,12 +83,12 @@ impl Mesh {
         Ok(mesh)
     }
 
-    /// A worker owns its set, without a key.
+    /// Creates a worker's own set, without keys.
     fn own(&mut self, worker: usize) -> Result<(), ParamError> {
         self.workers[worker].create(self.now, &self.set, self.plan, Ids::default())
     }
 
-    /// All hosts are told that the others are there.
+    /// Tells all hosts that the others are alive.
     fn meet(&mut self) {
         let router = (self.router_name.clone(), self.router.config().incarnation);
         for (name, worker) in self.names.iter().zip(&mut self.workers) {
@@ -102,13 +103,13 @@ impl Mesh {
         self.bytes
     }
 
-    /// Blocks that came to workers and went from them.
+    /// Number of blocks added to and removed from workers.
     #[must_use]
     pub const fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// What the router asks; `None` until it has heard of the set.
+    /// The replicas that the router queries; `None` until it knows the set.
     #[must_use]
     pub fn replicas(&self) -> Option<Arc<Replicas>> {
         self.router.shared_replicas(&self.set).cloned()
@@ -120,7 +121,7 @@ impl Mesh {
         self.hasher.hash(&block.to_be_bytes())
     }
 
-    /// Time passes, up to this moment.
+    /// Advances the time to this moment.
     pub fn advance(&mut self, until: Duration) {
         while self.now + TICK <= until {
             self.now += TICK;
@@ -180,7 +181,7 @@ impl Mesh {
         (self.random.next() >> 11) as f64 >= self.loss * (1u64 << 53) as f64
     }
 
-    /// Blocks come to a worker and go from it.
+    /// Adds blocks to a worker and removes others.
     pub fn change(&mut self, worker: usize, removed: &[u64], added: &[u64]) {
         let bytes = |blocks: &[u64]| blocks.iter().map(|key| key.to_be_bytes()).collect::<Vec<_>>();
         let (removed, added) = (bytes(removed), bytes(added));
@@ -194,7 +195,7 @@ impl Mesh {
         self.changes += changed;
     }
 
-    /// How many leading blocks each worker claims, by what the router holds.
+    /// How many leading blocks each worker has, according to the router's replicas.
     pub(super) fn depths(&mut self, chain: &[KeyHash], how: ChainSearch, depths: &mut [u32]) {
         depths.fill(0);
         let Some(replicas) = self.router.shared_replicas(&self.set) else { return };
@@ -206,7 +207,7 @@ impl Mesh {
         });
     }
 
-    /// Whether the router holds what every worker published last.
+    /// Whether the router has what every worker published last.
     #[must_use]
     pub fn is_current(&self) -> bool {
         self.names.iter().all(|name| {
@@ -220,7 +221,7 @@ impl Mesh {
         self.router.shared_replicas(&self.set).map_or(0, |replicas| replicas.memory_bytes())
     }
 
-    /// The router starts again and knows nothing.
+    /// Restarts the router, without any state.
     pub fn restart_router(&mut self) {
         self.lives += 1;
         self.router = engine(&self.router_name, self.hasher, self.lives);
@@ -228,7 +229,7 @@ impl Mesh {
         self.meet();
     }
 
-    /// A worker starts again and holds nothing.
+    /// Restarts a worker, without any blocks.
     pub(super) fn restart_worker(&mut self, worker: usize) -> Result<(), ParamError> {
         self.lives += 1;
         self.workers[worker] = engine(&self.names[worker], self.hasher, self.lives);
@@ -243,7 +244,7 @@ fn name(text: &str) -> Name {
 }
 
 fn engine(name: &Name, hasher: KeyHasher, life: u64) -> Engine<Ids> {
-    let mut config = Config::new(name.clone(), Incarnation(life), hasher);
+    let mut config = MeshConfig::new(name.clone(), Incarnation(life), hasher);
     config.intervals = Intervals { shortest: Duration::from_millis(250), ..Intervals::DEFAULT };
     config.seed = life;
     Engine::new(config)

@@ -1,12 +1,12 @@
-//! Requests routed to the worker that holds the longest beginning, in simulated time.
+//! Routes requests to the worker that holds the longest prefix, in simulated time.
 //!
-//! A [`Trace`] of requests is served three times by a [`Pool`] of workers with caches: by a
-//! router that knows every cache exactly and at once, by one that knows nothing, and by one that
-//! asks umbel's replicas, which are published, carried and counted by the engines that hosts run
-//! (`mesh`). Messages may be lost, the router and a worker may start again.
+//! A [`Trace`] of requests is served three times by a [`Pool`] of workers with caches: by a router
+//! that knows every cache exactly and at once, by one that knows nothing, and by one that queries
+//! umbel's replicas, which are published, sent and counted by the engines that real hosts run
+//! (`mesh`). Messages may be lost, and the router and a worker may restart.
 //!
-//! Always true: the same setting and trace give the same outcome. What a router believes decides
-//! where a request goes; hits are counted at the caches as they are.
+//! Always true: the same setting and trace give the same outcome. A request is routed by what the
+//! router believes; hits are counted by the real contents of the caches.
 
 mod mesh;
 mod pool;
@@ -23,31 +23,31 @@ use mesh::TICK;
 pub use pool::{Change, Pool, Served};
 pub use trace::{Blocks, Request, Trace, TraceError, fold};
 
-/// Workers, their caches, and what goes wrong.
+/// Workers, their caches, and the faults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
     /// Workers.
     pub workers: usize,
-    /// Parts of texts that each cache holds.
+    /// Capacity of each cache, in parts of texts.
     pub cache_parts: usize,
-    /// Blocks of a part.
+    /// Blocks per part.
     pub blocks_per_part: usize,
     /// What the set promises.
     pub promise: ChainPromise,
-    /// When replicas are too stale.
+    /// The update policy of the replicas.
     pub policy: Policy,
     /// Share of messages that are lost.
     pub loss: f64,
-    /// Whether the router starts again after half of the time, and a worker after three quarters.
+    /// Whether the router restarts after half of the time, and a worker after three quarters.
     pub restarts: bool,
-    /// Where all randomness comes from.
+    /// Seed of all randomness.
     pub seed: u64,
 }
 
-/// What became of a trace.
+/// Results of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Outcome {
-    /// Share of parts that the chosen worker held, of a router with umbel's replicas.
+    /// Hit rate with umbel's replicas: the share of parts that the chosen worker had.
     pub hit_rate: f64,
     /// The same with exact and fresh knowledge.
     pub exact_hit_rate: f64,
@@ -59,29 +59,30 @@ pub struct Outcome {
     pub exact_delay_ms: f64,
     /// Bytes sent to the router, per second.
     pub bytes_per_second: f64,
-    /// Bytes sent to the router for each block that came or went, announcements included.
+    /// Bytes sent to the router per block added or removed, including announcements.
     pub bytes_per_change: f64,
-    /// Memory of the router's replicas for each block that a worker holds.
+    /// Memory of the router's replicas per block that a worker has.
     pub bits_per_block: f64,
-    /// Blocks that workers hold in the end.
+    /// Blocks that workers have in the end.
     pub blocks: u64,
-    /// Depths asked for, of all workers and requests.
+    /// Number of depths queried, over all workers and requests.
     pub depths: u64,
-    /// Share of them that are too large by more than the step, compared with the caches as they
-    /// are at that moment: stale replicas included.
+    /// Share of depths that are too large by more than the step, compared with the real contents of
+    /// the caches at that moment. Stale replicas count too.
     pub too_large: f64,
-    /// Share of them that are too small by more than the step: blocks not published yet.
+    /// Share of depths that are too small by more than the step, because of blocks not published
+    /// yet.
     pub too_small: f64,
-    /// After each restart.
+    /// Results after each restart.
     pub restarts: Vec<Restart>,
 }
 
-/// What followed a restart.
+/// Results after a restart.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Restart {
-    /// Who started again.
+    /// Which host restarted.
     pub host: &'static str,
-    /// Seconds until the router held what every worker had published.
+    /// Seconds until the router had what every worker had published.
     pub seconds_until_current: f64,
     /// Bytes sent to the router until then.
     pub bytes_until_current: u64,
@@ -91,7 +92,7 @@ pub struct Restart {
     pub exact_hit_rate: f64,
 }
 
-/// From a restart until its consequences count.
+/// Time after a restart before hit rates are counted.
 const RECOVERY_MS: f64 = 5000.0;
 
 /// Why a setting cannot be run.
@@ -132,13 +133,13 @@ pub fn run(
     Ok(world.outcome(&exact, &blind))
 }
 
-/// What is known without umbel: sums at the end, and at the marks of the restarts.
+/// Results without umbel: sums at the end, and at the marks of the restarts.
 struct Known {
     end: Served,
     marks: Vec<Served>,
 }
 
-/// Serves a trace by what `depth` says of a pool.
+/// Serves a trace, with the depths that `depth` returns for a pool.
 fn known(
     trace: &Trace,
     setting: &Setting,
@@ -168,7 +169,8 @@ enum Who {
     Worker,
 }
 
-/// The restarts of a setting, and what had been served when each began to count and ended.
+/// The restarts of a setting, and the sums at the start and the end of the time that each is
+/// counted.
 struct Restarts {
     at: Vec<(f64, Who)>,
     next: usize,
@@ -191,7 +193,7 @@ impl Restarts {
         Self { at, next: 0, moments, marks: Vec::new() }
     }
 
-    /// Who starts again before a request of this time, if anybody does.
+    /// Which host restarts before a request at this time, if any.
     fn is_due(&mut self, at: f64) -> Option<Who> {
         let (when, who) = *self.at.get(self.next)?;
         (at >= when).then(|| {
@@ -221,9 +223,9 @@ struct World<'a> {
     pool: Pool,
     mesh: Mesh,
     restarts: Restarts,
-    /// Since when, and from how many bytes on, the router is not current after a restart.
+    /// Time and bytes at the restart, while the router is not current after it.
     behind: Option<(f64, u64)>,
-    /// Seconds and bytes of each restart.
+    /// Seconds and bytes until the router was current, per restart.
     recovered: Vec<(f64, u64)>,
     depths: Vec<u32>,
     asked: u64,
@@ -287,7 +289,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Time passes; in it, the router may catch up.
+    /// Advances the time, and checks whether the router has caught up.
     fn pass_until(&mut self, at: f64) {
         let until = Duration::from_secs_f64(at / 1000.0);
         let Some((since, bytes)) = self.behind else { return self.mesh.advance(until) };
@@ -336,7 +338,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What followed each restart; `None` if the trace ends too soon to tell.
+    /// The results after each restart; `None` if the trace ends too early.
     fn restarted(&self, exact: &Known) -> Option<Vec<Restart>> {
         let rates = rates_after(&self.restarts.marks, self.pool.served())?;
         let exact = rates_after(&exact.marks, exact.end)?;

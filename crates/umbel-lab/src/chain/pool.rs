@@ -1,22 +1,22 @@
-//! Workers with caches, and the choice among them.
+//! Workers with caches, and the routing between them.
 //!
-//! A worker computes what its cache does not hold of a request, one request after the other, and
-//! keeps it. A router sends a request to the worker that would be done with it first, by what it
-//! believes that each one holds. The beginning of a text is kept longer than its end.
+//! A worker processes one request after the other: it computes the parts that its cache lacks, and
+//! keeps them. A router sends a request to the worker that would finish it first, by what the
+//! router believes each one has. The start of a text is kept longer than its end.
 
 use super::trace::{Request, Trace};
 use crate::policies::{self, Lru};
 use crate::random::Random;
 
-/// Share of their time that workers compute, if 30 % of all parts are held.
+/// Share of time that workers are busy if 30 % of all parts are hits.
 const LOAD: f64 = 0.7;
 const HELD: f64 = 0.3;
 
-/// Workers, and what became of the requests so far.
+/// Workers, and the results so far.
 #[derive(Debug)]
 pub struct Pool {
     workers: Vec<Worker>,
-    /// Parts that each cache holds.
+    /// Capacity of each cache, in parts.
     capacity: usize,
     ms_per_part: f64,
     random: Random,
@@ -26,7 +26,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct Worker {
     cache: Lru,
-    /// When it has computed all that it was sent, in milliseconds.
+    /// When it will have finished all its requests, in milliseconds.
     idle_from: f64,
 }
 
@@ -37,14 +37,14 @@ pub struct Served {
     pub requests: u64,
     /// Their parts.
     pub parts: u64,
-    /// Parts that the chosen worker held.
+    /// Parts that the chosen worker had.
     pub hits: u64,
     /// Time until the request was computed, in milliseconds.
     pub delay_ms: f64,
 }
 
 impl Served {
-    /// Share of all parts that the chosen worker held.
+    /// Share of all parts that the chosen worker had.
     #[must_use]
     pub fn hit_rate(&self) -> f64 {
         self.hits as f64 / self.parts.max(1) as f64
@@ -56,7 +56,7 @@ impl Served {
         self.delay_ms / self.requests.max(1) as f64
     }
 
-    /// What came after an earlier moment.
+    /// The sums since an earlier moment.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -73,14 +73,14 @@ impl Served {
 pub struct Change {
     /// The worker.
     pub worker: usize,
-    /// Parts that made room.
+    /// Parts that were evicted.
     pub removed: Vec<u32>,
-    /// Parts of the request that were held already: the first ones.
+    /// Number of leading parts of the request that were in the cache already.
     pub held: usize,
 }
 
 impl Pool {
-    /// Workers with empty caches of so many parts, as fast as the trace needs.
+    /// Workers with empty caches of `capacity` parts, as fast as the trace requires.
     #[must_use]
     pub fn new(trace: &Trace, workers: usize, capacity: usize, seed: u64) -> Self {
         let parts: usize = trace.requests().iter().map(|request| request.parts.len()).sum();
@@ -95,13 +95,13 @@ impl Pool {
         }
     }
 
-    /// What became of the requests so far.
+    /// The sums over all requests so far.
     #[must_use]
     pub const fn served(&self) -> Served {
         self.served
     }
 
-    /// Parts that all caches hold.
+    /// Number of parts in all caches.
     #[must_use]
     pub fn held(&self) -> usize {
         self.workers.iter().map(|worker| worker.cache.len()).sum()
@@ -114,13 +114,14 @@ impl Pool {
         request.parts.iter().take_while(|part| cache.contains(u64::from(**part))).count()
     }
 
-    /// A worker starts again, with an empty cache.
+    /// Restarts a worker, with an empty cache.
     pub fn restart(&mut self, worker: usize) {
         self.workers[worker].cache = Lru::new(self.capacity);
     }
 
-    /// Sends a request to the worker that would be done first, if each held as many leading
-    /// parts as `depths` says.
+    /// Sends a request to the worker that would finish it first, if each had as many leading parts
+    /// as
+    /// `depths` returns.
     pub fn route(&mut self, request: &Request, depths: impl Fn(usize) -> f64) -> Change {
         let count = self.workers.len();
         let first = self.random.below(count);
@@ -149,7 +150,8 @@ impl Pool {
                 removed.push(gone as u32);
             }
         };
-        // What is held must not make room for what comes. In the end the first part is the newest.
+        // Request the cached parts first, so that they are not evicted for new ones. At the end the
+        // first part is the newest.
         request.parts[..held].iter().for_each(&mut ask);
         request.parts.iter().rev().for_each(&mut ask);
         worker.idle_from = worker.idle_from.max(request.at)

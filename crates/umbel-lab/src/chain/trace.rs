@@ -1,9 +1,9 @@
-//! Requests to a language model, as parts of their texts: a trace from a file, or one like it.
+//! Requests to a language model, as parts of their texts: a trace from a file, or a synthetic one.
 //!
-//! A part stands for 512 tokens of a text and everything before them: two requests that share a
+//! A part identifies 512 tokens of a text and everything before them: two requests that share a
 //! part share all parts before it. The synthetic trace has the statistics of one hour of a public
 //! conversation trace (12,031 requests, 24 parts each on average, a third of them seen before),
-//! as tables of quantiles.
+//! given as tables of quantiles.
 //!
 //! Always true: requests are in the order of time; the same seed gives the same trace.
 
@@ -26,11 +26,11 @@ pub struct Request {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
     requests: Vec<Request>,
-    /// Of every part, the part before it.
+    /// For every part, the part before it.
     parents: Vec<Option<u32>>,
 }
 
-/// A line of a trace that is none.
+/// An invalid line of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceError {
     /// Counted from 1.
@@ -53,7 +53,7 @@ struct Line {
     hash_ids: Vec<u32>,
 }
 
-/// The most parts that a trace may have.
+/// Maximum number of parts in a trace.
 const MAX_PARTS: u32 = 1 << 26;
 
 impl Trace {
@@ -82,13 +82,14 @@ impl Trace {
         }
     }
 
-    /// Conversations of several requests, each of which begins with all that was said before.
-    /// All begin with the same part.
+    /// Generates conversations of several requests, each of which starts with the whole
+    /// conversation so far. All start with the same part.
     #[must_use]
     pub fn synthetic(requests: usize, seed: u64) -> Self {
         let mut random = Random::of_trial(seed, "conversations", 0);
         let (mut made, mut next, mut start) = (Vec::new(), 1u32, 0.0);
-        // Conversations that began before the end may go on after it: made until there are enough.
+        // Conversations that start before the end may continue after it: generate until there are
+        // enough.
         while made.len() < requests {
             start += -uniform(&mut random).ln() * MS_BETWEEN_CONVERSATIONS;
             let (mut at, mut parts) = (start, vec![0]);
@@ -112,8 +113,8 @@ impl Trace {
         trace
     }
 
-    /// As many services as `copies`, each with these requests at other times. They share only
-    /// the first part, number 0.
+    /// Combines `copies` services, each with these requests at other times. They share only the
+    /// first part, number 0.
     #[must_use]
     pub fn times(&self, copies: u32) -> Self {
         let (parts, end) = (self.parents.len() as u32, self.milliseconds());
@@ -155,7 +156,7 @@ impl Trace {
         self.parents.get(part as usize).copied().flatten()
     }
 
-    /// Number of different parts.
+    /// Number of distinct parts.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.parents.len()
@@ -170,7 +171,7 @@ impl Trace {
 
 /// 7373 conversations in 3537 s.
 const MS_BETWEEN_CONVERSATIONS: f64 = 480.0;
-/// Chance that a conversation has a second request, and that it goes on after a later one.
+/// Probability that a conversation has a second request, and that it continues after a later one.
 const FIRST_GOES_ON: f64 = 0.306;
 const GOES_ON: f64 = 0.51;
 /// Quantiles: a share of all values, and the value that is not exceeded by it.
@@ -206,7 +207,7 @@ const SECONDS_BETWEEN: Quantiles = [
     (1.0, 3000.0),
 ];
 
-/// Above 0, at most 1.
+/// A random number above 0 and at most 1.
 fn uniform(random: &mut Random) -> f64 {
     ((random.next() >> 11) + 1) as f64 / (1u64 << 53) as f64
 }
@@ -219,8 +220,8 @@ fn quantile(random: &mut Random, table: &Quantiles) -> f64 {
     from * (to / from).powf((share - low) / (high - low))
 }
 
-/// The keys of a trace's blocks: every part is several blocks, the hash of each stands for all
-/// blocks before it.
+/// The keys of a trace's blocks: every part consists of several blocks, and the hash of each covers
+/// all blocks before it.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     per_part: usize,
@@ -230,7 +231,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// `chain` makes the key of a block of the key before it and the block's own content.
+    /// `chain` computes the key of a block from the key before it and the block's own content.
     #[must_use]
     pub fn new(trace: &Trace, per_part: usize, chain: fn(Option<u64>, u64) -> u64) -> Self {
         let mut blocks = Self { per_part, ends: vec![0; trace.parts()], chain };
@@ -246,13 +247,13 @@ impl Blocks {
         blocks
     }
 
-    /// Blocks of a part.
+    /// Blocks per part.
     #[must_use]
     pub const fn per_part(&self) -> usize {
         self.per_part
     }
 
-    /// What a block of a part says, as a hash.
+    /// The hash of the content of a part's block.
     #[must_use]
     pub const fn content(part: u32, block: usize) -> u64 {
         Random::of_key(part as u64, block as u64).next()
@@ -276,7 +277,7 @@ impl Blocks {
     }
 }
 
-/// A key of the key before it and a block's content: one multiplication.
+/// Computes a key from the key before it and a block's content, with one multiplication.
 #[must_use]
 pub const fn fold(before: Option<u64>, content: u64) -> u64 {
     let before = match before {

@@ -1,10 +1,10 @@
-//! Who is linked with whom in a world, and how far filters travel there.
+//! Which hosts of a world are linked, and how far filters travel there.
 
 use umbel::route::{EntryKind, Plan};
 
 use crate::random::Random;
 
-/// The links of a world. In a mesh everybody is linked with everybody.
+/// The links of a world. In a mesh every host is linked to every other.
 #[derive(Debug)]
 pub(super) struct Links {
     /// Hops from each host to each other.
@@ -13,13 +13,13 @@ pub(super) struct Links {
 }
 
 impl Links {
-    /// Everybody with everybody.
+    /// A mesh: every host is linked to every other.
     pub(super) fn all(hosts: usize) -> Self {
         let hops = (0..hosts).map(|a| (0..hosts).map(|b| usize::from(a != b)).collect());
         Self { hops: hops.collect(), plan: plan(EntryKind::Cubf, 1, hosts) }
     }
 
-    /// A tree of all hosts and some links more, for entries of any kind.
+    /// A tree of all hosts plus some further links, for entries of any kind.
     pub(super) fn any(hosts: usize, random: &mut Random) -> Self {
         let mut hops = vec![vec![hosts; hosts]; hosts];
         let mut link = |a: usize, b: usize| (hops[a][b], hops[b][a]) = (1, 1);
@@ -40,7 +40,7 @@ impl Links {
         Self { hops, plan: plan(kind, depth, hosts) }
     }
 
-    /// What all hosts agree on.
+    /// The plan that all hosts use.
     pub(super) const fn plan(&self) -> Plan {
         self.plan
     }
@@ -50,7 +50,7 @@ impl Links {
         (0..self.hops.len()).filter(move |other| self.hops[host][*other] == 1)
     }
 
-    /// Whether a host learns of a home: whether it is another one within range.
+    /// Whether a host receives a home's filter: whether it is another host within range.
     pub(super) fn reaches(&self, host: usize, home: usize) -> bool {
         host != home && self.hops[host][home] <= self.plan.depth.into()
     }

@@ -1,10 +1,11 @@
-//! Worlds of loads: one home takes in many keys, and others follow as they can.
+//! Worlds of loads: one home loads many keys, and other hosts follow as they can.
 //!
-//! Of the receivers one is well connected, one loses messages, one is slow and one gets no
-//! processor time for seconds. Updates are long, many of them are lost, and the filter climbs.
+//! Of the receivers one is well connected, one loses messages, one is slow, and one gets no
+//! processor time for seconds. Updates are long, many of them are lost, and the filter grows.
 //!
-//! What must hold beside the promises of every world: soon after the load every receiver holds what
-//! the home published last, and the home did not send it more than a few times the final image.
+//! In addition to the promises of every world: soon after the load, every receiver must have what
+//! the home published last, and the home must not have sent it more than a few times the final
+//! image.
 
 use std::time::Duration;
 
@@ -29,12 +30,12 @@ const STEP: Duration = Duration::from_millis(200);
 const AGREEMENT: Duration = Duration::from_secs(20);
 /// Messages that the slow receiver handles in a step.
 const SLOW_MESSAGES: usize = 3;
-/// Bytes sent to one receiver, in plain images. To the one that loses messages more is sent: what
-/// is lost counts too.
-const MOST_IMAGES: f64 = 4.0;
-const MOST_LOSSY_IMAGES: f64 = 6.0;
+/// Maximum number of bytes sent to one receiver, in multiples of a plain image. More is sent to the
+/// one that loses messages, because lost bytes count too.
+const MAX_IMAGES: f64 = 4.0;
+const MAX_LOSSY_IMAGES: f64 = 6.0;
 
-/// Bytes sent to a receiver, by what they carried.
+/// Bytes sent to a receiver, by kind of message.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sent {
     updates: u64,
@@ -44,7 +45,7 @@ struct Sent {
 }
 
 impl Sent {
-    /// Counts a message, of which the second byte is the kind.
+    /// Counts a message; its second byte is the kind.
     fn count(&mut self, message: &[u8]) {
         let bytes = match message.get(1) {
             Some(1) => &mut self.updates,
@@ -65,7 +66,7 @@ pub(super) struct LoadWorld {
     random: Random,
     network: Network,
     engines: Vec<Engine<MemoryCatalogue>>,
-    /// Messages that wait until their receiver has time for them.
+    /// Messages that wait until their receiver can process them.
     waiting: Vec<Vec<(usize, Vec<u8>)>>,
     starved_until: Duration,
     set: Name,
@@ -80,7 +81,7 @@ impl LoadWorld {
     pub(super) fn new(seed: u64) -> Self {
         let mut random = Random::of_trial(seed, "loads", 0);
         let engine = |number| {
-            let mut config = mesh::Config::new(name_of(number), Incarnation(1), hasher());
+            let mut config = mesh::MeshConfig::new(name_of(number), Incarnation(1), hasher());
             (config.seed, config.intervals) = (seed ^ number as u64, INTERVALS);
             Engine::new(config)
         };
@@ -106,9 +107,9 @@ impl LoadWorld {
     /// Loads, then waits until all agree or time is up.
     pub(super) fn run(&mut self) {
         let (steps, mut next) = (10 + self.random.below(40), 0u64);
-        let most = 4000 + self.random.below(16_000);
+        let max = 4000 + self.random.below(16_000);
         for _ in 0..steps {
-            let keys = 1 + self.random.below(most) as u64;
+            let keys = 1 + self.random.below(max) as u64;
             let keys: Vec<_> = (next..next + keys).map(u64::to_be_bytes).collect();
             next += keys.len() as u64;
             let keys: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();
@@ -138,11 +139,11 @@ impl LoadWorld {
         let bits =
             self.engines[0].home(&self.set).map_or(0, |home| home.filter().scheme().shape().bits());
         for host in 1..HOSTS {
-            let images = if host == LOSSY { MOST_LOSSY_IMAGES } else { MOST_IMAGES };
-            // Beside them announcements, requests, and updates that carry nothing.
-            let most = images * (bits / 8) as f64 + 64_000.0;
+            let images = if host == LOSSY { MAX_LOSSY_IMAGES } else { MAX_IMAGES };
+            // Allow for announcements, requests, and empty updates.
+            let max = images * (bits / 8) as f64 + 64_000.0;
             let sent = self.sent_to[host];
-            if sent.all() as f64 > most {
+            if sent.all() as f64 > max {
                 let (name, times) = (name_of(host), sent.all() as f64 / (bits / 8) as f64);
                 self.violations.push(format!(
                     "{times:.1} images of {bits} bits were sent to {name}: {sent:?} bytes"
@@ -187,8 +188,8 @@ impl LoadWorld {
     }
 
     /// Lets a host handle some of the messages that wait for it.
-    fn handle(&mut self, host: usize, most: usize) {
-        let count = self.waiting[host].len().min(most);
+    fn handle(&mut self, host: usize, max: usize) {
+        let count = self.waiting[host].len().min(max);
         for (from, bytes) in self.waiting[host].drain(..count).collect::<Vec<_>>() {
             self.engines[host].handle_message(self.now, &name_of(from), &bytes);
             self.collect();

@@ -1,12 +1,12 @@
 //! Seeded worlds of faults: loss, duplication, reordering, delay, partition, false deaths,
 //! crashes and restarts with and without memory, bit-flipped messages.
 //!
-//! What must hold in every one of them: at no moment does a host hold bits that a home never
-//! published; and after the faults stop every host comes to hold what the homes within its range
-//! published last. In a mesh that is everybody. In an overlay also that queries end in time, name
-//! no host that never held the key, and find what is within range once the faults have stopped. One
-//! mesh in 64 is a world of loads, with a bound on bytes and time (`loads`). A world that fails is
-//! named by its seed and can be run again alone.
+//! What must hold in every one of them: a host never has bits that a home did not publish; and
+//! after the faults stop, every host gets what the homes within its range published last (in a
+//! mesh, all homes). In an overlay also: queries end in time, name no host that never held the key,
+//! and find what is within range once the faults have stopped. One mesh in 64 is a world of loads,
+//! with a limit on bytes and time (`loads`). A world that fails is identified by its seed, and can
+//! be run again alone.
 
 mod links;
 mod loads;
@@ -28,7 +28,7 @@ use loads::LoadWorld;
 use subject::Subject;
 use world::World;
 
-/// How many worlds, and how large.
+/// Number and size of worlds.
 #[derive(Debug, Clone, Copy)]
 pub struct WorldPlan {
     /// Seed of the first world; the others follow.
@@ -46,12 +46,12 @@ pub struct WorldPlan {
 /// What happens in a world.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WorldKind {
-    /// Everybody knows everybody; one world in 64 is one of [`WorldKind::Loads`].
+    /// Every host knows every other; one world in 64 is one of [`WorldKind::Loads`].
     #[default]
     Mesh,
-    /// Everybody knows everybody, without loads.
+    /// Every host knows every other, without loads.
     Plain,
-    /// One home takes in many keys, and others follow.
+    /// One home loads many keys, and others follow.
     Loads,
     /// Hosts know their neighbours only.
     Overlay,
@@ -72,7 +72,7 @@ pub struct Tally {
     pub steps: u64,
     /// Messages sent.
     pub messages: u64,
-    /// Messages lost, to weather or to a cut.
+    /// Messages lost, at random or in a partition.
     pub dropped: u64,
     /// Messages that arrived twice.
     pub duplicated: u64,
@@ -82,12 +82,12 @@ pub struct Tally {
     pub corrupted: u64,
     /// Hosts that crashed.
     pub crashes: u64,
-    /// Cuts of the network.
+    /// Network partitions.
     pub partitions: u64,
     /// Queries that ended, in overlays.
     pub queries: u64,
-    /// Parts of updates that receivers fetched, in worlds of loads: one for each update that was
-    /// missed and short, several for a long one.
+    /// Parts of updates that receivers fetched, in worlds of loads: one per short update that was
+    /// missed, several per long one.
     pub parts: u64,
     /// Promises broken.
     pub violations: u64,
@@ -115,12 +115,12 @@ impl Tally {
 pub struct Failure {
     /// The seed that replays it.
     pub seed: u64,
-    /// What was broken.
+    /// The broken promises.
     pub violations: Vec<String>,
 }
 
-/// Runs all worlds on all cores; `done` is told of each that has ended. The outcome does not
-/// depend on the number of cores.
+/// Runs all worlds on all cores; calls `done` after each world. The outcome does not depend on the
+/// number of cores.
 ///
 /// # Panics
 /// If an engine panics or breaks a promise that it checks itself: a bug.
@@ -156,7 +156,7 @@ pub fn run(plan: &WorldPlan, done: impl Fn() + Sync) -> (Tally, Vec<Failure>) {
     (tally, failures)
 }
 
-/// One mesh in so many is a world of loads.
+/// One mesh in this many is a world of loads.
 const LOADS: u64 = 64;
 
 /// Runs the world of loads of one seed.

@@ -1,4 +1,5 @@
-//! A network that loses, repeats, delays, reorders, cuts and corrupts messages, from a seed.
+//! A network that loses, duplicates, delays, reorders and corrupts messages, and can be
+//! partitioned, all from a seed.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use super::Tally;
 use crate::random::Random;
 
-/// How badly a network behaves: chances in 1000, and the longest delay.
+/// How unreliable a network is: probabilities in 1/1000, and the longest delay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Weather {
     pub(super) lost: u64,
@@ -20,7 +21,7 @@ impl Weather {
     /// Everything arrives, once, at once.
     pub(super) const CALM: Self = Self { lost: 0, repeated: 0, corrupted: 0, delay_ms: 1 };
 
-    /// Some weather, from a little rain to a storm.
+    /// A random degree of unreliability, from mild to severe.
     pub(super) fn any(random: &mut Random) -> Self {
         let strength = random.below(4) as u64;
         Self {
@@ -32,18 +33,18 @@ impl Weather {
     }
 }
 
-/// A message on its way, ordered by when it arrives.
+/// A message in flight, ordered by arrival time.
 type Flight = Reverse<(Duration, u64, usize, usize, Vec<u8>)>;
 
-/// Messages on their way between hosts, who are numbers here.
+/// Messages in flight between hosts, which are numbers here.
 #[derive(Debug)]
 pub(super) struct Network {
     pub(super) weather: Weather,
-    /// Which side of a cut each host is on.
+    /// On which side of a partition each host is.
     sides: Vec<u8>,
     flights: BinaryHeap<Flight>,
     sent: u64,
-    /// The latest arrival of anything sent so far, to tell a message that is overtaken.
+    /// The latest arrival of anything sent so far, to detect messages that are overtaken.
     last_arrival: Vec<Duration>,
 }
 
@@ -58,7 +59,7 @@ impl Network {
         }
     }
 
-    /// Cuts the network in two.
+    /// Partitions the network in two.
     pub(super) fn cut(&mut self, random: &mut Random) {
         self.sides.iter_mut().for_each(|side| *side = random.below(2) as u8);
     }
@@ -71,7 +72,7 @@ impl Network {
         self.sides[a] == self.sides[b]
     }
 
-    /// Sends a message; what becomes of it is up to the weather.
+    /// Sends a message, which may be lost, duplicated, delayed or corrupted.
     pub(super) fn send(
         &mut self,
         now: Duration,
@@ -108,7 +109,7 @@ impl Network {
         }
     }
 
-    /// The next message that has arrived by `now`: when, from whom, to whom, what.
+    /// The next message that has arrived by `now`: time, sender, receiver and bytes.
     pub(super) fn arrived(&mut self, now: Duration) -> Option<(Duration, usize, usize, Vec<u8>)> {
         self.flights.peek().filter(|Reverse((arrival, ..))| *arrival <= now)?;
         let Reverse((arrival, _, from, to, bytes)) = self.flights.pop()?;
@@ -120,8 +121,9 @@ impl Network {
 mod tests {
     use super::*;
 
-    /// Every question for what has arrived lost the next message that had not: one in each step of
-    /// a world, whatever its weather, to hosts that were said to be well connected.
+    /// A bug: every call for arrived messages lost the next message that had not arrived yet. That
+    /// was one per step of a world, at any reliability, also for hosts that should have been well
+    /// connected.
     #[test]
     fn a_message_on_its_way_arrives_however_often_it_is_asked_for() {
         let mut network = Network::new(2, Weather { delay_ms: 100, ..Weather::CALM });

@@ -1,12 +1,11 @@
-//! Queries that are asked in a world: each must end in time and name no host that never held
-//! the key.
+//! Queries in a world: each must end in time, and name no host that never held the key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use umbel::route::{Located, QueryId};
 
-/// How long a query may take: the routers' own patience, and a step of the clock.
+/// Maximum duration of a query: the routers' own timeout, plus a step of the clock.
 const LONGEST: Duration = Duration::from_millis(10_500);
 
 /// The queries of a world.
@@ -18,7 +17,7 @@ pub(super) struct Queries {
     pub(super) done: u64,
 }
 
-/// A query under way.
+/// A running query.
 #[derive(Debug)]
 struct Query {
     host: usize,
@@ -32,7 +31,8 @@ impl Queries {
         self.ever_held.insert((host, key));
     }
 
-    /// A query was sent out; `must_find` if a holder is within range and nothing goes wrong.
+    /// Records that a query was sent; `must_find` if a holder is within range and there are no
+    /// faults.
     pub(super) fn asked(
         &mut self,
         id: QueryId,
@@ -44,7 +44,7 @@ impl Queries {
         self.under_way.insert(id, Query { host, key, asked, must_find });
     }
 
-    /// A host crashed, and with it who waited there.
+    /// Records that a host crashed: drops the queries that were waiting there.
     pub(super) fn crashed(&mut self, host: usize) {
         self.under_way.retain(|_, query| query.host != host);
     }
@@ -53,8 +53,8 @@ impl Queries {
         self.under_way.is_empty()
     }
 
-    /// A query is done; `holders` are the numbers of the hosts that it names. Returns what is
-    /// wrong with it.
+    /// Records that a query has finished; `holders` are the numbers of the hosts that it names.
+    /// Returns what is wrong with it.
     pub(super) fn located(&mut self, located: &Located, holders: &[usize]) -> Option<String> {
         let id = &located.query;
         let Some(query) = self.under_way.remove(id) else {

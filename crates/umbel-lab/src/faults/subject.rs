@@ -1,4 +1,4 @@
-//! The protocols that worlds are made of, and what has to be known of each to check it.
+//! The protocols that are tested in worlds, and what is needed of each to check it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use umbel::{HashId, KeyHasher, Seed};
 
 use super::links::Links;
 
-/// One state of a home's filter: life, update, and the checksum of its bits.
+/// One state of a home's filter: incarnation, epoch, and the checksum of its bits.
 pub(super) type Version = (Incarnation, Epoch, u64);
 
 /// A host that starts.
@@ -30,17 +30,17 @@ pub(super) trait Subject: Protocol<MemoryCatalogue> + Sized {
 
     fn start(host: &Start<'_>, links: &Links) -> Self;
 
-    /// What this host last published of a set.
+    /// The version of a set that this host last published.
     fn published(&self, set: &Name) -> Option<Version>;
 
-    /// What is held here of another host's set.
+    /// The version of another host's set that this host has.
     fn held(&self, set: &Name, home: &Name) -> Option<Version>;
 
-    /// Asks for the holders of a key by a query, where there are queries.
+    /// Sends a query for the holders of a key, if the protocol has queries.
     fn ask(&mut self, now: Duration, set: &Name, key: &[u8]) -> Option<QueryId>;
 }
 
-/// Updates leave soon, so that a world sees many.
+/// Short intervals, so that there are many updates in a world.
 pub(super) const INTERVALS: Intervals = Intervals {
     shortest: Duration::from_millis(300),
     longest: Duration::from_secs(20),
@@ -51,10 +51,11 @@ impl Subject for Engine<MemoryCatalogue> {
     const IS_OVERLAY: bool = false;
 
     fn start(host: &Start<'_>, _links: &Links) -> Self {
-        let mut config = mesh::Config::new(host.name.clone(), host.incarnation, hasher());
+        let mut config = mesh::MeshConfig::new(host.name.clone(), host.incarnation, hasher());
         config.seed = host.seed;
         config.intervals = INTERVALS;
-        // Hosts of both kinds in one world; steps of a few keys, so that much happens between them.
+        // Hosts of both kinds in one world; they process a few keys at a time, so that much happens
+        // in between.
         config.max_keys_at_once = 8;
         config.max_bits_at_once = 0;
         config.work = if host.seed.is_multiple_of(2) { Work::AtOnce } else { Work::Deferred };
@@ -79,11 +80,12 @@ impl Subject for Overlay<MemoryCatalogue> {
 
     fn start(host: &Start<'_>, links: &Links) -> Self {
         let (name, set) = (host.name.clone(), host.name.clone());
-        let mut router = route::Config::new(name, host.incarnation, set, hasher(), links.plan());
+        let mut router =
+            route::RouterConfig::new(name, host.incarnation, set, hasher(), links.plan());
         router.seed = host.seed;
         router.intervals = INTERVALS;
         let neighbours = links.of(host.number).map(name_of).collect();
-        Self::new(overlay::Config { router, neighbours, max_sets: 4 })
+        Self::new(overlay::OverlayConfig { router, neighbours, max_sets: 4 })
     }
 
     fn published(&self, set: &Name) -> Option<Version> {
@@ -99,7 +101,7 @@ impl Subject for Overlay<MemoryCatalogue> {
     }
 }
 
-/// How everybody hashes keys.
+/// The hasher of all hosts.
 pub(super) fn hasher() -> KeyHasher {
     KeyHasher::secret(HashId::SipHash13, Seed::from_number(7))
 }

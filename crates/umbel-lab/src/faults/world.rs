@@ -1,10 +1,10 @@
 //! One seeded world: hosts that own sets, churn, crash, restart and are cut off.
 //!
-//! The hosts run the very protocol that real ones run. While the faults last, and after, it is
-//! checked that no host ever holds bits of a home that it did not publish; once they have
-//! stopped, that every host comes to hold what each home within its range published last, and
-//! nothing else, within a bounded time. Of an overlay also that queries end in time, name only
-//! hosts that held the key, and find every key within range in calm weather.
+//! The hosts run the same protocol as real ones. During the faults and after them, it is checked
+//! that no host ever has bits of a home that the home did not publish. Once the faults have
+//! stopped, every host must get what each home within its range published last, and nothing else,
+//! within a bounded time. In an overlay also: queries must end in time, name only hosts that held
+//! the key, and find every key within range once there are no faults.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -28,13 +28,13 @@ struct Host<P> {
     protocol: Option<P>,
     incarnation: Incarnation,
     plan: SetPlan,
-    /// What its disk holds, and an old backup of it.
+    /// The contents of its disk, and an old backup of it.
     disk: MemoryCatalogue,
     backup: MemoryCatalogue,
     restart_at: Duration,
 }
 
-/// What homes published: host, life and update, with the checksum of the bits.
+/// What homes published: host, incarnation and epoch, with the checksum of the bits.
 type History = BTreeSet<(usize, Version)>;
 
 /// One seeded world.
@@ -58,14 +58,14 @@ pub(super) struct World<P> {
 
 /// A step of the world's clock.
 const STEP: Duration = Duration::from_millis(200);
-/// How long a world may take to converge once the faults have stopped.
+/// Maximum time for a world to converge once the faults have stopped.
 const CONVERGENCE: Duration = Duration::from_secs(120);
 
 impl<P: Subject> World<P> {
     pub(super) fn new(seed: u64, plan: &WorldPlan) -> Self {
         let mut random = Random::of_trial(seed, "faults", 0);
         let weather = Weather::any(&mut random);
-        // A large filter is fetched in pages; an overlay plans for few keys.
+        // Sometimes a large filter, which is fetched in pages; an overlay plans for few keys.
         let large = !P::IS_OVERLAY && random.below(64) == 0;
         let links = match P::IS_OVERLAY {
             true => Links::any(plan.hosts, &mut random),
@@ -104,7 +104,7 @@ impl<P: Subject> World<P> {
         world
     }
 
-    /// Runs the faults, then calm weather until all agree or time is up.
+    /// Runs with faults, then without them until all hosts agree or the time is up.
     pub(super) fn run(&mut self, steps: u64) {
         for _ in 0..steps {
             self.step_of_faults();
@@ -129,7 +129,7 @@ impl<P: Subject> World<P> {
         self.tally.queries = self.queries.done;
     }
 
-    /// What may go wrong, and what hosts do all day.
+    /// One step with random faults and normal activity of hosts.
     fn step_of_faults(&mut self) {
         self.tally.steps += 1;
         for number in 0..self.hosts.len() {
@@ -197,28 +197,28 @@ impl<P: Subject> World<P> {
         if let Some(home) = protocol.as_ref().and_then(|protocol| protocol.home(&self.set)) {
             host.disk = home.catalogue().clone();
         }
-        // Half come back while messages of their last life are still under way.
+        // Half of them restart while messages of their last life are still in flight.
         let longest = if self.random.below(2) == 0 { 500 } else { 15_000 };
         host.restart_at = self.now + Duration::from_millis(self.random.below(longest) as u64);
-        // The others may notice, or not.
+        // The other hosts may notice it or not.
         if self.random.below(3) > 0 {
-            self.tell_gone(number);
+            self.report_gone(number);
         }
     }
 
-    /// A host that is well disappears from the others' sight for a moment.
+    /// The other hosts are told that a healthy host is gone, for a moment.
     fn false_death(&mut self, number: usize) {
-        self.tell_gone(number);
+        self.report_gone(number);
     }
 
-    fn tell_gone(&mut self, number: usize) {
+    fn report_gone(&mut self, number: usize) {
         let Host { name, incarnation, .. } = &self.hosts[number];
         let (now, name, incarnation) = (self.now, name.clone(), *incarnation);
         let others = self.hosts.iter_mut().filter_map(|host| host.protocol.as_mut());
         others.for_each(|protocol| protocol.handle_gone(now, &name, incarnation));
     }
 
-    /// A crashed host comes back: with its disk, with an old backup of it, or with nothing.
+    /// Restarts a crashed host: with its disk, with an old backup of it, or with nothing.
     fn restart(&mut self, number: usize) {
         let host = &mut self.hosts[number];
         let disk = std::mem::take(&mut host.disk);
@@ -244,8 +244,8 @@ impl<P: Subject> World<P> {
         host.protocol = Some(protocol);
     }
 
-    /// Hosts of an overlay are told by their network which neighbours are there; in each step
-    /// once in `rarely` for each link, so that some notices come late.
+    /// Tells hosts of an overlay which neighbours are reachable: per link once in `rarely` steps on
+    /// average, so that some notices are late.
     fn notice(&mut self, rarely: usize) {
         if !P::IS_OVERLAY {
             return;
@@ -267,7 +267,7 @@ impl<P: Subject> World<P> {
         }
     }
 
-    /// Sends out a query, where there are queries.
+    /// Sends a query, if the protocol has queries.
     fn ask(&mut self, number: usize, key: u64, must_find: bool) {
         let (now, set) = (self.now, &self.set);
         let Some(protocol) = &mut self.hosts[number].protocol else { return };
@@ -276,7 +276,7 @@ impl<P: Subject> World<P> {
         }
     }
 
-    /// In calm weather every host finds the keys of every home within its range.
+    /// Without faults every host must find the keys of every home within its range.
     fn ask_everywhere(&mut self) {
         if !P::IS_OVERLAY || !self.violations.is_empty() {
             return;
@@ -308,7 +308,7 @@ impl<P: Subject> World<P> {
         })
     }
 
-    /// The faults stop: no more weather, cuts, crashes or churn.
+    /// Stops the faults: no more message loss, partitions, crashes or churn.
     fn calm(&mut self) {
         self.network.heal();
         self.network.weather = Weather::CALM;
@@ -354,7 +354,7 @@ impl<P: Subject> World<P> {
         (0..self.hosts.len()).for_each(|number| self.collect_from(number));
     }
 
-    /// Takes what a host has to send, and remembers what it published.
+    /// Takes the messages that a host wants to send, and records what it published.
     fn collect_from(&mut self, number: usize) {
         let Some(protocol) = &mut self.hosts[number].protocol else { return };
         let events = std::iter::from_fn(|| protocol.poll_event());
@@ -383,7 +383,7 @@ impl<P: Subject> World<P> {
         }
     }
 
-    /// No host holds bits of a home that it never published under that life and epoch.
+    /// Checks that no host has bits that a home did not publish in that incarnation and epoch.
     fn check(&mut self) {
         for host in &self.hosts {
             let Some(protocol) = &host.protocol else { continue };
@@ -399,12 +399,12 @@ impl<P: Subject> World<P> {
         self.violations.extend(self.queries.overdue(self.now));
     }
 
-    /// The first pair of hosts of which one does not have what the other published, though it is
-    /// within range, or has something of one that is not.
+    /// The first pair of hosts of which one does not have what the other published although it is
+    /// within range, or has something of a host that is out of range.
     fn disagreement(&self) -> Option<String> {
         for (home_number, home) in self.hosts.iter().enumerate() {
             let published = home.protocol.as_ref()?.published(&self.set)?;
-            // A life that has published nothing leaves nothing of earlier lives either.
+            // If this life has published nothing, nothing of earlier lives must be left either.
             let published = Some(published).filter(|(_, epoch, _)| *epoch > Epoch(0));
             for (number, host) in self.hosts.iter().enumerate().filter(|(n, _)| *n != home_number) {
                 let held = host.protocol.as_ref()?.held(&self.set, &home.name);
@@ -419,7 +419,7 @@ impl<P: Subject> World<P> {
     }
 }
 
-/// What became of a query, of an event that tells it.
+/// The result of a query, if the event contains one.
 fn located(event: Event) -> Option<Located> {
     match event {
         Event::Located { located, .. } => Some(located),

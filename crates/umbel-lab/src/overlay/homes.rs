@@ -1,7 +1,8 @@
-//! What every host holds, and its filter.
+//! The keys that every host holds, and its filter.
 //!
-//! A key is a number: its home and its number there. Homes may have different numbers of keys,
-//! and hold copies of others' keys; the keys they hold now may not be those that they published.
+//! A key is identified by its home and its number there. Homes may have different numbers of keys,
+//! and hold copies of keys of others; the keys that they hold now may differ from those they
+//! published.
 
 use umbel::bits::BitVector;
 use umbel::params::ParamError;
@@ -11,18 +12,18 @@ use umbel::{HashId, KeyHash, KeyHasher, Scheme, Seed, Shape, StandardFilter};
 
 use crate::random::Random;
 
-/// How keys are dealt to homes.
+/// How keys are distributed among homes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stock {
     /// Keys of a home, on average.
     pub items: u64,
-    /// Exponent of Zipf's law for the number of keys: 0 gives everybody the same number.
+    /// Exponent of Zipf's law for the number of keys: 0 gives every home the same number.
     pub skew: f64,
-    /// Share of keys that came after the filter was published; as many that it has are gone.
+    /// Share of keys added after the filter was published; as many published keys were removed.
     pub stale: f64,
-    /// Copies that popular keys have elsewhere: of the i-th key of every home, `copies / (i + 1)`.
+    /// Copies of popular keys at other hosts: `copies / (i + 1)` of the i-th key of every home.
     pub copies: u32,
-    /// Exponent of Zipf's law for which key of a home is asked for: 0 makes all alike.
+    /// Exponent of Zipf's law for which key of a home is queried: 0 makes all equally likely.
     pub popularity: f64,
 }
 
@@ -42,12 +43,12 @@ pub(crate) struct Homes {
     counts: Vec<u64>,
     /// Components of each home's filter.
     filters: Vec<Vec<BitVector>>,
-    /// Chance that a home's filter denies a stranger.
+    /// Probability that a home's filter denies a key that it does not contain.
     pub(crate) denies: Vec<f64>,
-    /// Bytes of the message that carries the filter, and of one that tells its distance.
+    /// Bytes of the message that carries the filter, and of one that carries only its distance.
     pub(crate) advert: Vec<u32>,
     pub(crate) reach: Vec<u32>,
-    /// Who else holds a key, by home and number.
+    /// Other hosts that hold a key, sorted by home and number.
     copies: Vec<(u32, u32, u32)>,
 }
 
@@ -88,7 +89,7 @@ impl Homes {
             let components = keys.chunks((capacity.min(1 << 30) as usize).max(1)).map(|keys| {
                 let mut filter = StandardFilter::new(scheme)?;
                 for key in keys {
-                    filter.insert_digest(scheme.cut(*key));
+                    filter.insert_digest(scheme.digest_of(*key));
                 }
                 Ok(filter.bits().clone())
             });
@@ -141,7 +142,7 @@ impl Homes {
         self.counts[home as usize]
     }
 
-    /// Published keys of a home that are gone, as many as have come since.
+    /// Number of published keys that a home removed since, and of keys that it added since.
     fn gone(&self, home: u32) -> u64 {
         (self.stock.stale * self.counts[home as usize] as f64).round() as u64
     }
@@ -155,7 +156,7 @@ impl Homes {
         own || self.copies.binary_search(&(home, number, node)).is_ok()
     }
 
-    /// Everybody whose filter has a key: its home, if it was published, and who has copies.
+    /// All hosts whose filter contains a key: its home, if it was published, and hosts with copies.
     pub(crate) fn holders(&self, home: u32, number: u32) -> impl Iterator<Item = u32> {
         let published = u64::from(number) < self.counts[home as usize];
         let from = self.copies.partition_point(|copy| *copy < (home, number, 0));
@@ -171,8 +172,8 @@ impl Stored for Homes {
     }
 }
 
-/// Numbers of keys by Zipf's law over random ranks, with the mean that was asked for and at
-/// least one each.
+/// Numbers of keys by Zipf's law over random ranks, with the requested mean and at least one per
+/// home.
 fn counts(nodes: usize, stock: Stock, seed: u64) -> Vec<u64> {
     let mut ranks: Vec<usize> = (0..nodes).collect();
     let mut random = Random::of_trial(seed, "counts", nodes as u64);

@@ -1,14 +1,14 @@
-//! Filters travel: what every link's entry comes to hold, round by round.
+//! Simulates how filters spread: what every link's entry contains, round by round.
 //!
-//! A filter goes a hop a round. What a router does is done here for all hosts at once: a host
-//! tells what it learnt in one round over all its links in the next, but not over the link that
-//! it has it by (of several, the first), nor to the home itself; an entry refuses what it has no
-//! room for, and what no entry of a host admitted goes no farther. A test runs real routers
-//! beside it.
+//! A filter travels one hop per round. This does for all hosts at once what a router does. A host
+//! forwards what it learnt in one round over all its links in the next, except over the link from
+//! which it has it (of several, the first), and not to the home itself. An entry rejects what it
+//! has no room for, and a filter that no entry of a host accepted goes no farther. A test compares
+//! it with real routers.
 
 use umbel::bits::BitVector;
 use umbel::model::routing::ABF_FULL;
-use umbel::route::{EntryKind, HomeId, LinkId, Plan, Table};
+use umbel::route::{EntryKind, HomeId, LinkId, Plan, RouteTable};
 
 use super::homes::Homes;
 use super::topology::Graph;
@@ -16,14 +16,14 @@ use super::topology::Graph;
 /// What every link's entry holds.
 #[derive(Debug)]
 pub(crate) struct Entries {
-    /// Homes of a link in the order of their arrival; all of a distance together.
+    /// Homes of a link in the order of their arrival, grouped by distance.
     homes: Vec<Vec<u32>>,
     /// Where the homes of each distance end.
     ends: Vec<Vec<u32>>,
-    /// Filters that were offered to all entries together, those refused too.
+    /// Filters that were offered to all entries together, including rejected ones.
     pub(crate) offered: u64,
     pub(crate) refused: u64,
-    /// Bytes of all that was sent.
+    /// Bytes of all messages.
     pub(crate) bytes: u64,
 }
 
@@ -31,17 +31,18 @@ pub(crate) struct Entries {
 #[derive(Debug, Clone)]
 struct Gate {
     filters: u64,
-    /// Chance that all filters apart, and all ORs that are complete, deny a stranger.
+    /// Probability that all separate filters, and all complete ORs, deny a key that they do not
+    /// contain.
     denies: f64,
     union: Option<BitVector>,
 }
 
-/// What a host learnt in a round: home, and the link that it has it by.
+/// What a host learnt in a round: home, and the link over which it arrived.
 type Learnt = Vec<(u32, u32)>;
 
 /// How many filters would travel over all links, and over each on average, if nothing were
-/// refused: the network's own measure. No farther than to `most` of them.
-pub(crate) fn survey(graph: &Graph, depth: u8, most: u64) -> (u64, f64) {
+/// rejected: a property of the network. Stops counting at `max`.
+pub(crate) fn survey(graph: &Graph, depth: u8, max: u64) -> (u64, f64) {
     let nodes = graph.nodes();
     let mut total = 0u64;
     let (mut seen, mut open, mut next) = (vec![u32::MAX; nodes], Vec::new(), Vec::new());
@@ -63,7 +64,7 @@ pub(crate) fn survey(graph: &Graph, depth: u8, most: u64) -> (u64, f64) {
             std::mem::swap(&mut open, &mut next);
         }
         total += links + ball * links.saturating_sub(1);
-        if total > most {
+        if total > max {
             break;
         }
     }
@@ -71,7 +72,7 @@ pub(crate) fn survey(graph: &Graph, depth: u8, most: u64) -> (u64, f64) {
 }
 
 impl Entries {
-    /// Lets all filters travel. Without a limit nothing is refused.
+    /// Spreads all filters. Without a limit nothing is rejected.
     pub(crate) fn spread(graph: &Graph, homes: &Homes, plan: &Plan, limited: bool) -> Self {
         let (nodes, links) = (graph.nodes(), graph.directed_links());
         let mut entries = Self {
@@ -83,7 +84,7 @@ impl Entries {
         };
         let gate = Gate { filters: 0, denies: 1.0, union: None };
         let mut gates = vec![gate; if limited { links } else { 0 }];
-        // In the first round everybody tells of itself, which came by no link.
+        // In the first round every host advertises its own filter, which arrived over no link.
         let mut learnt: Vec<Learnt> =
             (0..nodes as u32).map(|node| vec![(node, u32::MAX)]).collect();
         let mut known: Vec<Vec<u32>> = (0..nodes as u32).map(|node| vec![node]).collect();
@@ -100,7 +101,7 @@ impl Entries {
                             continue;
                         }
                         entries.offered += u64::from(homes.components(*home));
-                        // Who learnt it before the neighbour did told it so.
+                        // Skip neighbours that already advertised this filter to us.
                         let has_it = known[node as usize].binary_search(home).is_ok()
                             && learnt[node as usize]
                                 .binary_search_by_key(home, |(other, _)| *other)
@@ -143,8 +144,8 @@ impl Entries {
     }
 
     /// A host's routing table.
-    pub(crate) fn table(&self, graph: &Graph, homes: &Homes, plan: &Plan, node: u32) -> Table {
-        let mut table = Table::unlimited(plan, *homes.scheme.hasher());
+    pub(crate) fn table(&self, graph: &Graph, homes: &Homes, plan: &Plan, node: u32) -> RouteTable {
+        let mut table = RouteTable::unlimited(plan, *homes.scheme.hasher());
         for link in 0..graph.neighbours(node).len() {
             for (home, hops) in self.of(graph.first_link(node) + link) {
                 let offered = table.offer(LinkId(link as u32), HomeId(home), hops, &homes.of(home));
@@ -156,7 +157,7 @@ impl Entries {
 }
 
 impl Gate {
-    /// Takes a filter if there is room, by the rule of a routing table.
+    /// Accepts a filter if there is room, by the rule of a routing table.
     fn admits(&mut self, homes: &Homes, plan: &Plan, home: u32) -> bool {
         let within = |denies: f64| 1.0 - denies <= plan.false_positive * (1.0 + 1e-9);
         let more = u64::from(homes.components(home));
@@ -191,7 +192,8 @@ impl Gate {
         true
     }
 
-    /// The next filters come from one hop farther: another OR of an attenuated entry.
+    /// Starts the next round: its filters are one hop farther away, and belong to another OR of an
+    /// attenuated entry.
     fn next_round(&mut self, homes: &Homes, plan: &Plan) {
         if plan.kind == EntryKind::Attenuated
             && let Some(union) = self.union.take()
@@ -201,7 +203,7 @@ impl Gate {
     }
 }
 
-/// Chance that a filter with so many ones denies a stranger.
+/// Probability that a filter with this many ones denies a key that it does not contain.
 fn denies(homes: &Homes, ones: u64) -> f64 {
     let shape = homes.scheme.shape();
     1.0 - (ones as f64 / shape.bits() as f64).powi(shape.hashes() as i32)

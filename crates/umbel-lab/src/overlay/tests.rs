@@ -1,11 +1,11 @@
-//! The lab's overlays beside real routers, and what they promise.
+//! Compares the lab's overlays with real routers, and checks their promises.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use umbel::catalogue::MemoryCatalogue;
 use umbel::replica::{Incarnation, Name};
-use umbel::route::{Config, Event, HomeId, LinkId, Router, Table, Transmit};
+use umbel::route::{HomeId, LinkId, RouteTable, Router, RouterConfig, RouterEvent, Transmit};
 
 use super::*;
 
@@ -36,7 +36,7 @@ struct Routers {
     all: Vec<Router<MemoryCatalogue>>,
     /// Messages of queries, and bytes of adverts.
     messages: u64,
-    events: Vec<Event>,
+    events: Vec<RouterEvent>,
 }
 
 impl Routers {
@@ -45,7 +45,7 @@ impl Routers {
         let router = |node: usize| {
             let hasher = *homes.scheme.hasher();
             let set = Name::new("set").unwrap();
-            let mut config = Config::new(name(node), Incarnation(1), set, hasher, plan);
+            let mut config = RouterConfig::new(name(node), Incarnation(1), set, hasher, plan);
             config.walk = 0;
             let mut router = Router::new(now, config, MemoryCatalogue::new()).unwrap();
             let keys: Vec<[u8; 8]> = (0..homes.items(node as u32))
@@ -66,7 +66,7 @@ impl Routers {
         routers
     }
 
-    /// Until nothing is under way: messages arrive in the order in which they are sent.
+    /// Runs until no message is in flight. Messages arrive in the order in which they are sent.
     fn run(&mut self) {
         let places: BTreeMap<Name, usize> = (0..self.all.len()).map(|n| (name(n), n)).collect();
         let mut flights = VecDeque::new();
@@ -92,8 +92,8 @@ impl Routers {
 fn the_lab_spreads_filters_and_routes_queries_as_routers_do() {
     for topology in [Topology::RandomRegular, Topology::Grid, Topology::SmallWorld] {
         for entry in EntryKind::ALL {
-            // Room for all, so that the order of arrival does not matter; noise, so that wrong
-            // forwards are compared, too.
+            // Room for all filters, so that the order of arrival does not matter; a high false
+            // positive rate, so that wrong forwards are compared too.
             let setting = Setting { false_positive: 0.2, ..setting(topology, entry) };
             let graph = Graph::new(topology, setting.nodes, 4, 1).unwrap();
             let plan = Plan { kind: entry, depth: 3, items: 5, filters: 60, false_positive: 0.2 };
@@ -101,8 +101,14 @@ fn the_lab_spreads_filters_and_routes_queries_as_routers_do() {
             let entries = Entries::spread(&graph, &homes, &plan, true);
             assert_eq!(entries.refused, 0);
             let mut routers = Routers::new(&graph, &homes, plan);
-            let network =
-                Network { graph: &graph, homes: &homes, entries: &entries, plan, walk: 0 };
+            let network = Network {
+                graph: &graph,
+                homes: &homes,
+                entries: &entries,
+                plan,
+                walk: 0,
+                below: None,
+            };
             for node in 0..60 {
                 let table = network.entries.table(&graph, &homes, &plan, node);
                 for (link, other) in graph.neighbours(node).iter().enumerate() {
@@ -113,20 +119,20 @@ fn the_lab_spreads_filters_and_routes_queries_as_routers_do() {
                 }
             }
             let bytes: u64 = routers.all.iter().map(|r| r.counters().advert_bytes_sent).sum();
-            // Routers tell at once, and take back what a nearer way makes needless.
+            // Routers advertise at once, and withdraw what a shorter path makes unnecessary.
             let lab = entries.bytes;
             assert!(bytes >= lab && bytes < lab + lab / 5, "{topology} {entry}: {lab} {bytes}");
             let mut tables = Tables::new(1 << 30);
             for number in 0..60 {
                 let (question, random) = question(&network, 1, number);
-                let Question { at, home, number } = question;
+                let Lookup { at, home, number } = question;
                 let count = ask(&network, &mut tables, question, random);
                 (routers.messages, routers.events) = (0, Vec::new());
                 let key = (u64::from(home) << 32 | u64::from(number)).to_le_bytes();
                 routers.all[at as usize].locate(routers.now, &key, None);
                 routers.run();
                 let located = routers.events.iter().find_map(|event| match event {
-                    Event::Located(located) => Some(located.clone()),
+                    RouterEvent::Located(located) => Some(located.clone()),
                     _ => None,
                 });
                 let located = located.expect("every query ends");
@@ -152,7 +158,7 @@ fn the_lab_refuses_filters_as_a_routing_table_does() {
         let some = Entries::spread(&graph, &homes, &plan, true);
         assert!(some.refused > 0 && all.refused == 0);
         for place in 0..graph.directed_links() {
-            let mut table = Table::new(&plan, *homes.scheme.hasher());
+            let mut table = RouteTable::new(&plan, *homes.scheme.hasher());
             for (home, hops) in some.of(place) {
                 let offered = table.offer(LinkId(0), HomeId(home), hops, &homes.of(home));
                 assert_eq!(offered, Ok(()), "{entry}: what the lab admits, a table does");

@@ -1,7 +1,7 @@
-//! Networks: who is linked with whom, from a seed.
+//! Network topologies: which hosts are linked, from a seed.
 //!
-//! Always true: links go both ways, no host is linked with itself or twice with another, and
-//! neighbours stand in the order of their numbers.
+//! Always true: links go both ways, no host is linked to itself or twice to another, and neighbours
+//! are in the order of their numbers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,15 +11,15 @@ use crate::random::Random;
 /// A kind of network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topology {
-    /// Each host is linked with the one before and the one after.
+    /// Each host is linked to the one before and the one after.
     Line,
     /// A square of rows and columns.
     Grid,
-    /// Everybody has the same number of links, to anybody.
+    /// Every host has the same number of links, to random hosts.
     RandomRegular,
-    /// Who has many links gets more (Barabási and Albert).
+    /// Hosts with many links get more (Barabási and Albert).
     ScaleFree,
-    /// A ring of near links, a tenth of them led astray (Watts and Strogatz).
+    /// A ring of links to near hosts, a tenth of them rewired to random hosts (Watts and Strogatz).
     SmallWorld,
 }
 
@@ -28,7 +28,7 @@ impl Topology {
     pub const ALL: [Self; 5] =
         [Self::Line, Self::Grid, Self::RandomRegular, Self::ScaleFree, Self::SmallWorld];
 
-    /// What it is called.
+    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl FromStr for Topology {
     }
 }
 
-/// Links of some hosts, who are numbers.
+/// Links between hosts; hosts are numbers.
 #[derive(Debug, Clone)]
 pub struct Graph {
     starts: Vec<usize>,
@@ -66,7 +66,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A network of this kind; `degree` is the mean number of links, where that is a choice.
+    /// A network of this kind; `degree` is the mean number of links, if the kind does not determine
+    /// it.
     ///
     /// # Errors
     /// In one line, if there is no such network.
@@ -111,24 +112,23 @@ impl Graph {
         self.neighbours.len()
     }
 
-    /// Who a host is linked with.
+    /// The hosts to which a host is linked.
     #[must_use]
     pub fn neighbours(&self, node: u32) -> &[u32] {
         &self.neighbours[self.starts[node as usize]..self.starts[node as usize + 1]]
     }
 
-    /// The place of a host's first link among all.
+    /// The position of a host's first link among all links.
     pub(super) fn first_link(&self, node: u32) -> usize {
         self.starts[node as usize]
     }
 
-    /// The place of `to` among the neighbours of `from`.
+    /// The position of `to` among the neighbours of `from`.
     pub(super) fn link(&self, from: u32, to: u32) -> usize {
         self.neighbours(from).binary_search(&to).expect("links go both ways")
     }
 
-    /// The hosts that can be reached from each, as the number of its part of the network, and the
-    /// size of that.
+    /// For each host, the number of its connected component and the size of that component.
     pub(super) fn parts(&self) -> Vec<(u32, usize)> {
         let mut part = vec![u32::MAX; self.nodes()];
         let mut sizes = Vec::new();
@@ -163,8 +163,8 @@ fn grid(nodes: usize) -> Links {
     right.map(|node| (node, node + 1)).chain(down.map(|node| (node, node + width))).collect()
 }
 
-/// Ends of links are paired at random; pairs that are no link are mended by exchanging ends with
-/// random others.
+/// Ends of links are paired at random; pairs that are not valid links are repaired by exchanging
+/// ends with random others.
 fn random_regular(nodes: usize, degree: usize, random: &mut Random) -> Result<Links, String> {
     if degree == 0 || degree >= nodes || !(nodes * degree).is_multiple_of(2) {
         return Err(format!(
@@ -188,7 +188,7 @@ fn random_regular(nodes: usize, degree: usize, random: &mut Random) -> Result<Li
     Err(format!("no network of {nodes} nodes with {degree} links each was found"))
 }
 
-/// Pairs that are a node with itself, or a link for the second time.
+/// Pairs that link a node to itself, or repeat a link.
 fn repeated(ends: &[usize]) -> Vec<usize> {
     let key = |pair: &usize| {
         let (a, b) = (ends[2 * pair], ends[2 * pair + 1]);
@@ -204,13 +204,14 @@ fn repeated(ends: &[usize]) -> Vec<usize> {
     bad
 }
 
-/// Each new node is linked with half of `degree` others, each as likely as it has links.
+/// Each new node is linked to `degree / 2` others, chosen with probability proportional to their
+/// number of links.
 fn scale_free(nodes: usize, degree: usize, random: &mut Random) -> Result<Links, String> {
     let each = degree / 2;
     if each == 0 || each >= nodes {
         return Err(format!("a scale-free network needs a degree from 2 to {}", 2 * (nodes - 1)));
     }
-    // The first ones know each other.
+    // The first nodes are all linked to each other.
     let mut links: Links = (0..=each).flat_map(|a| (0..a).map(move |b| (b, a))).collect();
     let mut ends: Vec<usize> = links.iter().flat_map(|(a, b)| [*a, *b]).collect();
     for node in each + 1..nodes {
@@ -229,7 +230,7 @@ fn scale_free(nodes: usize, degree: usize, random: &mut Random) -> Result<Links,
     Ok(links)
 }
 
-/// A ring in which everybody is linked with the nearest `degree`; one link in ten leads elsewhere.
+/// A ring in which every node is linked to the nearest `degree` nodes; one link in ten is rewired.
 fn small_world(nodes: usize, degree: usize, random: &mut Random) -> Result<Links, String> {
     let each = degree / 2;
     if each == 0 || 2 * each >= nodes {

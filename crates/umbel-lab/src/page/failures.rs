@@ -1,16 +1,16 @@
-//! What does not hold, in one place: grouped by finding, the papers' claims before ours.
+//! The section of all claims that fail: grouped by finding, the papers' claims before ours.
 
 use super::papers::{PAPERS, paper_of};
 use super::{escaped, section};
 use crate::report::{Author, Claim, Report, Verdict};
 
-/// Claims that fail for one reason, in the order of the reports.
+/// Claims that fail for the same reason, in the order of the reports.
 struct Group<'a> {
     finding: &'a str,
     claims: Vec<(&'a Report, &'a Claim)>,
 }
 
-/// All failures of some reports, by this author, with the claims of one finding together.
+/// All failed claims of an author in some reports, grouped by finding.
 fn groups<'a>(reports: &[&'a Report], author: Author) -> Vec<Group<'a>> {
     let mut groups: Vec<Group<'a>> = Vec::new();
     for report in reports {
@@ -75,7 +75,7 @@ fn list(title: &str, groups: &[Group<'_>]) -> String {
 fn one(report: &Report, claim: &Claim) -> String {
     format!(
         "<a href=\"#{name}\">{name}</a> {}{}{}",
-        section::said(claim),
+        section::statement(claim),
         section::numbers(claim),
         section::reason(claim),
         name = report.name(),

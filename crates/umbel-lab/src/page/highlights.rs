@@ -1,7 +1,7 @@
 //! The first screen: what was found, in ten lines, and the most surprising figure.
 //!
-//! Each line is about one claim and takes its numbers from it, so that no line can say anything
-//! else than the report. Which claims these are is the only thing that is written down here.
+//! Each line is about one claim and takes its numbers from it, so that no line can contradict the
+//! report. Only the choice of claims is written here.
 
 use super::{escaped, section};
 use crate::report::{Claim, Report};
@@ -37,8 +37,8 @@ const LINES: [Line; 10] = [
     Line(
         "dbf-fig-12",
         "minimum Zipf",
-        "Dynamic filters save what paper 4 says: {simulated} of the memory for minimum Zipf, where it \
-         says {stated}.",
+        "Dynamic filters save even more memory than paper 4 says: {simulated} for minimum Zipf, where \
+         it says {stated}.",
     ),
     Line(
         "dbf-table-1",
@@ -70,7 +70,7 @@ const LINES: [Line; 10] = [
     ),
 ];
 
-/// The experiment whose plot stands on the first screen.
+/// The experiment whose plot is on the first screen.
 const SURPRISE: &str = "zhu-table-2";
 
 /// The lines and the figure, as far as the reports have them.
@@ -81,7 +81,7 @@ pub(super) fn html(reports: &[Report]) -> String {
             let name = line.0;
             html.push_str(&format!(
                 "<li>{} <a href=\"#{name}\">{name}</a></li>\n",
-                line.told(claim)
+                line.sentence(claim)
             ));
         }
     }
@@ -103,7 +103,7 @@ impl Line {
         report.claims().iter().find(|claim| claim.claim().starts_with(self.1))
     }
 
-    fn told(&self, claim: &Claim) -> String {
+    fn sentence(&self, claim: &Claim) -> String {
         let number = |number: Option<f64>| {
             let shown = number.map_or_else(String::new, |number| section::shown(number, claim));
             format!("<b>{shown}</b>")

@@ -2,8 +2,8 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, html};
 
-/// The text as HTML. Links are left out and their words kept: those to code and to other
-/// documents lead nowhere from a page that stands alone.
+/// The text as HTML. Links are removed and their text is kept: links to code and to other documents
+/// do not work in a standalone page.
 pub(super) fn to_html(text: &str) -> String {
     let text = text.replace("[`", "`").replace("`]", "`");
     let events = Parser::new_ext(&text, Options::ENABLE_TABLES).filter(|event| {

@@ -1,11 +1,11 @@
-//! The report of the whole lab: one HTML page of every experiment of every paper.
+//! The report of the whole lab: one HTML page with every experiment of every paper.
 //!
-//! What the paper says, the form, the simulation, a verdict for each claim, and the slips of
-//! the papers. The page stands alone: pictures and style are in it, nothing is fetched, no
-//! script runs; it prints, and follows light and dark.
+//! It shows what the paper says, the closed form, the simulation, a verdict for each claim, and the
+//! mistakes in the papers. The page is self-contained: it includes pictures and style, fetches
+//! nothing and runs no script. It can be printed, and has a light and a dark theme.
 //!
-//! Texts are not written here. What an experiment is about is the header of its module; what
-//! is wrong in a paper is its entry in `docs/papers.md`. A new experiment appears by itself.
+//! Texts are not written here. The description of an experiment is the header of its module; what
+//! is wrong in a paper is its entry in `docs/papers.md`. A new experiment appears automatically.
 //!
 //! Always true: the same reports give the same bytes.
 
@@ -91,7 +91,7 @@ fn head(reports: &[Report], how: &str) -> String {
     html
 }
 
-/// The papers' claims and ours together, where there is room for one strip.
+/// The papers' claims and ours together, for a single bar.
 fn both(Tally { papers, ours }: Tally) -> Counts {
     Counts {
         hold: papers.hold + ours.hold,
@@ -101,7 +101,7 @@ fn both(Tally { papers, ours }: Tally) -> Counts {
     }
 }
 
-/// Verdicts as one strip: how many of each.
+/// The number of each verdict as one bar.
 fn bar(counts: Counts) -> String {
     let part = |class: &str, word: &str, count: usize| match count {
         0 => String::new(),

@@ -1,9 +1,9 @@
-//! The five papers: what they are called, and what `docs/papers.md` says of each.
+//! The five papers: their titles, and what `docs/papers.md` says about each.
 
 /// A paper.
 #[derive(Debug)]
 pub(super) struct Paper {
-    /// 0 for what belongs to none.
+    /// 0 for experiments that belong to no paper.
     pub(super) number: u32,
     pub(super) title: &'static str,
 }
@@ -17,7 +17,7 @@ pub(super) const PAPERS: [Paper; 6] = [
     Paper { number: 0, title: "Beyond the papers" },
 ];
 
-const DOCUMENT: &str = include_str!("../../../../docs/papers.md");
+const DOCUMENT: &str = include_str!("../../papers.md");
 
 impl Paper {
     pub(super) fn anchor(&self) -> String {

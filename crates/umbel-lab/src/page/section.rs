@@ -1,4 +1,4 @@
-//! One paper's part of the page, and each experiment's part of that.
+//! The section of one paper, with the sections of its experiments.
 
 use super::papers::Paper;
 use super::{Tally, bar, both, escaped, markdown};
@@ -7,13 +7,13 @@ use crate::report::{Author, Claim, Column, Origin, Report, Table, Verdict};
 /// What the headers of the experiments' modules say, by name.
 const HEADERS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/headers.rs"));
 
-/// The header of an experiment's module, as Markdown; empty if nobody wrote one.
+/// The header of an experiment's module, as Markdown; empty if there is none.
 pub(super) fn header_of(name: &str) -> &'static str {
     let found = HEADERS.iter().find(|(experiment, _)| *experiment == name);
     found.map_or("", |(_, header)| header)
 }
 
-/// A paper with its slips and all of its experiments.
+/// A paper with its mistakes and all of its experiments.
 pub(super) fn paper(paper: &Paper, reports: &[&Report]) -> String {
     let mut html = format!(
         "<section class=\"paper\" id=\"{}\">\n<h2>{}</h2>\n",
@@ -85,7 +85,7 @@ fn claims(claims: &[Claim]) -> String {
             "<tr class=\"claim {class}\"><td><span class=\"verdict {class}\">{verdict}</span></td><td>{}{}</td>\
              <td data-name=\"stated\">{}</td><td data-name=\"formula\">{}</td><td data-name=\"simulated\">{}</td>\
              <td class=\"unit\">{}</td></tr>\n",
-            said(claim),
+            statement(claim),
             reason(claim),
             number(claim.stated()),
             number(claim.formula()),
@@ -97,7 +97,7 @@ fn claims(claims: &[Claim]) -> String {
     html
 }
 
-/// The name of a verdict in the style sheet.
+/// The CSS class of a verdict.
 const fn verdict_class(claim: &Claim) -> &'static str {
     match claim.verdict() {
         Verdict::TooRare => "rare",
@@ -106,7 +106,7 @@ const fn verdict_class(claim: &Claim) -> &'static str {
 }
 
 /// The claim, after the paper's own words or marked as ours.
-pub(super) fn said(claim: &Claim) -> String {
+pub(super) fn statement(claim: &Claim) -> String {
     let claimed = escaped(claim.claim());
     match (claim.author(), claim.quote()) {
         (Author::Ours, _) => format!("<span class=\"ours\">ours</span> {claimed}"),
@@ -122,12 +122,12 @@ pub(super) fn numbers(claim: &Claim) -> String {
         ("formula", claim.formula()),
         ("simulated", claim.simulated()),
     ];
-    let told: Vec<String> = numbers
+    let texts: Vec<String> = numbers
         .into_iter()
         .filter_map(|(name, number)| Some(format!("{name} <b>{}</b>", shown(number?, claim))))
         .collect();
     let unit = if ["%", ""].contains(&claim.unit()) { "" } else { claim.unit() };
-    format!("<span class=\"numbers\">{} {}</span>", told.join(", "), escaped(unit))
+    format!("<span class=\"numbers\">{} {}</span>", texts.join(", "), escaped(unit))
 }
 
 /// A number of a claim, with a percent sign if that is its unit.
@@ -136,7 +136,8 @@ pub(super) fn shown(number: f64, claim: &Claim) -> String {
     format!("{}{sign}", digits(number))
 }
 
-/// Four digits are enough for the eye; the table and the JSON have all of them.
+/// Formats a number with four digits, which is enough here; the table and the JSON have all of
+/// them.
 fn digits(number: f64) -> String {
     if number == 0.0 || number.abs() >= 1000.0 {
         return format!("{number}");

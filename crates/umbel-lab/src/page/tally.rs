@@ -1,4 +1,4 @@
-//! How many claims hold: the papers' and ours apart, and each finding once.
+//! Counts how many claims hold: the papers' and ours separately, and each finding once.
 
 use std::collections::BTreeSet;
 
@@ -16,13 +16,13 @@ pub struct Tally {
 /// How many claims got which verdict. Claims that show one finding together count once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Borne out by form and simulation.
+    /// Confirmed by closed form and simulation.
     pub hold: usize,
-    /// Contradicted by form or simulation.
+    /// Contradicted by closed form or simulation.
     pub fail: usize,
     /// Events too rare for the samples.
     pub too_rare: usize,
-    /// Without numbers to be held against.
+    /// Without numbers to compare with.
     pub unverifiable: usize,
 }
 

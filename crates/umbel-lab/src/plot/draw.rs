@@ -1,4 +1,4 @@
-//! Panels as SVG markup.
+//! Draws panels as SVG markup.
 
 use std::fmt::Write as _;
 
@@ -26,7 +26,7 @@ impl Panel {
         self.draw_legend(svg);
     }
 
-    /// Pixels that axis, names and legend take below the plot.
+    /// Height of axis, names and legend below the plot, in pixels.
     pub(super) fn below(&self) -> f64 {
         let lines = self.legend_lines();
         self.axis_height() + lines as f64 * LEGEND_LINE + 10.0
@@ -35,8 +35,9 @@ impl Panel {
     /// Pixels from the axis to the legend.
     fn axis_height(&self) -> f64 {
         // Names of categories are written at a slant.
-        let longest = self.categories.iter().map(|name| name.chars().count()).max();
-        longest.map_or(BOTTOM, |chars| BOTTOM + 4.2 * chars as f64)
+        let lines = self.categories.iter().flat_map(|name| two_lines(name));
+        let longest = lines.map(|line| line.chars().count()).max();
+        longest.map_or(BOTTOM, |chars| BOTTOM + 6.0 + 4.2 * chars as f64)
     }
 
     fn draw_axes(&self, svg: &mut String, x: &Scale, y: &Scale) {
@@ -55,15 +56,18 @@ impl Panel {
         }
         for (place, name) in self.categories.iter().enumerate() {
             let (at, y) = (x.at(place as f64), bottom + 14.0);
-            put(
-                svg,
-                format_args!(
-                    "<path d=\"M{at:.1} {bottom}v4\" class=\"axis\"/>\
-                     <text transform=\"translate({:.1} {y}) rotate(-38)\" text-anchor=\"end\">{}</text>",
-                    at + 4.0,
-                    escaped(name)
-                ),
-            );
+            put(svg, format_args!("<path d=\"M{at:.1} {bottom}v4\" class=\"axis\"/>"));
+            for (line, text) in two_lines(name).into_iter().enumerate() {
+                put(
+                    svg,
+                    format_args!(
+                        "<text transform=\"translate({:.1} {y}) rotate(-38)\" y=\"{}\" text-anchor=\"end\">{}</text>",
+                        at + 4.0,
+                        line as f64 * 13.0,
+                        escaped(text)
+                    ),
+                );
+            }
         }
         let ticks = if self.categories.is_empty() { x.ticks() } else { Vec::new() };
         for (value, label) in ticks {
@@ -82,7 +86,7 @@ impl Panel {
             format_args!(
                 "<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" class=\"axis\"/>\
                  <text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\
-                 <text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+                 <text transform=\"translate(14 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
                 LEFT + PLOT_WIDTH / 2.0,
                 bottom + self.axis_height() - 16.0,
                 escaped(self.x),
@@ -146,7 +150,7 @@ impl Series {
             }
             Points::Bars(points) => {
                 for (a, low, high) in points.iter().filter(|(_, _, high)| y.shows(*high)) {
-                    let bar = bar(x.at(*a), y.at(*high), y.at(y.least(*low)), colour);
+                    let bar = bar(x.at(*a), y.at(*high), y.at(y.min(*low)), colour);
                     put(svg, format_args!("{bar}"));
                 }
             }
@@ -199,11 +203,27 @@ fn path(svg: &mut String, points: impl Iterator<Item = (f64, f64)>, colour: usiz
     );
 }
 
-/// Panels side by side, at most.
+/// The name of a category; a long one is split into two lines, so that it fits into the picture.
+fn two_lines(name: &str) -> Vec<&str> {
+    let middle = name.len() / 2;
+    let spaces = name.match_indices(' ').map(|(place, _)| place);
+    let cut = spaces.min_by_key(|place| place.abs_diff(middle));
+    match cut {
+        Some(place) if name.chars().count() > LONGEST_NAME => {
+            vec![&name[..place], &name[place + 1..]]
+        }
+        _ => vec![name],
+    }
+}
+
+/// Characters of a category's name that fit into one line.
+const LONGEST_NAME: usize = 16;
+
+/// Maximum number of panels side by side.
 pub(super) const ACROSS: usize = 3;
 /// Of a panel, in pixels.
-pub(super) const WIDTH: f64 = 440.0;
-pub(super) const LEFT: f64 = 66.0;
+pub(super) const WIDTH: f64 = 448.0;
+pub(super) const LEFT: f64 = 74.0;
 pub(super) const TOP: f64 = 34.0;
 pub(super) const PLOT_HEIGHT: f64 = 240.0;
 const BOTTOM: f64 = 52.0;

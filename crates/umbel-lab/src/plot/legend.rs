@@ -1,14 +1,15 @@
-//! The legend of a panel: what each colour and each sign stands for.
+//! The legend of a panel: the meaning of each colour and each sign.
 //!
-//! Series of one colour whose names begin alike ("n = 25, closed form", "n = 25, simulated")
-//! are one entry with both signs; what the signs mean is said once, if it is the same for all.
+//! Series of one colour whose names start alike ("n = 25, closed form", "n = 25, simulated") are
+//! one entry with both signs. The meaning of the signs is explained once, if it is the same for
+//! all.
 
 use super::signs::{PLOT_WIDTH, bar, cross, dot, escaped, put};
 use super::{Points, Series};
 
 /// One entry: signs in one colour, and a name.
 pub(super) struct Entry<'a> {
-    /// Without a colour: what a sign means in all colours.
+    /// `None` if the entry explains a sign for all colours.
     colour: Option<usize>,
     signs: Vec<&'a Points>,
     name: String,
@@ -55,8 +56,8 @@ fn entries(series: &[Series]) -> Vec<Entry<'_>> {
     entries
 }
 
-/// What each kind of sign means, if several series have the same kind; otherwise
-/// every series is an entry of its own.
+/// The meaning of each kind of sign, if several series have the same kind; otherwise every series
+/// is an entry of its own.
 fn meanings(series: &[Series]) -> Option<Vec<(&Points, &str)>> {
     let mut meanings: Vec<(&Points, &str)> = Vec::new();
     let (mut stems, mut is_repeated) = (Vec::new(), false);
@@ -64,7 +65,7 @@ fn meanings(series: &[Series]) -> Option<Vec<(&Points, &str)>> {
         let (stem, kind) = parts(&series.name);
         let sign = &series.points;
         if kind.is_empty() {
-            // A line without a word about what it is: the closed form, if dots are simulated.
+            // A line whose name does not say what it is: the closed form, if dots are simulated.
             stems.push((series.colour(), stem));
             continue;
         }
@@ -82,8 +83,8 @@ fn meanings(series: &[Series]) -> Option<Vec<(&Points, &str)>> {
     is_worth_it.then_some(meanings)
 }
 
-/// "n = 25, closed form" as what it is about and what kind of number; a kind alone is about
-/// what was there before.
+/// Splits "n = 25, closed form" into subject and kind of number; a name that is only a kind belongs
+/// to the subject before it.
 fn parts(name: &str) -> (&str, &str) {
     if KINDS.contains(&name) {
         return ("", name);
@@ -94,7 +95,7 @@ fn parts(name: &str) -> (&str, &str) {
     }
 }
 
-/// What numbers of a plot can be.
+/// The kinds of numbers in a plot.
 const KINDS: [&str; 10] = [
     "closed form",
     "simulated",
@@ -117,9 +118,9 @@ impl<'a> Entry<'a> {
         Self { colour: Some(series.colour()), signs: vec![&series.points], name }
     }
 
-    /// Pixels, about.
+    /// Approximate width in pixels.
     fn width(&self) -> f64 {
-        SIGN + 7.0 * self.name.chars().count() as f64 + 16.0
+        SIGN + 7.3 * self.name.chars().count() as f64 + 16.0
     }
 
     pub(super) fn draw(&self, svg: &mut String, x: f64, y: f64) {

@@ -1,8 +1,8 @@
-//! Plots as SVG: panels of lines and points, one beside the other.
+//! Plots as SVG: panels of lines and points, side by side.
 //!
-//! Written by hand because that is the shorter way: a few hundred bytes of markup a panel,
-//! no fonts, no scripts, nothing fetched, the same bytes every time. Lines are closed forms,
-//! dots are simulated, bars show the spread of the seeds, crosses are what a paper prints.
+//! The markup is written by hand because that is shorter: a few hundred bytes per panel, no fonts,
+//! no scripts, nothing fetched, the same bytes every time. Lines are closed forms, dots are
+//! simulated, bars show the spread of the seeds, crosses are numbers printed in a paper.
 
 mod draw;
 mod legend;
@@ -29,7 +29,7 @@ pub(crate) struct Panel {
     y: &'static str,
     is_log: bool,
     is_log_x: bool,
-    /// Names of the places 0, 1, … of the x axis, if these are no numbers.
+    /// Names of the positions 0, 1, … of the x axis, if they are not numbers.
     categories: Vec<String>,
     series: Vec<Series>,
 }
@@ -123,7 +123,7 @@ impl Plot {
         self.drawn(&inside, HEAD)
     }
 
-    /// Every panel as a picture of its own, for a page that has the style and a title, and puts
+    /// Every panel as a separate picture, for a page that has the style and a title, and arranges
     /// as many side by side as there is room for.
     pub(crate) fn to_inline_svgs(&self, title: &str) -> String {
         let inside = format!("<title>{}</title>\n", escaped(title));

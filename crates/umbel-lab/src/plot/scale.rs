@@ -1,6 +1,6 @@
-//! Values and where on the paper they stand: linear or logarithmic, with round numbers.
+//! Maps values to coordinates: linear or logarithmic, with round numbers.
 
-/// Values → places on the paper.
+/// Values → coordinates.
 pub(super) struct Scale {
     low: f64,
     high: f64,
@@ -33,7 +33,7 @@ impl Scale {
         Self { low, high, ends, is_log: false, step }
     }
 
-    /// Places 0, 1, … of names, with half a place at both ends.
+    /// Positions 0, 1, … of names, with half a position at both ends.
     pub(super) fn places(count: usize, ends: (f64, f64)) -> Self {
         Self { low: -0.5, high: count as f64 - 0.5, ends, is_log: false, step: 1.0 }
     }
@@ -56,13 +56,13 @@ impl Scale {
         self.ends.0 + share * (self.ends.1 - self.ends.0)
     }
 
-    /// Whether there is a place for it.
+    /// Whether a value can be shown.
     pub(super) fn shows(&self, value: f64) -> bool {
         value.is_finite() && (!self.is_log || value > 0.0)
     }
 
-    /// The value, or the lowest that there is a place for.
-    pub(super) fn least(&self, value: f64) -> f64 {
+    /// The value, or the lowest value that can be shown.
+    pub(super) fn min(&self, value: f64) -> f64 {
         if self.is_log { value.max(10_f64.powf(self.low)) } else { value }
     }
 
@@ -82,10 +82,10 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
-fn nice_step(least: f64) -> f64 {
-    let power = 10_f64.powf(least.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= least * 0.999);
+/// 1, 2 or 5 times a power of ten, at least `min`.
+fn nice_step(min: f64) -> f64 {
+    let power = 10_f64.powf(min.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0].into_iter().find(|step| step * power >= min * 0.999);
     step.unwrap_or(10.0) * power
 }
 

@@ -1,7 +1,8 @@
-//! Colours of plots, on light and on dark paper.
+//! Colours of plots, on light and on dark backgrounds.
 
-/// Told apart with any colour vision (Okabe and Ito), lighter ones on dark paper; `s0` strokes
-/// and `f0` fills with the first colour. Follows what the reader's system asks for.
+/// Colours that can be distinguished with any colour vision (Okabe and Ito), lighter on a dark
+/// background; `s0` strokes and `f0` fills with the first colour. Follows the reader's system
+/// theme.
 pub(crate) const STYLE: &str = "\
 .plot{fill:#222}.plot .paper{fill:#fff}.plot .grid{stroke:#e4e4e4}.plot .axis{stroke:#888}
 .plot .s0{stroke:#0072b2}.plot .s1{stroke:#d55e00}.plot .s2{stroke:#009e73}.plot .s3{stroke:#cc79a7}
@@ -16,8 +17,8 @@ pub(crate) const STYLE: &str = "\
 .plot .f4{fill:#f0b840}.plot .f5{fill:#8fd0f5}.plot .f6{fill:#b0b5ba}}
 ";
 
-/// Of what belongs to no series.
+/// Colour of what belongs to no series.
 pub(super) const GREY: usize = 6;
 
-/// How many there are.
+/// Number of colours.
 pub(super) const COLOURS: usize = 7;

@@ -1,8 +1,8 @@
-//! What coded updates save: bytes at equal mean miss.
+//! What encoded updates save: bytes at equal mean miss rate.
 //!
-//! The papers send the whole filter when a share of its bits is dirty. Beside each such
-//! policy stands the `miss` policy that leaves the same share of members denied in the mean,
-//! found by bisection: with its updates coded, with digests and without.
+//! The papers send the whole filter when a share of its bits is dirty. Each such policy is compared
+//! with the `miss` policy that has the same mean share of denied members, found by bisection: with
+//! encoded updates, with digests and without.
 
 use serde::Serialize;
 use umbel::params::ParamError;
@@ -10,34 +10,34 @@ use umbel::replica::{Policy, Rule};
 
 use super::{History, Outcome, Setting, compare, replay_all};
 
-/// A policy with whole filters, and `miss` with coded updates, at equal mean miss.
+/// A policy with whole filters, and `miss` with encoded updates, at equal mean miss rate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EqualMiss {
     /// The policy.
     pub policy: String,
-    /// Its mean miss.
+    /// Its mean miss rate.
     pub mean_miss: f64,
-    /// Its updates as whole plain filters.
+    /// Bytes of its updates as whole plain filters.
     pub full_broadcast_bytes: u64,
-    /// The `miss` policy that comes nearest.
+    /// The `miss` policy with the closest mean miss rate.
     pub miss_policy: String,
-    /// The mean miss of that.
+    /// Its mean miss rate.
     pub miss_policy_mean_miss: f64,
-    /// Its updates, coded.
+    /// Bytes of its updates, encoded.
     pub bytes: u64,
-    /// Its updates, coded without digests.
+    /// Bytes of its updates, encoded without digests.
     pub bytes_by_bits: u64,
-    /// How many times less the coded updates take.
+    /// How many times smaller the encoded updates are.
     pub ratio: f64,
     /// The same without digests.
     pub ratio_by_bits: f64,
 }
 
-/// Bisections of the target of `miss`.
+/// Number of bisection steps for the target of `miss`.
 const ROUNDS: u32 = 12;
 
-/// Finds for each policy the `miss` policy of the same mean miss. Ghosts are left to the
-/// promised false positive rate, since the policies beside it do not see them either.
+/// Finds for each policy the `miss` policy with the same mean miss rate. Ghosts are limited only by
+/// the promised false positive rate, because the other policies do not consider them either.
 ///
 /// # Errors
 /// If a number of the setting is outside its range, or there is no memory.
@@ -67,7 +67,7 @@ fn miss_policy(beside: &Policy, miss: f64) -> Policy {
     Policy { rule: Rule::Miss { miss, ghost: 1.0 }, ..*beside }
 }
 
-/// The target of `miss` that leads to this mean miss.
+/// The target of `miss` that results in this mean miss rate.
 fn target_of(
     history: &History,
     setting: &Setting,
@@ -81,7 +81,7 @@ fn target_of(
         let found = compare(history, setting, &[miss_policy(beside, middle)], second)?;
         if found[0].mean_miss < mean_miss { low = middle } else { high = middle }
     }
-    // Three digits, as people would write it.
+    // Round to three digits, as people would write it.
     let found = 0.5 * (low + high);
     Ok(format!("{found:.2e}").parse().unwrap_or(found))
 }

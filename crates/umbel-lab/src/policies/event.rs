@@ -1,21 +1,21 @@
-//! What can happen in a history.
+//! The events of a history.
 
 use super::ids::Id;
 
-/// One thing that happens.
+/// One event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     /// A host has a key from the start.
     Held { host: usize, key: Id },
-    /// Everybody has published what is held from the start.
+    /// All hosts publish what they have from the start.
     Started,
-    /// A key came to a host.
+    /// A host adds a key.
     Added { host: usize, key: Id },
-    /// A key went from a host, if it was there.
+    /// A host removes a key, if it has it.
     Removed { host: usize, key: Id },
-    /// A host wants a key.
+    /// A host looks up a key.
     Asked { host: usize, key: Id },
-    /// It is so many milliseconds after the start.
+    /// The time, in milliseconds after the start.
     Now { milliseconds: u64 },
     /// A second has passed.
     SecondPassed,

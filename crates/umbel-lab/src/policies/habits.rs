@@ -1,5 +1,5 @@
-//! Churn as it is where paper 1's assumptions do not hold: fresh keys are asked for most, and changes
-//! come in bursts.
+//! Churn that violates paper 1's assumptions: fresh keys are queried most, and changes come in
+//! bursts.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use super::History;
 use super::lines::{Kind, Line, Lines};
 use crate::random::Random;
 
-/// How hosts change and what they ask for.
+/// How hosts change, and which keys they query.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Habits {
     /// Hosts.
@@ -16,20 +16,20 @@ pub(crate) struct Habits {
     pub(crate) items: u32,
     /// Keys that are replaced at each host per second, on average.
     pub(crate) changes: u32,
-    /// They come all at once, after so many seconds without any; 1: steadily.
+    /// The changes of this many seconds happen at once; 1 means steadily.
     pub(crate) burst_seconds: u32,
     /// Lookups of each host per second.
     pub(crate) lookups: u32,
-    /// Of 100 lookups, those that ask for one of the last [`RECENT`] keys of another host.
+    /// Percentage of lookups for one of the last [`RECENT`] keys of another host.
     pub(crate) fresh_percent: u32,
-    /// Seconds, after one in which all keys are added.
+    /// Duration in seconds, after a first second in which all keys are added.
     pub(crate) seconds: u32,
 }
 
-/// How many of a host's newest keys are asked for as fresh ones.
+/// How many of a host's newest keys count as fresh.
 pub(crate) const RECENT: usize = 10;
 
-/// What the hosts hold while their history is written.
+/// The keys of the hosts while their history is generated.
 struct World {
     random: Random,
     next: u32,
@@ -59,12 +59,12 @@ impl Habits {
                 (0..self.lookups).for_each(|_| world.ask(host, second, self.fresh_percent));
             }
         }
-        // What changes and what is asked for alternate within a second.
+        // Changes and lookups alternate within a second.
         world.lines.sort_by_key(|line| line.at);
         History::of_lines(Lines {
             hosts: self.hosts,
             lines: world.lines,
-            most_items: self.items.into(),
+            max_items: self.items.into(),
         })
     }
 
@@ -105,7 +105,8 @@ impl World {
         self.push(Kind::Remove, at, host, key);
     }
 
-    /// A lookup at any moment of a second, of what another host holds at its end.
+    /// A lookup at a random time of a second, for a key that another host has at the end of the
+    /// second.
     fn ask(&mut self, host: usize, second: u32, fresh_percent: u32) {
         let other = (host + 1 + self.random.below(self.members.len() - 1)) % self.members.len();
         let is_fresh = self.random.below(100) < fresh_percent as usize;

@@ -1,11 +1,11 @@
-//! What happens to hosts, second by second, whatever their policy.
+//! What happens to hosts, second by second, independent of their policy.
 
 use super::event::Event;
 use super::ids::Id;
 use super::lines::{self, Kind, Line, LineError, Lines};
 use super::synthetic::Synthetic;
 
-/// Who adds, removes and asks for what, second by second.
+/// Which host adds, removes and queries which key, second by second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct History(Source);
 
@@ -22,8 +22,8 @@ impl History {
         Self(Source::Synthetic(churn))
     }
 
-    /// Lines `+ host key`, `- host key` and `? host key`, so many per second, or as many as there are
-    /// hosts.
+    /// Parses lines `+ host key`, `- host key` and `? host key`. `rate` is the number of lines per
+    /// second; by default as many as there are hosts.
     ///
     /// # Errors
     /// If there is no line, or one that is not of this form.
@@ -31,10 +31,9 @@ impl History {
         lines::history(text, rate).map(Source::Lines).map(Self)
     }
 
-    /// Cooperative caches: requests, one key a line, are dealt to the hosts in turn. A host
-    /// asks the others for what its cache of `cache_items` objects lacks, and keeps it; what
-    /// was asked for longest ago makes room. Requests come at a steady rate: so many per second, or
-    /// as many as there are hosts.
+    /// Cooperative caches: requests, one key per line, are assigned to the hosts in turn. A host
+    /// queries the others for what its LRU cache of `cache_items` objects lacks, and keeps it.
+    /// Requests arrive at a steady rate: `rate` per second, or as many as there are hosts.
     ///
     /// # Errors
     /// If there is no line, or an empty one.
@@ -47,7 +46,7 @@ impl History {
         lines::requests(text, hosts.max(1), cache_items, rate).map(Source::Lines).map(Self)
     }
 
-    /// What these lines say.
+    /// The history of these lines.
     pub(super) const fn of_lines(lines: Lines) -> Self {
         Self(Source::Lines(lines))
     }
@@ -61,13 +60,13 @@ impl History {
         }
     }
 
-    /// Keys that a host is planned for unless told otherwise: those at the start of steady
-    /// churn, the most that any host ever holds of lines that were read.
+    /// Default number of keys that a host is planned for: those at the start of steady churn, or
+    /// the most that any host ever has in lines that were read.
     #[must_use]
     pub fn items(&self) -> u64 {
         match &self.0 {
             Source::Synthetic(churn) => churn.items.max(1),
-            Source::Lines(lines) => lines.most_items.max(1),
+            Source::Lines(lines) => lines.max_items.max(1),
         }
     }
 
@@ -80,7 +79,7 @@ impl History {
         }
     }
 
-    /// Shows everything that happens, in order.
+    /// Calls `happen` with every event, in order.
     pub(super) fn replay(&self, mut happen: impl FnMut(Event)) {
         match &self.0 {
             Source::Synthetic(churn) => churn.replay(happen),

@@ -1,10 +1,10 @@
 //! All hosts of a history under one policy.
 //!
-//! Every host is a home, as hosts run it. An update arrives the moment it is sent, so what a
-//! host would answer about another is that one's published copy.
+//! Every host is a real home. An update arrives the moment it is sent, so what a host would answer
+//! about another is that one's published copy.
 //!
-//! Always true: `holders` says of every key at how many hosts it is; an update that is due
-//! is sent before anything else happens.
+//! Always true: `holders` contains for every key the number of hosts that have it; an update that
+//! is due is sent before anything else happens.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::event::Event;
 use super::ids::{Id, IdMap, Ids, bytes};
 use super::{Outcome, Setting};
 
-/// All hosts, and what became of them so far.
+/// All hosts, and the results so far.
 #[derive(Debug)]
 pub(super) struct Hosts {
     policy: Policy,
@@ -49,7 +49,7 @@ impl Hosts {
         })
     }
 
-    /// Something happens, and updates that are due for it are sent.
+    /// Applies an event, and sends updates that become due.
     pub(super) fn happen(&mut self, event: Event) {
         match event {
             Event::Held { host, key } => self.add(host, key),
@@ -89,7 +89,7 @@ impl Hosts {
         self.so_far.max_miss = self.so_far.max_miss.max(miss(&self.homes[host]));
     }
 
-    /// Asks every other host's copy; what a host holds itself it need not ask for.
+    /// Queries the copies of all other hosts. A host does not query for a key that it has itself.
     fn ask(&mut self, host: usize, key: Id) {
         let key_bytes = bytes(key);
         if self.homes[host].contains(&key_bytes) {
@@ -111,7 +111,7 @@ impl Hosts {
         self.so_far.false_probes += vain;
     }
 
-    /// What is held from the start is published, whatever the policy, and not counted.
+    /// Publishes what the hosts have from the start, whatever the policy. It is not counted.
     fn start(&mut self) {
         for home in &mut self.homes {
             home.set_policy(Policy::new(Rule::Miss { miss: 0.0, ghost: 0.0 }));
@@ -121,7 +121,7 @@ impl Hosts {
         self.before = self.sent();
     }
 
-    /// Time passes; what is due by then is sent.
+    /// Advances the time, and sends what is due by then.
     fn advance(&mut self, now: Duration) {
         self.now = self.now.max(now);
         for home in &mut self.homes {
@@ -147,7 +147,7 @@ impl Hosts {
         })
     }
 
-    /// What became of the history.
+    /// The results of the history.
     pub(super) fn outcome(self) -> Outcome {
         let (sent, before) = (self.sent(), self.before);
         let updates = sent.updates - before.updates;
@@ -166,7 +166,7 @@ impl Hosts {
     }
 }
 
-/// Share of a home's members that its copy denies: the home's exact count.
+/// Share of a home's members that its copy denies, from the home's exact count.
 pub(super) fn miss(home: &Home<Ids>) -> f64 {
     home.misses() as f64 / home.filter().items().max(1) as f64
 }

@@ -1,8 +1,8 @@
 //! Keys as numbers, and a catalogue of them.
 //!
-//! Histories number their keys, so that catalogues hash eight bytes instead of names. The
-//! order in which the catalogue shows its keys follows from its history alone: a filter that
-//! is built again comes out the same in every run.
+//! Histories number their keys, so that catalogues hash eight bytes instead of names. The order in
+//! which the catalogue returns its keys depends only on its history: a filter that is rebuilt is
+//! the same in every run.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,7 +13,7 @@ use umbel::filter::ComponentId;
 /// A key of a history.
 pub(crate) type Id = u64;
 
-/// A map by key, the same in every run.
+/// A map by key, with the same order in every run.
 pub(crate) type IdMap<V> = HashMap<Id, V, BuildHasherDefault<IdHasher>>;
 
 /// The bytes that a home hashes.
@@ -55,7 +55,7 @@ impl Catalogue for Ids {
     }
 }
 
-/// One multiplication: ids are numbers that nobody chose to do harm.
+/// A hasher of one multiplication: ids are not chosen by an attacker.
 #[derive(Debug, Default)]
 pub(crate) struct IdHasher(u64);
 

@@ -1,4 +1,4 @@
-//! Histories and request traces as people write them, one line each.
+//! Parses histories and request traces, one entry per line.
 //!
 //! ```text
 //! history   + host key     the host adds the key
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use super::ids::Id;
 use super::lru::{Lru, Request};
 
-/// What a line says.
+/// The kind of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Add,
@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Ask,
 }
 
-/// One line, read.
+/// One parsed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) kind: Kind,
@@ -32,16 +32,16 @@ pub(super) struct Line {
     pub(super) key: u32,
 }
 
-/// Lines of so many hosts.
+/// The lines of a history, and its number of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lines {
     pub(super) hosts: usize,
     pub(super) lines: Vec<Line>,
-    /// Most keys that any host ever holds.
-    pub(super) most_items: u64,
+    /// Maximum number of keys that any host ever has.
+    pub(super) max_items: u64,
 }
 
-/// Why a text is no history. Lines count from 1.
+/// Why a text is not a history. Lines are counted from 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LineError {
@@ -76,7 +76,7 @@ impl std::fmt::Display for LineError {
 
 impl std::error::Error for LineError {}
 
-/// Reads a history of so many lines per second, or as many as there are hosts.
+/// Parses a history of `rate` lines per second, or as many as there are hosts.
 pub(super) fn history(text: &[u8], rate: Option<f64>) -> Result<Lines, LineError> {
     let (mut hosts, mut keys) = (Names::default(), Names::default());
     let mut lines = Vec::new();
@@ -90,13 +90,13 @@ pub(super) fn history(text: &[u8], rate: Option<f64>) -> Result<Lines, LineError
     for (number, line) in lines.iter_mut().enumerate() {
         line.at = milliseconds(number, rate);
     }
-    let most_items = most_items(&lines, hosts);
-    Ok(Lines { hosts, lines, most_items })
+    let max_items = max_items(&lines, hosts);
+    Ok(Lines { hosts, lines, max_items })
 }
 
-/// Reads a request trace: keys are dealt to the hosts in turn, each a cache of so many
-/// objects. What a host does not have it asks for, and has from then on. There are so many requests
-/// per second, or as many as there are hosts.
+/// Parses a request trace: keys are assigned to the hosts in turn, each of which is a cache of a
+/// fixed number of objects. A host looks up what it does not have, and has it from then on. There
+/// are `rate` requests per second, or as many as there are hosts.
 pub(super) fn requests(
     text: &[u8],
     hosts: usize,
@@ -124,16 +124,16 @@ pub(super) fn requests(
             push(Kind::Add, key);
         }
     }
-    let most_items = most_items(&lines, hosts);
-    Ok(Lines { hosts, lines, most_items })
+    let max_items = max_items(&lines, hosts);
+    Ok(Lines { hosts, lines, max_items })
 }
 
-/// When the line or request of this number happens, at so many per second.
+/// When the line or request with this number happens, at this rate per second.
 fn milliseconds(number: usize, rate: f64) -> u64 {
     (number as f64 * 1000.0 / rate) as u64
 }
 
-/// The lines of a text, without the ends of lines that any system writes.
+/// The lines of a text, without their ends (`\n` or `\r\n`).
 fn split(text: &[u8]) -> Result<impl Iterator<Item = &[u8]>, LineError> {
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     if text.is_empty() {
@@ -167,9 +167,9 @@ impl<'a> Names<'a> {
     }
 }
 
-fn most_items(lines: &[Line], hosts: usize) -> u64 {
+fn max_items(lines: &[Line], hosts: usize) -> u64 {
     let mut held = vec![std::collections::HashSet::new(); hosts];
-    let mut most = 0;
+    let mut max = 0;
     for line in lines {
         let held = &mut held[line.host as usize];
         match line.kind {
@@ -177,9 +177,9 @@ fn most_items(lines: &[Line], hosts: usize) -> u64 {
             Kind::Remove => drop(held.remove(&line.key)),
             Kind::Ask => {}
         }
-        most = most.max(held.len());
+        max = max.max(held.len());
     }
-    most as u64
+    max as u64
 }
 
 #[cfg(test)]
@@ -200,7 +200,7 @@ mod tests {
             (Kind::Ask, 0, 1, 1000),
             (Kind::Remove, 1, 1, 1500),
         ];
-        assert_eq!((shown(&lines), lines.hosts, lines.most_items), (expected.into(), 2, 1));
+        assert_eq!((shown(&lines), lines.hosts, lines.max_items), (expected.into(), 2, 1));
     }
 
     #[test]
@@ -231,6 +231,6 @@ mod tests {
             (Kind::Remove, 0, 1, 2000),
             (Kind::Add, 0, 0, 2000),
         ];
-        assert_eq!((shown(&lines), lines.most_items), (expected.into(), 1));
+        assert_eq!((shown(&lines), lines.max_items), (expected.into(), 1));
     }
 }

@@ -1,11 +1,11 @@
-//! A cache that forgets what was asked for longest ago.
+//! An LRU cache.
 //!
-//! A list through an array: the newest entry first, so that a hit moves an entry to the front
-//! and a full cache gives up its last, in constant time.
+//! A linked list in an array, with the newest entry first: a hit moves an entry to the front, and a
+//! full cache evicts its last entry, both in constant time.
 
 use super::ids::{Id, IdMap};
 
-/// The keys that were asked for last.
+/// The keys that were requested most recently.
 #[derive(Debug)]
 pub(crate) struct Lru {
     capacity: usize,
@@ -22,19 +22,19 @@ struct Entry {
     older: usize,
 }
 
-/// What a request did to the cache.
+/// Result of a request to the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Request {
     /// The key was there.
     Hit,
-    /// The key is there now; a full cache gave up another for it.
+    /// The key was added; a full cache evicted another key for it.
     Miss { evicted: Option<Id> },
 }
 
 const NOWHERE: usize = usize::MAX;
 
 impl Lru {
-    /// An empty cache of so many keys, at least one.
+    /// An empty cache with room for `capacity` keys, at least one.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity: capacity.max(1),
@@ -45,17 +45,17 @@ impl Lru {
         }
     }
 
-    /// Whether a key is held; its age stays as it is.
+    /// Whether a key is in the cache; does not change its age.
     pub(crate) fn contains(&self, id: Id) -> bool {
         self.places.contains_key(&id)
     }
 
-    /// Keys that are held.
+    /// Number of keys in the cache.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Asks for a key, which is the newest from then on.
+    /// Requests a key, which becomes the newest.
     pub(crate) fn request(&mut self, id: Id) -> Request {
         if let Some(place) = self.places.get(&id).copied() {
             self.unlink(place);
@@ -90,7 +90,7 @@ impl Lru {
         }
     }
 
-    /// Puts an entry that is in no list to the front.
+    /// Links an unlinked entry to the front.
     fn link(&mut self, place: usize) {
         let second = std::mem::replace(&mut self.newest, place);
         self.entries[place].newer = NOWHERE;

@@ -1,12 +1,12 @@
-//! Update policies compared on one and the same history.
+//! Compares update policies on the same history.
 //!
-//! A [`History`] says who adds, removes and asks for what, and when; it never depends on a policy. [`compare`] replays it once for each policy, with the very homes that hosts
-//! run: an update arrives the moment it is sent, so the published copy is every receiver's
-//! answer.
+//! A [`History`] contains who adds, removes and queries which key, and when; it never depends on a
+//! policy. [`compare`] replays it once per policy, with the same homes that real hosts run. An
+//! update arrives the moment it is sent, so every receiver answers from the published copy.
 //!
 //! Always true: the same history, setting and policies give the same outcomes to the last
-//! digit, on any number of threads. The miss rate is each home's exact count, looked at
-//! after every single change.
+//! digit, on any number of threads. The miss rate is each home's exact count, taken after every
+//! single change.
 //!
 //! Not here: messages that are late or lost (`faults`); files and terminals (`umbel-cli`).
 
@@ -45,13 +45,13 @@ pub use synthetic::Synthetic;
 /// What all policies have in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Setting {
-    /// Chance that one lookup of an absent key names any wrong host.
+    /// Probability that one lookup of an absent key names any wrong host.
     pub false_positive: f64,
-    /// Keys that each host is planned for; `None` leaves it to the history.
+    /// Keys that each host is planned for; `None` means the history decides.
     pub capacity: Option<u64>,
-    /// Whether added keys may be told by their digests.
+    /// Whether updates may contain added keys as digests.
     pub by_digests: bool,
-    /// How long updates wait where a policy is silent.
+    /// Default intervals of updates, if a policy does not set them.
     pub intervals: Intervals,
     /// Seed of the filters' hash.
     pub seed: u64,
@@ -83,7 +83,7 @@ impl Setting {
     }
 }
 
-/// What became of a history under one policy, all hosts together.
+/// Results of a history under one policy, all hosts together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Outcome {
     /// The policy.
@@ -92,28 +92,28 @@ pub struct Outcome {
     pub updates: u64,
     /// Their bytes, headers included, each update counted once: as sent to one receiver.
     pub bytes: u64,
-    /// The same updates as whole plain filters.
+    /// Bytes of the same updates as whole plain filters.
     pub full_broadcast_bytes: u64,
     /// Share of a host's members that its published copy denies: mean over hosts and seconds.
     pub mean_miss: f64,
-    /// The same at its worst, looked at after every change.
+    /// The maximum of the same, taken after every change.
     pub max_miss: f64,
     /// The published copies' false positive rate: mean over hosts and seconds.
     pub mean_false_positive: f64,
-    /// Times that a host asked for a key that it does not hold itself.
+    /// Number of lookups: a host asked for a key that it does not have itself.
     pub lookups: u64,
     /// Lookups that named a host that holds the key.
     pub remote_hits: u64,
     /// Lookups that named none although some host holds the key.
     pub missed_remote_hits: u64,
-    /// Their share of the lookups of keys that another host holds; none without such lookups.
+    /// Their share of the lookups of keys that another host has; `None` without such lookups.
     pub lookups_missed: Option<f64>,
-    /// Hosts named that do not hold the key, in all lookups together.
+    /// Number of hosts named that do not have the key, in all lookups together.
     pub false_probes: u64,
 }
 
-/// Replays a history under each policy, on all cores; `second` is told of every second that
-/// has passed under any of them, [`History::seconds`] for each policy.
+/// Replays a history under each policy, on all cores; calls `second` after every second under each
+/// of them, [`History::seconds`] times per policy.
 ///
 /// # Errors
 /// If a number of the setting is outside its range, or there is no memory.
@@ -153,7 +153,7 @@ fn replay_all(
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// The next run that nobody has taken.
+/// The next run that no thread has taken.
 fn claim<'a, T>(next: &AtomicUsize, runs: &'a [T]) -> Option<(usize, &'a T)> {
     let number = next.fetch_add(1, Ordering::Relaxed);
     Some((number, runs.get(number)?))

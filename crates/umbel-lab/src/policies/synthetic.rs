@@ -4,22 +4,22 @@ use super::event::Event;
 use super::ids::Id;
 use crate::random::Random;
 
-/// How large, how many, how fast.
+/// Parameters of steady churn.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Synthetic {
     /// Hosts.
     pub hosts: usize,
     /// Keys of each host at the start, all published.
     pub items: u64,
-    /// Keys that come to each host in a second; a part of a key adds up.
+    /// Keys added to each host per second; fractions accumulate.
     pub adds: f64,
-    /// Keys that go from each host in a second, any member equally likely.
+    /// Keys removed from each host per second, any member equally likely.
     pub removes: f64,
-    /// Times in a second that each host asks for a key of another host.
+    /// Lookups of each host per second, for keys of other hosts.
     pub lookups: f64,
     /// Seconds.
     pub steps: u64,
-    /// Where all choices come from.
+    /// Seed of all choices.
     pub seed: u64,
 }
 
@@ -49,7 +49,7 @@ impl Synthetic {
     }
 }
 
-/// Who holds what.
+/// The keys of all hosts.
 struct World {
     random: Random,
     /// The next key: no two hosts hold the same.
@@ -107,7 +107,7 @@ impl World {
     }
 }
 
-/// What is to happen at each host in this second, parts of keys included.
+/// What is to happen at each host in this second, including fractions of keys.
 #[derive(Default)]
 struct Due {
     adds: f64,

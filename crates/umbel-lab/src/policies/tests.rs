@@ -1,4 +1,4 @@
-//! The command's figures against members and keys asked one by one.
+//! Compares the command's figures with members and keys that are checked one by one.
 
 use umbel::catalogue::Catalogue as _;
 
@@ -29,7 +29,7 @@ fn zipf_trace(keys: usize, requests: usize, seed: u64) -> String {
     (0..requests).map(|_| line()).collect()
 }
 
-/// Replays a history and looks at every member after every event.
+/// Replays a history, and checks every member after every event.
 fn denied_at_every_step(history: &History, text: &str, mut look: impl FnMut(u64, u64)) -> Outcome {
     let setting = Setting::default();
     let plan = setting.plan(history, policy(text));
@@ -50,7 +50,7 @@ fn denied_at_every_step(history: &History, text: &str, mut look: impl FnMut(u64,
     hosts.outcome()
 }
 
-/// The promise of `miss:X`: nobody ever denies more than `X` of a host's members.
+/// The promise of `miss:X`: no copy ever denies more than `X` of a host's members.
 fn never_passes(history: &History, target: f64) {
     let mut worst: f64 = 0.0;
     let outcome = denied_at_every_step(history, &format!("miss:{target}"), |denied, members| {
@@ -151,6 +151,6 @@ fn coded_updates_take_less_than_whole_filters_at_equal_miss() {
     let rows = at_equal_miss(&history, &Setting::default(), &[dirty], || {}).unwrap();
     let row = &rows[0];
     assert!((row.miss_policy_mean_miss / row.mean_miss - 1.0).abs() < 0.1, "{row:?}");
-    // At one host digests are no shorter than the bits of so many keys; never longer either.
+    // At one host, digests are not shorter than the bits of this many keys; never longer either.
     assert!(row.ratio >= row.ratio_by_bits && row.ratio_by_bits > 1.0, "{row:?}");
 }

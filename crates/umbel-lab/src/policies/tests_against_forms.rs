@@ -1,10 +1,10 @@
-//! Homes, with their real filters and codes, against the closed forms that speak of them:
-//! the estimate of the policy `overall`, and the planner.
+//! Compares homes, with their real filters and encodings, with the closed forms about them: the
+//! estimate of the policy `overall`, and the planner.
 
 use umbel::catalogue::MemoryCatalogue;
 use umbel::design::dynamic_component;
 use umbel::design::replica::{UPDATE_HEADER_BYTES, Workload, plan};
-use umbel::mesh::{Config, Engine};
+use umbel::mesh::{Engine, MeshConfig};
 use umbel::protocol::Protocol as _;
 use umbel::replica::{Home, Incarnation, Name};
 use umbel::{HashId, KeyHasher, Rate, Seed};
@@ -59,7 +59,7 @@ fn ratios(items: u64, components: u32, (target, plus, minus): (f64, f64, f64)) -
             for _ in 0..ASKED {
                 let hash = hasher.hash(&random.next().to_be_bytes());
                 let copy = home.published_claims(hash);
-                let here = home.filter().contains_digest(home.filter().scheme().cut(hash));
+                let here = home.filter().contains_digest(home.filter().scheme().digest_of(hash));
                 claimed += u64::from(copy);
                 differ += u64::from(here && !copy);
             }
@@ -166,14 +166,14 @@ fn the_plan_agrees_with_homes_of_a_hundred_thousand_keys() {
     planned_agrees("10^5, 32 hosts", workload(100_000, 20.0, 32), 30.0);
 }
 
-/// What a message has beside the changes is what the planner takes for it.
+/// The header of a message is as long as the planner assumes.
 #[test]
 fn headers_of_updates_are_as_long_as_planned() {
     let name = |text: &str| Name::new(text).unwrap();
     let hasher = KeyHasher::secret(HashId::SipHash13, Seed::from_number(1));
     // A life is named by the time at which it began, in microseconds.
     let mut config =
-        Config::new(name("host-17.example.net"), Incarnation(1_700_000_000_000_000), hasher);
+        MeshConfig::new(name("host-17.example.net"), Incarnation(1_700_000_000_000_000), hasher);
     config.intervals = Setting::default().intervals;
     let mut engine = Engine::new(config);
     let plan = SetPlan { policy: "miss:0".parse().unwrap(), ..SetPlan::default() };

@@ -1,29 +1,29 @@
-//! One claim, of a paper or of ours, and what became of it.
+//! One claim, of a paper or of ours, and its verdict.
 //!
-//! A paper's claim carries the paper's own words ([`Claim::paper`]); what the lab adds is
-//! marked as ours ([`Claim::ours`]). Three numbers at most, all in one unit: what is stated,
-//! what the closed form gives, what the simulation found. The verdict follows from them by a
-//! rule that is named when the claim is made ([`Draft::within`] and its siblings), never by
+//! A paper's claim carries the paper's own words ([`Claim::paper`]); what the lab adds is marked as
+//! ours ([`Claim::ours`]). A claim has at most three numbers, all in one unit: the stated number,
+//! the result of the closed form, and the result of the simulation. The verdict follows from them
+//! by a rule that is chosen when the claim is made ([`Draft::within`] and its siblings), never by
 //! looking at the outcome.
 
 use serde::Serialize;
 
-/// What became of a claim.
+/// Verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// Formula and simulation bear it out.
+    /// Formula and simulation confirm it.
     Holds,
     /// Formula or simulation contradict it.
     Fails,
-    /// The events are so rare that the samples could not tell a difference.
+    /// The events are too rare for the samples to show a difference.
     TooRare,
-    /// The text does not give the numbers that it would have to be held against.
+    /// The text does not give the numbers that would be needed for a comparison.
     Unverifiable,
 }
 
 impl Verdict {
-    /// The word for it.
+    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -63,12 +63,12 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Begins a claim of a paper: its own words, and what is held against them.
+    /// Starts a claim of a paper: the paper's own words, and the claim that is checked.
     pub(crate) fn paper(quote: &'static str, claim: impl Into<String>) -> Draft {
         Self::begin(Author::Paper, quote, claim.into())
     }
 
-    /// Begins a claim that no paper makes.
+    /// Starts a claim that no paper makes.
     pub(crate) fn ours(claim: impl Into<String>) -> Draft {
         Self::begin(Author::Ours, "", claim.into())
     }
@@ -108,8 +108,8 @@ impl Claim {
         self.quote
     }
 
-    /// What several claims show together, each of which says it of another place. Empty if the
-    /// claim stands alone.
+    /// The finding that several claims show together, each in another place. Empty if the claim is
+    /// not part of one.
     #[must_use]
     pub const fn finding(&self) -> &'static str {
         self.finding
@@ -139,19 +139,19 @@ impl Claim {
         self.simulated
     }
 
-    /// How far from the stated number still counts as the same.
+    /// Maximum distance from the stated number that still counts as equal.
     #[must_use]
     pub const fn tolerance(&self) -> Option<f64> {
         self.tolerance
     }
 
-    /// How many seeds the simulated number is made of; 0 if there is none.
+    /// Number of seeds behind the simulated number; 0 if there is none.
     #[must_use]
     pub const fn seeds(&self) -> u64 {
         self.seeds
     }
 
-    /// What became of it.
+    /// Its verdict.
     #[must_use]
     pub const fn verdict(&self) -> Verdict {
         self.verdict
@@ -191,7 +191,7 @@ impl Draft {
         self
     }
 
-    /// What this claim and others show together: counted once.
+    /// The finding that this claim and others show together: counted once.
     pub(crate) fn finding(mut self, finding: &'static str) -> Self {
         self.0.finding = finding;
         self
@@ -207,8 +207,8 @@ impl Draft {
         self.rounded_and_simulated(tolerance, 0.0)
     }
 
-    /// Holds if the formula rounds to what is printed, and the simulation is as close but
-    /// for three standard errors.
+    /// Holds if the formula rounds to what is printed, and the simulation is as close, plus at most
+    /// three standard errors.
     pub(crate) fn rounded_and_simulated(self, rounding: f64, standard_error: f64) -> Claim {
         let Claim { stated, formula, simulated, .. } = self.0;
         let tolerance = significant(rounding + 3.0 * standard_error);
@@ -226,7 +226,7 @@ impl Draft {
         self.judged(above(formula) && above(simulated))
     }
 
-    /// States a tolerance for a verdict that is reached otherwise.
+    /// States a tolerance for a verdict that is decided by another rule.
     pub(crate) fn tolerance(mut self, tolerance: f64) -> Self {
         self.0.tolerance = Some(significant(tolerance));
         self
@@ -250,8 +250,8 @@ impl Draft {
     }
 }
 
-/// Six digits that matter, and nothing that is but a rounding error: more would differ from
-/// machine to machine.
+/// Rounds to six significant digits, and rounding errors to zero: more digits would differ between
+/// machines.
 fn significant(number: f64) -> f64 {
     if number.abs() < 1e-12 {
         return 0.0;

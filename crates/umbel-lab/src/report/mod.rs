@@ -1,10 +1,10 @@
-//! What an experiment found: rows, and a verdict on every claim.
+//! The result of an experiment: rows, and a verdict on every claim.
 //!
-//! One [`Report`] is shown in four ways: aligned text, JSON, CSV and an SVG plot. Numbers
-//! are rounded once, to the decimals of their column, so all four show the same digits.
+//! A [`Report`] has four forms: aligned text, JSON, CSV and an SVG plot. Numbers are rounded once,
+//! to the decimals of their column, so all four show the same digits.
 //!
-//! Column names end in their unit. Each column says where its numbers come from
-//! ([`Origin`]), which is how the tests tell what must not change with the seed.
+//! Column names end in their unit. Each column has an [`Origin`], which says where its numbers come
+//! from; tests use it to know which columns must not change with the seed.
 
 mod claim;
 mod csv;
@@ -19,7 +19,7 @@ use serde::{Serialize, Serializer};
 use crate::Experiment;
 use crate::plot::Plot;
 
-/// What an experiment found.
+/// The result of an experiment.
 #[derive(Debug, Clone)]
 pub struct Report {
     name: &'static str,
@@ -28,7 +28,7 @@ pub struct Report {
     findings: Findings,
 }
 
-/// The part of a report that an experiment makes.
+/// The part of a report that an experiment produces.
 #[derive(Debug, Clone)]
 pub(crate) struct Findings {
     pub(crate) table: Table,
@@ -48,13 +48,13 @@ impl Report {
         Self { name: "a", source: "b, section 1", title: "c", findings }
     }
 
-    /// Which experiment it was.
+    /// Name of the experiment.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Where it stands in the papers.
+    /// Its place in the papers.
     #[must_use]
     pub const fn source(&self) -> &'static str {
         self.source
@@ -72,7 +72,7 @@ impl Report {
         &self.findings.table
     }
 
-    /// What the text of the papers claims, and what became of it.
+    /// The claims of the papers' text, with verdicts.
     #[must_use]
     pub fn claims(&self) -> &[Claim] {
         &self.findings.claims
@@ -84,7 +84,7 @@ impl Report {
         text::report(self, true)
     }
 
-    /// The same without anything simulated: does not depend on the seed.
+    /// The same without simulated numbers: does not depend on the seed.
     #[must_use]
     pub fn closed_forms_to_text(&self) -> String {
         text::report(self, false)
@@ -105,12 +105,12 @@ impl Report {
         csv::table(self.table())
     }
 
-    /// For a page that has a title and the style of plots already.
+    /// The plots for a page that already has a title and their style.
     pub(crate) fn to_inline_svgs(&self) -> String {
         self.findings.plot.to_inline_svgs(self.title)
     }
 
-    /// For the eye.
+    /// The plot.
     #[must_use]
     pub fn to_svg(&self) -> String {
         self.findings.plot.to_svg(self.title)
@@ -243,7 +243,7 @@ pub enum Cell {
     Number(f64),
     /// A word.
     Text(&'static str),
-    /// Nobody says, or there is nothing to say.
+    /// Unknown or not applicable.
     Nothing,
 }
 

@@ -28,7 +28,7 @@ fn table(table: &Table, simulated: bool) -> String {
     let height = names.iter().map(Vec::len).max().unwrap_or(0);
     let mut lines: Vec<Vec<String>> = (0..height)
         .map(|line| {
-            // Names stand on the line above the numbers.
+            // Names end on the line directly above the numbers.
             let word = |length: usize| (line + length).checked_sub(height);
             names.iter().map(|name| word(name.len()).map_or("", |i| name[i]).to_owned()).collect()
         })
@@ -70,15 +70,15 @@ fn verdicts(claims: &[Claim]) -> String {
 
 fn claim(claim: &Claim, simulated: bool) -> String {
     let mut numbers = Vec::new();
-    let mut tell = |what: &str, number: Option<f64>| {
+    let mut add_line = |what: &str, number: Option<f64>| {
         let unit = if claim.unit() == "%" { " %" } else { "" };
         numbers.extend(number.map(|number| format!("{what} {number}{unit}")));
     };
-    tell("stated", claim.stated());
-    tell("formula", claim.formula());
+    add_line("stated", claim.stated());
+    add_line("formula", claim.formula());
     if simulated {
-        tell("simulated", claim.simulated());
-        tell("tolerance", claim.tolerance());
+        add_line("simulated", claim.simulated());
+        add_line("tolerance", claim.tolerance());
         if claim.seeds() > 0 {
             numbers.push(format!("{} seeds", claim.seeds()));
         }
@@ -88,7 +88,7 @@ fn claim(claim: &Claim, simulated: bool) -> String {
     }
     let verdict = if simulated { claim.verdict().name() } else { "-" };
     let indent = if simulated { 16 } else { 4 };
-    let mut text = wrapped(verdict, &said(claim), indent);
+    let mut text = wrapped(verdict, &statement(claim), indent);
     if !numbers.is_empty() {
         text.push_str(&wrapped("", &numbers.join(", "), indent));
     }
@@ -99,7 +99,7 @@ fn claim(claim: &Claim, simulated: bool) -> String {
 }
 
 /// The claim after the paper's own words, or marked as ours.
-fn said(claim: &Claim) -> String {
+fn statement(claim: &Claim) -> String {
     match claim.author() {
         Author::Paper if claim.quote().is_empty() => claim.claim().to_owned(),
         Author::Paper => format!("\u{201c}{}\u{201d}: {}", claim.quote(), claim.claim()),

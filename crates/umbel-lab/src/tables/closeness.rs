@@ -1,10 +1,10 @@
-//! Whether closed forms and simulated rates are close: one rule for all experiments.
+//! Decides whether closed forms and simulated rates are close: one rule for all experiments.
 //!
 //! A row is close if the mean of the seeds is within a stated share of the closed form, plus
 //! three standard errors. The standard error is that of the seeds, or that of counting the
-//! events that the form expects if that is larger: a few seeds may agree by chance. A row with
-//! fewer than [`LEAST_EVENTS`] expected events tells nothing, since three standard errors are
-//! half of the rate there; it is left out, and a claim without any other row is too rare to tell.
+//! events that the form expects, if that is larger: a few seeds may agree by chance. A row with
+//! fewer than [`MIN_EVENTS`] expected events shows nothing, since three standard errors are half of
+//! the rate there; it is ignored, and a claim without any other row is too rare to tell.
 
 use crate::plan::Sampling;
 use crate::report::{Claim, Draft};
@@ -15,16 +15,16 @@ pub(super) const VERY_CLOSE: f64 = 0.05;
 /// "Match well", "the difference is small": within a tenth.
 pub(super) const CLOSE: f64 = 0.1;
 /// Expected events below which a row is too rare to tell: three standard errors are half.
-const LEAST_EVENTS: f64 = 36.0;
+const MIN_EVENTS: f64 = 36.0;
 
-/// How far a rate in percent may be off by counting alone.
+/// Standard error of a rate in percent from counting alone.
 fn counting_error(sampling: Sampling, percent: f64) -> f64 {
     let rate = (percent / 100.0).clamp(0.0, 1.0);
     100.0 * (rate * (1.0 - rate) / keys(sampling)).sqrt()
 }
 
 fn can_tell(sampling: Sampling, percent: f64) -> bool {
-    percent / 100.0 * keys(sampling) >= LEAST_EVENTS
+    percent / 100.0 * keys(sampling) >= MIN_EVENTS
 }
 
 fn keys(sampling: Sampling) -> f64 {
@@ -38,10 +38,10 @@ pub(super) fn close(
     rows: impl Iterator<Item = (f64, Spread)>,
     sampling: Sampling,
 ) -> Claim {
-    let (told, rare): (Vec<_>, Vec<_>) =
+    let (measurable, rare): (Vec<_>, Vec<_>) =
         rows.partition(|(formula, _)| can_tell(sampling, *formula));
     let draft = draft.unit("% of rows").stated(100.0);
-    if told.is_empty() {
+    if measurable.is_empty() {
         let note = format!("all {} rows are {RARE}", rare.len());
         return draft.note(note).too_rare();
     }
@@ -50,7 +50,7 @@ pub(super) fn close(
         (formula - found.mean).abs() <= tolerance * formula + 3.0 * error
     };
     let apart = |(formula, found): &(f64, Spread)| 100.0 * (found.mean / formula - 1.0);
-    let furthest = told.iter().max_by(|a, b| apart(a).abs().total_cmp(&apart(b).abs()));
+    let furthest = measurable.iter().max_by(|a, b| apart(a).abs().total_cmp(&apart(b).abs()));
     let furthest = furthest.map_or(String::new(), |row| {
         let (formula, found) = row;
         format!(
@@ -64,13 +64,13 @@ pub(super) fn close(
         0 => String::new(),
         rows => format!("; {rows} more rows are {RARE}"),
     };
-    let close = told.iter().filter(is_close).count();
+    let close = measurable.iter().filter(is_close).count();
     draft
-        .simulated(100.0 * close as f64 / told.len() as f64, sampling.seeds)
+        .simulated(100.0 * close as f64 / measurable.len() as f64, sampling.seeds)
         .note(format!(
             "{close} of {} rows are close: the mean of the seeds within {:.0} % of the closed form and three standard \
              errors{furthest}{left_out}",
-            told.len(),
+            measurable.len(),
             100.0 * tolerance
         ))
         .within(0.0)
@@ -78,7 +78,7 @@ pub(super) fn close(
 
 const RARE: &str = "too rare to tell: fewer than 36 events expected";
 
-/// A rate in percent, with three digits that matter.
+/// A rate in percent, with three significant digits.
 fn digits(percent: f64) -> String {
     let decimals = (2.0 - percent.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{percent:.decimals$} %")
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(judged(&[(10.0, [10.9; 4])]).verdict(), Verdict::Holds);
         assert_eq!(judged(&[(10.0, [11.0; 4])]).verdict(), Verdict::Fails);
         assert_eq!(judged(&[(10.0, [9.0; 4])]).verdict(), Verdict::Fails);
-        // Seeds that scatter are granted more.
+        // Seeds that scatter more are allowed a larger difference.
         assert_eq!(judged(&[(10.0, [11.0, 13.0, 9.0, 11.0])]).verdict(), Verdict::Holds);
     }
 

@@ -1,8 +1,8 @@
-//! One module for each table or figure of a paper.
+//! One module per table or figure of a paper.
 //!
-//! Each opens with the paper's claim, our parameters and what the paper leaves open. All
-//! numbers are percent unless a name says otherwise. Papers 1 (chapter) and 3 (conference)
-//! by Zhu and Jiang describe the same experiments; where both print a number, it is the same.
+//! Each header starts with the paper's claim, our parameters and what the paper leaves open. All
+//! numbers are percentages unless a name says otherwise. Papers 1 (chapter) and 3 (conference) by
+//! Zhu and Jiang describe the same experiments; where both print a number, it is the same.
 
 mod closeness;
 pub(crate) mod dbf;
@@ -31,7 +31,7 @@ use crate::spread::Spread;
 /// Bits of all filters of papers 1 and 3 that are not drawn from formulas alone.
 const BITS: u64 = 1200;
 
-/// Items in filters of which the papers say no more than their bits per item.
+/// Items in filters for which the papers give only the bits per item.
 const ITEMS: u64 = 10_000;
 
 /// Bits per item, and the hashes next to `(m/n) ln 2`, of figures 6 and 7.
@@ -53,8 +53,8 @@ const fn simulated(name: &'static str, decimals: usize) -> Column {
     Column::new(Origin::Simulated, name, decimals)
 }
 
-/// The closed forms of a replica, for shares of dirty bits that were measured: chance may
-/// make them a little larger than the expected fill allows, which is no reason to stop.
+/// The closed forms of a replica, for measured shares of dirty bits. By chance these may be a
+/// little larger than the expected fill allows; they are then reduced to it.
 fn replica(shape: Shape, items: u64, dirty: Dirty) -> Replica {
     let ones = dirty.ones.min(standard::fill(shape, items));
     let zeros = dirty.zeros.min(standard::fill(shape, items).mul_add(-1.0, 1.0));
@@ -70,7 +70,7 @@ fn exclusive_host(shape: Shape, items: u64, stale: &Replica, hosts: u64) -> f64 
     1.0 - (1.0 - own) * (1.0 - replicas)
 }
 
-/// The points of a figure, which the text does not give.
+/// A claim about the points of a figure, which the text does not give.
 fn points_of(figure: &str) -> Claim {
     Claim::paper("", format!("the points of {figure}"))
         .finding(POINTS)
@@ -85,7 +85,7 @@ const ROUNDING: &str =
 /// What [`points_of`] all figures shows together.
 pub(crate) const POINTS: &str = "the points of figures of which only the text is known";
 
-/// Of all figures and tables of papers 1 and 3.
+/// Quote about all figures and tables of papers 1 and 3.
 const MATCHED: &str = "All the analytical results have been very closely matched by their real \
                        (experimental) counterparts consistently";
 

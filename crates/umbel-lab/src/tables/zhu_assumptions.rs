@@ -38,13 +38,13 @@ const HABITS: Habits = Habits {
     seconds: 60,
 };
 
-/// Seconds from one burst of changes to the next; 1: no bursts.
+/// Seconds between bursts of changes; 1 means no bursts.
 const BURSTS: [u32; 2] = [1, 20];
-/// Lookups in a hundred that ask for one of the ten newest keys.
+/// Percentage of lookups for one of the ten newest keys.
 const FRESH: [u32; 4] = [0, 10, 50, 90];
 /// By keys alone, and bounded in time.
 const POLICIES: [&str; 2] = ["miss:0.01", "miss:0.01,longest=1s"];
-/// What both policies keep, in percent of keys.
+/// The miss target of both policies, in percent of keys.
 const TARGET: f64 = 1.0;
 
 struct Row {

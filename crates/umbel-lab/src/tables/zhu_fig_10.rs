@@ -46,9 +46,9 @@ const UNIT: [Operation; 7] = {
     use Operation::{Add, Remove};
     [Add, Add, Remove, Add, Add, Remove, Add]
 };
-/// Units that the growing filter is followed for.
+/// Number of time units for which the growing filter is simulated.
 const HORIZON: u64 = 100;
-/// Rows of the growing filter: one in so many units.
+/// The growing filter has one row per this many units.
 const SHOWN_EVERY: u64 = 5;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ struct Node {
 }
 
 impl Node {
-    /// The papers' node: one component that takes every key.
+    /// The papers' node: one component that accepts every key.
     fn fixed(keys: &mut Keys, start: u64) -> Self {
         Self::new(keys, shape(8 * start, HASHES), (u64::MAX, 1), start)
     }
@@ -101,7 +101,7 @@ impl Node {
         self.replica = self.filter.to_standard();
     }
 
-    /// Builds the filter anew, with components that each hold what is held now.
+    /// Rebuilds the filter, with components that each have room for the current number of keys.
     fn rebuild(&mut self, keys: &Keys) {
         let planned = (self.members.len() as u64, DynamicFilter::MAX_COMPONENTS);
         self.filter = empty(keys, planned_shape(planned), planned);
@@ -114,8 +114,8 @@ impl Node {
         self.members.len() as u64
     }
 
-    /// Equation 13 as the papers estimate it: from the number of items and the dirty bits.
-    /// They know no components, so a growing filter is estimated from its fill.
+    /// Equation 13 as the papers estimate it: from the number of items and the dirty bits. The
+    /// papers have no components, so a growing filter is estimated from its fill.
     fn estimate(&self) -> f64 {
         if self.grows {
             return self.estimate_from_fill();
@@ -286,8 +286,8 @@ fn trial(mut random: Random, asked: usize) -> Vec<Run> {
     START.into_iter().map(&mut run).collect()
 }
 
-/// Lets a node live. After each operation `seen` is told of the moments worth keeping, and
-/// with `None` that the operation is over; it says whether to go on.
+/// Simulates a node. After each operation, calls `seen` with the moments to keep, and once with
+/// `None`; that call returns whether to continue.
 fn follow(
     node: &mut Node,
     keys: &mut Keys,
@@ -446,7 +446,7 @@ fn for_ever(start: u64, runs: &[&Run], seeds: u64) -> Claim {
          publishes after every operation; seeds end between {:.1} and {:.1}",
         ends.low, ends.high
     ))
-    // Runs end in no other way.
+    // Runs cannot end in any other way.
     .judged(!ends.high.is_finite())
 }
 

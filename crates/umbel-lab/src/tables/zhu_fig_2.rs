@@ -28,7 +28,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     find,
 };
 
-const MOST_HASHES: u32 = 16;
+const MAX_HASHES: u32 = 16;
 
 struct Row {
     bits_per_item: u64,
@@ -73,7 +73,7 @@ fn find(bench: &Bench<'_>) -> Findings {
 fn configurations() -> impl Iterator<Item = (u64, u32)> {
     OPTIMAL
         .into_iter()
-        .flat_map(|(bits_per_item, _)| (1..=MOST_HASHES).map(move |k| (bits_per_item, k)))
+        .flat_map(|(bits_per_item, _)| (1..=MAX_HASHES).map(move |k| (bits_per_item, k)))
 }
 
 struct Trial {

@@ -52,7 +52,7 @@ struct Found {
     dirty_ones: Spread,
     home: Spread,
     disagreement: Spread,
-    /// Of all seeds together, since a seed alone sees few false positives.
+    /// Over all seeds together, since a single seed has few false positives.
     ratio: f64,
     miss: Spread,
 }

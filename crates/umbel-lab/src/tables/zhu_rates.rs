@@ -58,13 +58,13 @@ impl Setup {
     }
 }
 
-/// What one life of a node showed, percent.
+/// Results of one simulated node, in percent.
 struct Life {
     updates: f64,
-    /// Weighted rate that was measured, on average, when an update was due; without updates at
+    /// Mean weighted rate measured when an update was due; if there were no updates, the rate at
     /// the end.
     measured: f64,
-    /// By how much the estimates were above the measurements then; none without updates.
+    /// By how much the estimates were above the measurements then; `None` without updates.
     gap: Option<f64>,
     /// Highest share of members that the replica denied.
     miss: f64,
@@ -108,7 +108,7 @@ fn live(setup: Setup, keys: &mut Keys, random: &mut Random, asked: &[Digest]) ->
         100.0 * (home.false_positive(asked) + setup.weight * home.disagreement(asked))
     };
     let (mut updates, mut last, mut miss) = (0_u32, 0.0, 0.0_f64);
-    // Estimates and measurements when updates were due, of which single ones scatter.
+    // Estimates and measurements when updates were due; several, because single ones scatter.
     let (mut estimates, mut measurements) = (Vec::new(), Vec::new());
     let (adds, removes) = setup.rates;
     for operation in 0..OPERATIONS {
@@ -128,7 +128,7 @@ fn live(setup: Setup, keys: &mut Keys, random: &mut Random, asked: &[Digest]) ->
         }
         let estimate = 100.0 * replica(shape, home.items(), home.dirty()).overall(setup.weights());
         if estimate > setup.desired {
-            // Measuring every one of hundreds of updates would tell nothing more.
+            // Ten measurements are enough; there may be hundreds of updates.
             if estimates.len() < 10 {
                 estimates.push(estimate);
                 measurements.push(measure(&home));

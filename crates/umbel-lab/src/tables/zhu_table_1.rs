@@ -115,7 +115,7 @@ fn trial(mut random: Random, asked: usize) -> Vec<Counts> {
         let (shape, history) = setup(first);
         let mut home = Home::new(shape, &mut keys, history.kept + history.removed);
         home.remove(&mut random, history.removed);
-        // A replica that nobody changes answers the same in all three rows.
+        // The replica does not change, so it answers the same in all three rows.
         let twin =
             Home::hashed(Hashing::Independent, shape, &mut keys, history.kept + history.removed);
         let independent = twin.false_positive(&asked);

@@ -66,7 +66,7 @@ const PRINTED: [(u32, f64, f64, f64, f64); 20] = [
 
 const HOSTS: usize = 5;
 const ADDED: u64 = 100;
-/// Deleted from one row to the next, ten times.
+/// Objects deleted from one row to the next; there are ten rows.
 const STEP: u64 = 10;
 /// Hashes and objects at first.
 const GROUPS: [(u32, u64); 2] = [(6, 150), (8, 100)];
@@ -293,7 +293,7 @@ fn claims(rows: &[Row], sampling: Sampling) -> Vec<Claim> {
     claims
 }
 
-/// How many deviations of a seed a number is off.
+/// Distance of a number from the mean, in standard deviations of a seed.
 fn off(printed: f64, found: &Spread) -> f64 {
     (printed - found.mean).abs() / found.deviation.max(f64::MIN_POSITIVE)
 }

@@ -84,18 +84,18 @@ impl Setup {
         shape(self.bits_per_item * ITEMS, self.hashes)
     }
 
-    /// The fewest changes that are expected to make so many bits dirty, if any do.
+    /// The smallest number of changes expected to make this many bits dirty, if any number does.
     fn changes(&self) -> Option<u64> {
-        let most = if self.change == Change::Added { 3 * ITEMS } else { ITEMS };
+        let max = if self.change == Change::Added { 3 * ITEMS } else { ITEMS };
         let share = |changes: u64| {
             let Dirty { ones, zeros } = self.change.history(changes).dirty(self.shape());
             100.0 * (ones + zeros)
         };
-        let (mut low, mut high) = (0, most);
-        if share(most) < self.threshold as f64 {
+        let (mut low, mut high) = (0, max);
+        if share(max) < self.threshold as f64 {
             return None;
         }
-        // Binary search: dirty bits only become more.
+        // Binary search: the number of dirty bits only increases.
         while low < high {
             let middle = u64::midpoint(low, high);
             if share(middle) >= self.threshold as f64 { high = middle } else { low = middle + 1 }

@@ -35,7 +35,7 @@ const HASHES: u32 = 6;
 const SECONDS: u64 = 300;
 const DUE: f64 = 0.03;
 const HOSTS: [u64; 2] = [5, 50];
-/// Seconds from one question to the next; the home asks nobody.
+/// Seconds between requests to the home; `None` if the home itself triggers updates.
 const WAYS: [(&str, Option<u64>); 4] = [
     ("home", None),
     ("asked every 1 s", Some(1)),

@@ -1,15 +1,15 @@
-//! Who may do what: users, what they may do, and how they show who they are.
+//! Access control: users, their permissions, and how they authenticate.
 //!
-//! Both ports ask here: RESP for a user and a password, HTTP for a bearer token, which is the
-//! user's name, a dot, and a secret. Both secrets are hashed with argon2id; what was found
-//! right is remembered for a while under a keyed hash, so that the cost is paid once and not
-//! a request. An attempt waits for its turn (`turns`), whoever fails waits longer (`throttle`) and
-//! is counted.
+//! Both ports use this module: RESP with a user and a password, HTTP with a bearer token, which is
+//! the user's name, a dot, and a secret. Both secrets are hashed with argon2id. A secret that was
+//! verified is cached for a while under a keyed hash, so that the cost is paid once and not per
+//! request. An attempt waits for its turn (`turns`); a source of failed attempts waits longer
+//! (`throttle`), and failures are counted.
 //!
-//! Always true: without a file of users everybody may do everything, and nobody can log in;
-//! with one, nobody may do anything before logging in. A user who is removed, or whose secret
-//! changes, is out at the next command. How many secrets are hashed for an attempt depends on the
-//! file of users alone, not on the user that it names.
+//! Always true: without a users file everybody may do everything, and nobody can log in; with one,
+//! nobody may do anything before logging in. A user who is removed, or whose secret changes, is
+//! logged out at the next command. How many secrets are hashed for an attempt depends only on the
+//! users file, not on the user in the attempt.
 
 mod permission;
 mod throttle;
@@ -30,18 +30,19 @@ pub use permission::{Permission, Permissions};
 use turns::{Turn, Turns};
 pub use users::{User, Users, UsersError};
 
-/// Secrets remembered as right; beyond, all are forgotten and found right anew.
+/// Maximum number of cached secrets; beyond it the cache is cleared, and secrets are verified
+/// again.
 const REMEMBERED: usize = 4096;
-/// How long a secret is remembered.
+/// How long a verified secret is cached.
 const REMEMBER: Duration = Duration::from_secs(300);
 
-/// Who may do what at one host.
+/// Access control of one host.
 #[derive(Debug)]
 pub struct Access {
-    /// Where the users stand; `None`: there are none, and everybody may do everything.
+    /// The users file; `None`: there are no users, and everybody may do everything.
     path: Option<PathBuf>,
     users: RwLock<Arc<Users>>,
-    /// Grows when the users change.
+    /// Incremented when the users change.
     version: AtomicU64,
     verified: Mutex<HashMap<[u64; 2], Instant>>,
     keys: [RandomState; 2],
@@ -52,14 +53,14 @@ pub struct Access {
     logins: AtomicU64,
 }
 
-/// What is shown to log in.
+/// The kind of secret used to log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     Password,
     Token,
 }
 
-/// Who is at the other end of a connection.
+/// The user of a connection.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Identity {
     user: Option<LoggedIn>,
@@ -70,7 +71,7 @@ pub struct Identity {
 #[derive(Debug, Clone, PartialEq)]
 struct LoggedIn {
     name: Arc<str>,
-    /// As it was at the login: one that has changed since must log in again.
+    /// The user at the time of the login: if it has changed since, it must log in again.
     was: User,
 }
 
@@ -81,30 +82,30 @@ impl Identity {
         self.user.as_ref().map(|user| &*user.name)
     }
 
-    /// What it may do.
+    /// Its permissions.
     #[must_use]
     pub const fn permissions(&self) -> Permissions {
         self.permissions
     }
 }
 
-/// Why somebody was not let in.
+/// Why a login was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
     /// This host has no users.
     #[error("this host knows no users: leave user and password out, or give it a users file")]
     NoUsers,
-    /// Which of both is wrong is not told.
+    /// User or password is wrong; which of both is not revealed.
     #[error("invalid username-password pair or user is disabled.")]
     Wrong,
-    /// There were too many failures from there.
+    /// There were too many failures from this source.
     #[error("too many failed logins from your address; try again in a minute")]
     TooMany,
 }
 
 impl Access {
-    /// Reads the file of users, if there is to be one.
+    /// Reads the users file, if there is one.
     ///
     /// # Errors
     /// If it cannot be read or understood.
@@ -129,13 +130,13 @@ impl Access {
         self.path.is_none()
     }
 
-    /// Logins that failed, and logins that did not, since the start.
+    /// The number of failed and of successful logins since the start.
     #[must_use]
     pub fn counts(&self) -> (u64, u64) {
         (self.failures.load(Ordering::Relaxed), self.logins.load(Ordering::Relaxed))
     }
 
-    /// Reads the file again; whether anything changed. If it cannot be read, or is wrong,
+    /// Reads the file again; returns whether anything changed. If it cannot be read or is invalid,
     /// the users stay as they were.
     ///
     /// # Errors
@@ -153,14 +154,14 @@ impl Access {
         Ok(true)
     }
 
-    /// Whoever has not logged in.
+    /// The identity of a client that has not logged in.
     #[must_use]
     pub fn stranger(&self) -> Identity {
         let permissions = if self.is_open() { Permissions::ALL } else { Permissions::default() };
         Identity { user: None, permissions, version: self.version.load(Ordering::Acquire) }
     }
 
-    /// Lets in whoever knows the user's password.
+    /// Logs in a user with a password.
     ///
     /// # Errors
     /// If it is wrong, or too many were from there.
@@ -173,7 +174,7 @@ impl Access {
         self.check(Kind::Password, user, password, from).await
     }
 
-    /// Lets in whoever has a token.
+    /// Logs in a user with a token.
     ///
     /// # Errors
     /// If it is wrong, or too many were from there.
@@ -182,7 +183,7 @@ impl Access {
         self.check(Kind::Token, user, secret.as_bytes(), from).await
     }
 
-    /// Makes an identity what it is by now: users may have been removed or changed.
+    /// Updates an identity: its user may have been removed or changed.
     pub fn renew(&self, identity: &mut Identity) {
         let version = self.version.load(Ordering::Acquire);
         if identity.version == version {
@@ -225,7 +226,7 @@ impl Access {
             self.failures.fetch_add(1, Ordering::Relaxed);
             return Err(LoginError::TooMany);
         };
-        // An attempt before this one may have shown the same.
+        // A previous attempt may have verified the same secret.
         if let Some(identity) = self.recall(name, &remembered) {
             return Ok(identity);
         }
@@ -239,12 +240,12 @@ impl Access {
         }
         turn.failed();
         self.failures.fetch_add(1, Ordering::Relaxed);
-        // The name may be a password in the wrong place.
+        // The name is not logged: it may be a password typed into the wrong field.
         tracing::warn!(%from, "a login failed");
         Err(LoginError::Wrong)
     }
 
-    /// Whoever was found right before, with the same secret.
+    /// The identity of a user whose secret was verified before.
     fn recall(&self, name: &str, remembered: &[u64; 2]) -> Option<Identity> {
         let version = self.version.load(Ordering::Acquire);
         if !self.remembers(remembered) {
@@ -260,23 +261,23 @@ impl Access {
         Identity { user: Some(LoggedIn { name: name.into(), was: user }), permissions, version }
     }
 
-    /// Compares with every hash, so that the time does not show which of them is right.
+    /// Compares with every hash, so that the time does not reveal which one is right.
     async fn verify(&self, turn: &Turn<'_>, hashes: Vec<users::Check>, secret: &[u8]) -> bool {
         if secret.len() > users::LONGEST_PASSWORD {
             return false;
         }
         let permit = turn.permit().await;
-        self.hashed.fetch_add(hashes.len() as u64, Ordering::Relaxed);
         let secret = secret.to_vec();
         let verified = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             users::verify(&secret, &hashes)
         });
-        verified.await.unwrap_or(false)
+        let (is_right, hashed) = verified.await.unwrap_or((false, 0));
+        self.hashed.fetch_add(hashed, Ordering::Relaxed);
+        is_right
     }
 
-    /// 128 bits under keys that nobody knows: finding others that collide needs as many tries
-    /// as guessing.
+    /// 128 bits under keys that nobody knows: finding a collision takes as many tries as guessing.
     fn digest(&self, kind: Kind, user: &str, secret: &[u8]) -> [u64; 2] {
         [0, 1].map(|half| self.keys[half].hash_one((kind, user, secret)))
     }
@@ -285,8 +286,8 @@ impl Access {
         self.verified.lock().get(digest).is_some_and(|at| at.elapsed() < REMEMBER)
     }
 
-    /// Unless the users changed since they had this version: [`Access::reload`] changes the
-    /// version first and forgets all secrets after.
+    /// Caches a verified secret, unless the users have changed since this version:
+    /// [`Access::reload`] changes the version first and clears the cache after that.
     fn remember(&self, digest: [u64; 2], version: u64) {
         let mut verified = self.verified.lock();
         if self.version.load(Ordering::Acquire) != version {
@@ -385,9 +386,7 @@ mod tests {
         for name in ["none", "one", "two"] {
             users.add(name, "read".parse().unwrap(), (name != "one").then_some(b"x")).unwrap();
         }
-        let token = users.add_token("one").unwrap();
-        users.add_token("two").unwrap();
-        users.add_token("two").unwrap();
+        let tokens = ["one", "two", "two"].map(|name| users.add_token(name).unwrap());
         let access = Access::new(Some(written(folder.path(), &users))).unwrap();
         let mut before = 0;
         let mut hashed = || {
@@ -401,8 +400,11 @@ mod tests {
             access.bearer(&format!("{name}.wrong"), from).await.unwrap_err();
             assert_eq!(hashed(), 2, "a token of {name}");
         }
-        access.bearer(&token, HERE).await.unwrap();
-        assert_eq!(hashed(), 2, "a token that is right");
+        // It does not matter which of the tokens is right.
+        for (number, token) in tokens.iter().enumerate() {
+            access.bearer(token, HERE).await.unwrap();
+            assert_eq!(hashed(), 2, "token {number} is right");
+        }
     }
 
     #[tokio::test]

@@ -1,17 +1,17 @@
-//! What a user may do.
+//! The permissions of users.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// One thing that a user may do. None of them includes another: a cache that only tells what
-/// it holds needs `write` alone.
+/// A permission of a user. None of them includes another: a cache that only reports what it holds
+/// needs `write` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Permission {
-    /// Ask: which hosts hold a key, what sets and hosts there are.
+    /// Query which hosts hold a key, and which sets and hosts there are.
     Read,
     /// Change which keys this host holds, and publish them.
     Write,
-    /// Make, change and delete sets; see who is connected.
+    /// Create, change and delete sets; list connected clients.
     Admin,
 }
 
@@ -19,7 +19,7 @@ impl Permission {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Read, Self::Write, Self::Admin];
 
-    /// As people write it.
+    /// Its name in configuration files and messages.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -44,7 +44,7 @@ impl fmt::Display for Permission {
     }
 }
 
-/// Some permissions; written with commas between.
+/// A set of permissions; written as a list separated by commas.
 ///
 /// ```
 /// use umbel_node::access::{Permission, Permissions};
@@ -58,7 +58,7 @@ impl fmt::Display for Permission {
 pub struct Permissions(u8);
 
 impl Permissions {
-    /// Everything.
+    /// All permissions.
     pub const ALL: Self = Self(7);
 
     /// Whether this one is among them.
@@ -67,7 +67,7 @@ impl Permissions {
         self.0 & permission.bit() != 0
     }
 
-    /// Those that are there, in their order.
+    /// The permissions in this set, in their order.
     pub fn iter(self) -> impl Iterator<Item = Permission> {
         Permission::ALL.into_iter().filter(move |permission| self.has(*permission))
     }

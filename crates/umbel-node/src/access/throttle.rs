@@ -1,15 +1,15 @@
-//! How long a source waits that guesses passwords.
+//! Delays for sources that guess passwords.
 //!
-//! After some failures, each attempt of a source waits, longer with every further failure, and
-//! one that has waited too long already is refused. Other sources do not wait.
+//! After some failures, each attempt from a source is delayed, longer with every further failure;
+//! an attempt that has waited too long already is refused. Other sources are not delayed.
 //!
-//! Always true: no more than [`Throttle::SOURCES`] sources are remembered, whoever they are.
+//! Always true: at most [`Throttle::SOURCES`] sources are remembered.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-/// Failures by source.
+/// Failures per source.
 #[derive(Debug, Default)]
 pub(super) struct Throttle {
     sources: HashMap<IpAddr, Failures>,
@@ -19,22 +19,22 @@ pub(super) struct Throttle {
 struct Failures {
     count: u32,
     last: Instant,
-    /// When the next attempt may be made.
+    /// When the next attempt is allowed.
     next: Instant,
 }
 
 impl Throttle {
-    /// Sources remembered; beyond, the one is forgotten that has not failed for longest.
+    /// Maximum number of sources; beyond it the one whose last failure is oldest is dropped.
     const SOURCES: usize = 4096;
-    /// Failures that cost nothing: people mistype.
+    /// Failures without a delay: people mistype.
     const FREE: u32 = 3;
     const FIRST: Duration = Duration::from_millis(250);
     const LONGEST: Duration = Duration::from_secs(10);
-    /// A source that has not failed for so long is as good as new.
+    /// After this time without a failure a source is forgiven.
     const FORGIVEN: Duration = Duration::from_secs(600);
 
-    /// How long an attempt waits whose turn it is now and that came at `arrived`; `None`: it is
-    /// refused, because it came too long ago.
+    /// How long an attempt must wait that arrived at `arrived` and has its turn now; `None`: it is
+    /// refused, because it arrived too long ago.
     pub(super) fn wait(
         &mut self,
         source: IpAddr,
@@ -71,7 +71,7 @@ impl Throttle {
     }
 }
 
-/// From one attempt to the next, after so many failures.
+/// The interval between two attempts after this many failures.
 fn distance(failures: u32) -> Duration {
     match failures.checked_sub(Throttle::FREE) {
         None | Some(0) => Duration::ZERO,
@@ -79,7 +79,7 @@ fn distance(failures: u32) -> Duration {
     }
 }
 
-/// The source that an address counts for: whoever has an IPv6 address has the /64 around it.
+/// The source that an address belongs to: an IPv6 address counts as its /64 network.
 pub(super) fn site(source: IpAddr) -> IpAddr {
     match source.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,4 +1,4 @@
-//! The file of users: names, permissions, and what their passwords and tokens hash to.
+//! The users file: names, permissions, and the hashes of passwords and tokens.
 //!
 //! ```toml
 //! [alice]
@@ -7,8 +7,8 @@
 //! tokens = ["$argon2id$v=19$m=19456,t=2,p=1$…"]
 //! ```
 //!
-//! Always true of [`Users`]: names are fit for a log line and a token, every hash is one that
-//! can be checked and costs no more than [`MOST_MEMORY_KIB`] and [`MOST_PASSES`] do.
+//! Always true of [`Users`]: names are safe in a log line and in a token; every hash can be checked
+//! and costs at most [`MAX_MEMORY_KIB`] and [`MAX_PASSES`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,21 +21,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{Permission, Permissions};
 
-/// Bytes of a user's name.
+/// Maximum length of a user's name, in bytes.
 const LONGEST_NAME: usize = 64;
-/// Bytes of a password; longer ones are refused before anything is computed.
+/// Maximum length of a password, in bytes; longer ones are refused before anything is computed.
 pub(super) const LONGEST_PASSWORD: usize = 1024;
-/// A hash that costs more is refused, so that a slip in the file cannot stop a host.
-const MOST_MEMORY_KIB: u32 = 256 << 10;
-const MOST_PASSES: u32 = 16;
+/// A hash that costs more is refused, so that a mistake in the file cannot stall a host.
+const MAX_MEMORY_KIB: u32 = 256 << 10;
+const MAX_PASSES: u32 = 16;
 
-/// Everybody who may log in.
+/// All users.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Users {
     by_name: BTreeMap<String, User>,
 }
 
-/// Somebody who may log in. Shown without hashes.
+/// A user. Its debug output contains no hashes.
 #[derive(Clone, PartialEq)]
 pub struct User {
     permissions: Permissions,
@@ -49,36 +49,36 @@ impl fmt::Debug for User {
     }
 }
 
-/// Why a file of users, or a change to it, was refused; nothing changed.
+/// Why a users file, or a change to it, was refused; nothing changed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum UsersError {
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The content of the file is invalid.
     #[error("{}: {message}", path.display())]
     Content {
-        /// Which file.
+        /// The file.
         path: PathBuf,
         /// What is wrong.
         message: String,
     },
-    /// A name that cannot be a user's.
+    /// An invalid name of a user.
     #[error("a user's name has 1 to 64 letters, digits, '_' and '-', unlike '{0}'")]
     Name(String),
-    /// A password that is none.
+    /// An invalid password.
     #[error("a password has 1 to 1024 bytes, not {0}")]
     Password(usize),
-    /// Somebody of this name is there already.
+    /// A user of this name exists already.
     #[error("there is a user '{0}' already: remove it first")]
     Taken(String),
-    /// Nobody of this name is there.
+    /// No user has this name.
     #[error("there is no user '{0}'")]
     Nobody(String),
     /// The system gave no random bytes, or the password could not be hashed.
@@ -86,7 +86,7 @@ pub enum UsersError {
     Hash(String),
 }
 
-/// A user as the file has it.
+/// A user in the file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Entry {
@@ -101,7 +101,7 @@ impl Users {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read, is no TOML, or says something that cannot be.
+    /// If it cannot be read, is not TOML, or has invalid content.
     pub fn read(path: &Path) -> Result<Self, UsersError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| UsersError::Read { path: path.to_owned(), source })?;
@@ -122,7 +122,7 @@ impl Users {
         Ok(Self { by_name })
     }
 
-    /// As a file has it.
+    /// The content of the users file.
     #[must_use]
     pub fn to_toml(&self) -> String {
         let entries: BTreeMap<&String, Entry> =
@@ -133,10 +133,10 @@ impl Users {
         )
     }
 
-    /// Lets somebody in who was not.
+    /// Adds a user.
     ///
     /// # Errors
-    /// If the name is taken or cannot be one, or the password is empty or too long.
+    /// If the name is taken or invalid, or the password is empty or too long.
     pub fn add(
         &mut self,
         name: &str,
@@ -153,20 +153,20 @@ impl Users {
         Ok(())
     }
 
-    /// Lets somebody in no more.
+    /// Removes a user.
     ///
     /// # Errors
-    /// If nobody has this name.
+    /// If no user has this name.
     pub fn remove(&mut self, name: &str) -> Result<(), UsersError> {
         let removed = self.by_name.remove(name);
         removed.map(drop).ok_or_else(|| UsersError::Nobody(name.to_owned()))
     }
 
-    /// Makes a token for a user and returns it: it is known to nobody else, and cannot be told
-    /// a second time.
+    /// Creates a token for a user and returns it. Only its hash is stored, so that it cannot be
+    /// shown again.
     ///
     /// # Errors
-    /// If nobody has this name, or the system has no random bytes.
+    /// If no user has this name, or the system has no random bytes.
     pub fn add_token(&mut self, name: &str) -> Result<String, UsersError> {
         let user = self.by_name.get_mut(name).ok_or_else(|| UsersError::Nobody(name.to_owned()))?;
         let mut secret = String::new();
@@ -184,42 +184,42 @@ impl Users {
         self.by_name.get(name)
     }
 
-    /// What a secret of this kind is checked against that is to be the user's: as many hashes
-    /// whoever it is, and if it is nobody. Those that stand in for missing ones fit no secret.
+    /// The hashes to check a secret of this kind against: always the same number, whichever user it
+    /// is and even if there is none. Missing hashes are replaced by decoys, which match no secret.
     pub(super) fn hashes(&self, kind: super::Kind, name: &str) -> Vec<Check> {
-        let most = self.by_name.values().map(|user| user.hashes(kind).len()).max();
+        let max = self.by_name.values().map(|user| user.hashes(kind).len()).max();
         let own = self.get(name).map_or(&[][..], |user| user.hashes(kind));
         let own = own.iter().map(|hash| Check { hash: hash.clone(), is_decoy: false });
         let decoy = || Check { hash: decoy(), is_decoy: true };
-        own.chain(std::iter::repeat_with(decoy)).take(most.unwrap_or(0).max(1)).collect()
+        own.chain(std::iter::repeat_with(decoy)).take(max.unwrap_or(0).max(1)).collect()
     }
 
-    /// All of them, by name.
+    /// All users, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &User)> {
         self.by_name.iter().map(|(name, user)| (name.as_str(), user))
     }
 }
 
 impl User {
-    /// What this user may do.
+    /// The user's permissions.
     #[must_use]
     pub const fn permissions(&self) -> Permissions {
         self.permissions
     }
 
-    /// Whether there is a password to log in with.
+    /// Whether the user has a password.
     #[must_use]
     pub const fn has_password(&self) -> bool {
         self.password.is_some()
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     #[must_use]
     pub const fn tokens(&self) -> usize {
         self.tokens.len()
     }
 
-    /// What a secret of this kind is checked against.
+    /// The hashes to check a secret of this kind against.
     pub(super) fn hashes(&self, kind: super::Kind) -> &[PasswordHash] {
         match kind {
             super::Kind::Password => self.password.as_slice(),
@@ -262,14 +262,14 @@ fn hash(password: &[u8]) -> Result<PasswordHash, UsersError> {
     Argon2::default().hash_password(password).map_err(|error| UsersError::Hash(error.to_string()))
 }
 
-/// A hash that can be checked at a bearable cost. The text is not told: it is half a secret.
+/// Parses a hash that can be checked at acceptable cost. Error messages do not contain the text,
+/// because it is sensitive.
 fn read_hash(text: &str) -> Result<PasswordHash, String> {
     let wrong = || "a hash that umbel config user did not make".to_owned();
     let hash = PasswordHash::new(text).map_err(|_| wrong())?;
     let params = Params::try_from(&hash).map_err(|_| wrong())?;
-    let bearable = params.m_cost() <= MOST_MEMORY_KIB
-        && params.t_cost() <= MOST_PASSES
-        && params.p_cost() == 1;
+    let bearable =
+        params.m_cost() <= MAX_MEMORY_KIB && params.t_cost() <= MAX_PASSES && params.p_cost() == 1;
     let argon2 = hash.algorithm.as_str().starts_with("argon2");
     if bearable && argon2 && hash.salt.is_some() && hash.hash.is_some() {
         Ok(hash)
@@ -282,17 +282,23 @@ fn read_hash(text: &str) -> Result<PasswordHash, String> {
 #[derive(Debug)]
 pub(super) struct Check {
     hash: PasswordHash,
-    /// Whether it only takes the time of one.
+    /// Whether it only takes the time of a real one.
     is_decoy: bool,
 }
 
-/// Whether a secret is what one of the hashes was made from. All are computed, on purpose.
-pub(super) fn verify(secret: &[u8], hashes: &[Check]) -> bool {
-    let fits = |check: &Check| Argon2::default().verify_password(secret, &check.hash).is_ok();
-    hashes.iter().filter(|check| fits(check) && !check.is_decoy).count() > 0
+/// Whether a secret matches one of the hashes, and how many were computed: all, on purpose, since
+/// the time would reveal which users there are and which of their tokens matches.
+pub(super) fn verify(secret: &[u8], hashes: &[Check]) -> (bool, u64) {
+    let mut computed = 0;
+    let mut fits = |check: &Check| {
+        computed += 1;
+        Argon2::default().verify_password(secret, &check.hash).is_ok()
+    };
+    let right = hashes.iter().filter(|check| fits(check) && !check.is_decoy).count();
+    (right > 0, computed)
 }
 
-/// A hash of nothing that anybody knows: checking against it takes as long as against any.
+/// A hash of no known secret: checking against it takes as long as against any other.
 fn decoy() -> PasswordHash {
     let text = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA$\
                 AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
@@ -314,12 +320,13 @@ mod tests {
         assert!(!text.contains("correct horse") && !text.contains(&token[8..]), "{text}");
         assert_eq!(Users::parse(&text).unwrap(), users);
         assert!(!format!("{users:?}").contains("argon2"));
-        assert!(verify(b"correct horse", &users.hashes(Kind::Password, "alice")));
-        assert!(!verify(b"correct hors", &users.hashes(Kind::Password, "alice")));
-        assert!(!verify(b"x", &users.hashes(Kind::Password, "nobody")));
+        let verify = |secret: &[u8], hashes: Vec<Check>| verify(secret, &hashes).0;
+        assert!(verify(b"correct horse", users.hashes(Kind::Password, "alice")));
+        assert!(!verify(b"correct hors", users.hashes(Kind::Password, "alice")));
+        assert!(!verify(b"x", users.hashes(Kind::Password, "nobody")));
         let secret = token.strip_prefix("agent_1.").unwrap();
-        assert!(verify(secret.as_bytes(), &users.hashes(Kind::Token, "agent_1")));
-        assert!(!verify(secret.as_bytes(), &users.hashes(Kind::Token, "alice")));
+        assert!(verify(secret.as_bytes(), users.hashes(Kind::Token, "agent_1")));
+        assert!(!verify(secret.as_bytes(), users.hashes(Kind::Token, "alice")));
     }
 
     #[test]
@@ -343,7 +350,7 @@ mod tests {
     fn bad_files_are_told_in_one_line() {
         let decoy = decoy().to_string();
         let costly = decoy.replace("m=19456", "m=4000000");
-        for (text, said) in [
+        for (text, expected) in [
             ("[a", "line 1"),
             ("[a]\npermission = ['read']", "line 2"),
             ("[a]\npassword = 'x'", "permissions"),
@@ -353,9 +360,9 @@ mod tests {
             ("[a]\npermissions = ['read']\npassword = 'secret'", "user a: a hash that"),
             (&format!("[a]\npermissions = ['read']\npassword = '{costly}'"), "a hash that"),
         ] {
-            let told = Users::parse(text).unwrap_err();
-            assert!(told.contains(said) && told.lines().count() == 1, "{text}: {told}");
-            assert!(!told.contains("secret"), "{told}");
+            let error = Users::parse(text).unwrap_err();
+            assert!(error.contains(expected) && error.lines().count() == 1, "{text}: {error}");
+            assert!(!error.contains("secret"), "{error}");
         }
     }
 }

@@ -1,20 +1,22 @@
-//! Changes on their way to the store: seen at once, durable together.
+//! The journal: changes on their way to the store. They are visible at once, and become durable in
+//! batches.
 //!
-//! A change is seen by everybody as soon as it is put here. One thread takes all that has
-//! gathered, writes it as one batch (one sync, however many connections it came from), and
-//! then says up to which ticket everything is on disk. Whoever must not be told "done" before
-//! it is done waits for the ticket.
+//! A change is visible to everybody as soon as it is put here. One thread takes all pending
+//! changes, writes them as one batch (one sync, however many connections they came from), and then
+//! publishes up to which ticket everything is on disk. A caller that must not acknowledge a change
+//! before it is durable waits for its ticket.
 //!
-//! Always true: changes reach the store in the order they were made. While the store cannot be
-//! written no change is accepted, and every wait ends with the reason; what was seen and could not
-//! be written stays seen, and is written first when there is room again, for which the thread
-//! looks by itself. After damage to what is read nothing is written any more.
+//! Always true: changes reach the store in the order in which they were made. While the store
+//! cannot be written no change is accepted, and every wait ends with the reason. Changes that were
+//! visible and could not be written stay visible, and are written first when there is room again;
+//! the thread retries by itself. After damage to data that is read, nothing is written any more.
 
 use std::collections::HashMap;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex, RwLock};
 use smallvec::SmallVec;
@@ -25,8 +27,10 @@ use super::layout;
 use super::{SetNumber, SetRecord};
 use crate::counts::Counts;
 use crate::error::HostError;
+use crate::latency::{Latency, LatencyReport};
 
-/// When a change is durable. Tickets are ordered: a later one covers all earlier ones.
+/// Stands for a change that becomes durable. Tickets are ordered: a later one covers all earlier
+/// ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Ticket(u64);
 
@@ -38,21 +42,37 @@ impl Ticket {
 /// Changes by record name; `None` deletes.
 type Changes = HashMap<Box<[u8]>, Option<Record>>;
 
-/// What a record says: a component as a rule, which needs no memory of its own.
+/// The value of a record: usually a component, which needs no allocation.
 type Record = SmallVec<[u8; 8]>;
 
 #[derive(Debug)]
 pub(crate) struct Journal {
-    /// Taken for writing only while it is opened again.
+    /// Locked for writing only while it is reopened.
     store: RwLock<Store>,
     state: Mutex<State>,
     changed: Condvar,
     done: watch::Sender<Done>,
+    /// How long it took to write and sync each batch.
+    syncs: Latency,
+    /// Writes that failed.
+    failures: AtomicU64,
+}
+
+/// The state of the store.
+#[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only metrics report it"))]
+pub(crate) struct JournalReport {
+    /// Bytes of its files.
+    pub(crate) disk_bytes: u64,
+    /// Writes that failed.
+    pub(crate) failures: u64,
+    /// How long it took to write and sync each batch.
+    pub(crate) syncs: LatencyReport,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Changes that wait, and the ticket they will have.
+    /// Pending changes, and the ticket that they will have.
     waiting: Changes,
     next: u64,
     /// Changes that are being written.
@@ -65,26 +85,26 @@ struct State {
 #[derive(Debug, Clone)]
 struct Failure {
     reason: Arc<str>,
-    /// Whether only a restart can end it: what is read is damaged.
+    /// Whether only a restart can end it: data that was read is damaged.
     is_final: bool,
 }
 
-/// Sets that are read one by one without merging changes first.
+/// Up to this number of sets, they are read one by one without merging changes first.
 const MANY_SETS: usize = 64;
-/// The first pause before a store is opened again, and the longest.
+/// The first and the longest pause before a store is reopened.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
-/// Up to which ticket everything is durable, and why no more will be.
+/// Up to which ticket everything is durable, and the failure if there is one.
 #[derive(Debug, Clone, Default)]
 struct Done {
     ticket: u64,
     failed: Option<Arc<str>>,
 }
 
-/// The store at one moment, and the changes that were not in it yet.
+/// A snapshot of the store, and the changes that were not in it yet.
 pub(super) struct Moment {
     pub(super) snapshot: Snapshot,
-    /// By record name: whether the record is there.
+    /// By record name: whether the record exists.
     pub(super) unwritten: HashMap<Box<[u8]>, bool>,
 }
 
@@ -104,13 +124,15 @@ impl Journal {
             state: Mutex::new(state),
             changed: Condvar::new(),
             done,
+            syncs: Latency::default(),
+            failures: AtomicU64::new(0),
         });
         let writer = Arc::clone(&journal);
         let thread = std::thread::Builder::new().name("umbel-journal".into());
         Ok((journal, thread.spawn(move || writer.write_until_closed())?))
     }
 
-    /// Reads a record, as changed last.
+    /// Reads a record in its latest version.
     pub(crate) fn get<T>(&self, name: &[u8], read: impl FnOnce(&[u8]) -> T) -> Option<T> {
         {
             let state = self.state.lock();
@@ -133,7 +155,7 @@ impl Journal {
         self.change(name, Some(value.into()));
     }
 
-    /// Sets a record unless there is one; whether it is new.
+    /// Sets a record unless it exists; returns whether it is new.
     pub(crate) fn insert(&self, name: Box<[u8]>, value: &[u8]) -> bool {
         let held = self.get(&name, |_| ()).is_some();
         if !held {
@@ -156,7 +178,7 @@ impl Journal {
         }
     }
 
-    /// Covers every change made so far.
+    /// A ticket that covers every change made so far.
     pub(crate) fn ticket(&self) -> Ticket {
         let state = self.state.lock();
         match (state.waiting.is_empty(), state.writing.is_empty()) {
@@ -166,7 +188,7 @@ impl Journal {
         }
     }
 
-    /// An error if nothing can be written at present.
+    /// Returns an error if nothing can be written at present.
     pub(crate) fn check(&self) -> Result<(), HostError> {
         match self.failure() {
             Some(reason) => Err(HostError::Catalogue(reason.to_string())),
@@ -193,8 +215,8 @@ impl Journal {
         }
     }
 
-    /// Shows the records that start with `prefix`, from the one whose name goes on with `from`,
-    /// in order, as written last, until `show` returns false. Waits for what is being written.
+    /// Calls `show` with the records that start with `prefix`, from `prefix` followed by `from` on,
+    /// in order, until `show` returns false. Waits for pending writes first.
     pub(crate) fn scan_from(
         &self,
         prefix: &[u8],
@@ -218,22 +240,22 @@ impl Journal {
         }
     }
 
-    /// Prepares for passes over the records of so many sets, one set after the other. A pass reads
-    /// all recent changes, whosever they are, but of the master only the set's own records: with
-    /// many sets it is quicker to merge the changes into the master first.
+    /// Prepares for passes over the records of this many sets, one set after the other. A pass
+    /// reads all recent changes of all sets, but of the master only the set's own records: with
+    /// many sets it is faster to merge the changes into the master first.
     pub(crate) fn prepare_passes(&self, sets: usize) {
         if sets <= MANY_SETS {
             return;
         }
         tracing::info!(sets, "merging recent changes, to read the sets one by one");
         if let Err(error) = self.store.read().integrate() {
-            // Slower, not wrong: a full disk keeps nobody from reading.
+            // Passes are slower then, but correct: a full disk must not prevent reading.
             tracing::warn!(%error, "recent changes could not be merged");
         }
     }
 
-    /// Shows all records that start with `prefix`, in no particular order, as written last.
-    /// Waits for what is being written.
+    /// Calls `show` with all records that start with `prefix`, in no particular order. Waits for
+    /// pending writes first.
     pub(crate) fn visit(&self, prefix: &[u8], show: &mut dyn FnMut(&[u8], &[u8])) {
         self.flush();
         let snapshot = self.store.read().snapshot();
@@ -242,18 +264,18 @@ impl Journal {
         }
     }
 
-    /// The store as it is, and the changes of records that start with `prefix` which are not in it
-    /// yet. Waits for no disk.
+    /// A snapshot of the store, and the changes of records that start with `prefix` which are not
+    /// in it yet. Does not wait for the disk.
     pub(super) fn moment(&self, prefix: &[u8]) -> Moment {
         let state = self.state.lock();
         let recent = state.writing.iter().chain(&state.waiting);
         let recent = recent.filter(|(name, _)| name.starts_with(prefix));
-        // Of a record that is in both, what waits is later.
+        // If a record is in both, the waiting change is later and wins.
         let unwritten = recent.map(|(name, value)| (name.clone(), value.is_some())).collect();
         Moment { snapshot: self.store.read().snapshot(), unwritten }
     }
 
-    /// Writes records past the queue: for rewriting many. Empties `records`.
+    /// Writes records directly, bypassing the queue: for rewriting many. Empties `records`.
     pub(crate) fn write_now<const N: usize>(&self, records: &mut Vec<(Box<[u8]>, [u8; N])>) {
         let mut batch = Batch::new();
         for (name, value) in records.drain(..) {
@@ -261,12 +283,12 @@ impl Journal {
         }
         let written = self.store.read().write(batch);
         if let Err(error) = written {
-            // Some of many: only a restart can tell which.
+            // Some of them may be written: only a restart can find out which.
             self.fail(&error.to_string());
         }
     }
 
-    /// Waits until nothing waits to be written.
+    /// Waits until all changes are written.
     pub(crate) fn flush(&self) {
         let mut state = self.state.lock();
         while state.failed.is_none() && !(state.waiting.is_empty() && state.writing.is_empty()) {
@@ -274,19 +296,19 @@ impl Journal {
         }
     }
 
-    /// Writes what waits, and ends the thread.
+    /// Writes pending changes, and ends the thread.
     pub(crate) fn close(&self) {
         self.state.lock().closing = true;
         self.changed.notify_all();
     }
 
-    /// Accepts no change any more: what is read is damaged.
+    /// Rejects all further changes: data that was read is damaged.
     pub(super) fn fail(&self, reason: &str) {
         tracing::error!(reason, "the catalogue failed: no more changes are accepted");
         self.set_failure(reason, true);
     }
 
-    /// Accepts no change until the store can be written again.
+    /// Rejects changes until the store can be written again.
     fn fail_for_now(&self, reason: &str) {
         if self.failure().is_none() {
             tracing::error!(
@@ -310,7 +332,7 @@ impl Journal {
         self.changed.notify_all();
     }
 
-    /// What was to be written is on disk.
+    /// Records that the current batch is on disk.
     fn wrote(&self, ticket: u64) {
         let failed = {
             let mut state = self.state.lock();
@@ -326,17 +348,36 @@ impl Journal {
 
     fn write_until_closed(&self) {
         while let Some((ticket, changes)) = self.take() {
-            let mut written = self.store.read().write(batch_of(&changes));
+            let mut written = self.write_timed(&changes);
             let (mut pause, longest) = PAUSES;
             while let Err(error) = written {
+                self.failures.fetch_add(1, Ordering::Relaxed);
                 self.fail_for_now(&error.to_string());
                 if self.is_closing_within(pause) {
                     return;
                 }
                 pause = (2 * pause).min(longest);
-                written = self.reopen().and_then(|()| self.store.read().write(batch_of(&changes)));
+                written = self.reopen().and_then(|()| self.write_timed(&changes));
             }
             self.wrote(ticket);
+        }
+    }
+
+    fn write_timed(&self, changes: &Changes) -> umbel_store::Result<()> {
+        let begun = Instant::now();
+        self.store.read().write(batch_of(changes))?;
+        self.syncs.observe(begun.elapsed());
+        Ok(())
+    }
+
+    /// The state of the store.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only metrics report it"))]
+    pub(crate) fn report(&self) -> JournalReport {
+        let stat = self.store.read().stat();
+        JournalReport {
+            disk_bytes: stat.master_bytes + stat.differential_bytes,
+            failures: self.failures.load(Ordering::Relaxed),
+            syncs: self.syncs.report(),
         }
     }
 
@@ -344,7 +385,7 @@ impl Journal {
         self.store.write().reopen()
     }
 
-    /// Waits; whether the journal is to be closed.
+    /// Waits for at most `pause`; returns whether the journal is being closed.
     fn is_closing_within(&self, pause: Duration) -> bool {
         let mut state = self.state.lock();
         if !state.closing {
@@ -353,7 +394,7 @@ impl Journal {
         state.closing
     }
 
-    /// All that waits, once there is something; `None` when closed and written.
+    /// Waits for pending changes and takes them all; `None` when closed and everything is written.
     fn take(&self) -> Option<(u64, Arc<Changes>)> {
         let mut state = self.state.lock();
         while state.waiting.is_empty() {
@@ -370,7 +411,7 @@ impl Journal {
 
     // ---- what a host remembers of itself
 
-    /// Refuses a folder that a later program has written in a way that this one cannot know.
+    /// Refuses a folder that a later version has written in a layout unknown to this one.
     pub(crate) fn check_layout(&self) -> Result<(), String> {
         let read = |value: &[u8]| value.try_into().map_or(u32::MAX, u32::from_le_bytes);
         match self.get(layout::VERSION_NAME, read) {
@@ -415,12 +456,12 @@ impl Journal {
         self.put(layout::set(name), &json);
     }
 
-    /// Forgets that there is such a set; its keys are to follow.
+    /// Deletes the record of a set; its keys must be deleted after it.
     pub(crate) fn delete_set(&self, name: &str) {
         self.delete(layout::set(name));
     }
 
-    /// Forgets the keys of a set that is no more.
+    /// Deletes the keys of a deleted set.
     pub(crate) fn delete_keys(&self, number: SetNumber) {
         self.delete(layout::floor(number));
         self.delete(layout::deleted(number));
@@ -474,7 +515,7 @@ impl Journal {
     }
 }
 
-/// Changes as the store takes them.
+/// Converts changes to a batch of the store.
 fn batch_of(changes: &Changes) -> Batch {
     let mut batch = Batch::new();
     for (name, value) in changes {

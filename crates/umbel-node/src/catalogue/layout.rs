@@ -1,4 +1,4 @@
-//! How a host's sets lie in one store.
+//! How a host's sets are stored in one store.
 //!
 //! ```text
 //! v                     version of this layout, u32 little-endian; none: 1
@@ -11,26 +11,27 @@
 //! d <number, u32>       how many items of a cuckoo filter were deleted, u64 little-endian
 //! ```
 //!
-//! Numbers of sets are big-endian, so that a set's keys lie together; they are never given
-//! again, so that keys that a crash left of a deleted set belong to nobody.
+//! Numbers of sets are big-endian, so that a set's keys are adjacent. They are never reused, so
+//! that keys of a deleted set which a crash left behind belong to no set.
 
 use serde::{Deserialize, Serialize};
+use umbel::design::chain::ChainPromise;
 use umbel::design::ladder::{Rung, Standing};
 
 use crate::filter_kind::FilterKind;
 
-/// Names a set within a host's store.
+/// Identifies a set within a host's store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct SetNumber(pub(crate) u32);
 
-/// What a host remembers of a set of its own.
+/// The stored record of an own set.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct SetRecord {
     pub(crate) number: SetNumber,
     pub(crate) false_positive: f64,
     pub(crate) capacity: Option<u64>,
     pub(crate) expected_hosts: Option<u32>,
-    /// Where the set stood on its ladder: the exponent of its rung, and the hosts it was planned
+    /// Its position on its ladder: the exponent of its rung, and the number of hosts it was planned
     /// for.
     #[serde(default)]
     pub(crate) rung: Option<u32>,
@@ -39,16 +40,41 @@ pub(crate) struct SetRecord {
     pub(crate) policy: String,
     /// Default lifetime of its keys, in milliseconds.
     pub(crate) lifetime_ms: Option<u64>,
-    /// Whose word counts when a key is confirmed.
+    /// Who confirms one of this host's keys: the catalogue or the cache.
     #[serde(default)]
     pub(crate) confirm: Option<String>,
-    /// What a Redis client made it as.
+    /// The filter kind with which a Redis client created it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) filter: Option<FilterKind>,
+    /// Its promise, if it is a set of chains.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) chains: Option<ChainRecord>,
+}
+
+/// The promise of a set of chains.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ChainRecord {
+    step: u32,
+    over_estimate: f64,
+    max_length: u32,
+}
+
+impl From<ChainPromise> for ChainRecord {
+    fn from(promise: ChainPromise) -> Self {
+        let ChainPromise { step, over_estimate, max_length } = promise;
+        Self { step, over_estimate, max_length }
+    }
+}
+
+impl From<ChainRecord> for ChainPromise {
+    fn from(record: ChainRecord) -> Self {
+        let ChainRecord { step, over_estimate, max_length } = record;
+        Self { step, over_estimate, max_length }
+    }
 }
 
 impl SetRecord {
-    /// Where the set stood on its ladder.
+    /// The set's position on its ladder.
     pub(crate) fn standing(&self) -> Option<Standing> {
         let (rung, hosts) = (Rung::new(self.rung?)?, self.planned_hosts?);
         Some(Standing { rung, hosts })

@@ -1,7 +1,8 @@
-//! The exact keys of a host's own sets: in memory, in a folder, or in the embedder's hands.
+//! The exact keys of a host's own sets: in memory, in a folder, or in a catalogue of the embedding
+//! program.
 //!
-//! A [`HostCatalogue`] is a handle: the engine changes it, and questions read it from other
-//! threads at the same time.
+//! A [`HostCatalogue`] is a handle: the engine changes it, and queries read it from other threads
+//! at the same time.
 
 mod journal;
 mod layout;
@@ -17,15 +18,15 @@ use parking_lot::{RwLock, RwLockWriteGuard};
 use umbel::catalogue::{Catalogue, InPass, MemoryCatalogue, Place};
 use umbel::filter::ComponentId;
 
-pub(crate) use journal::Journal;
 pub use journal::Ticket;
+pub(crate) use journal::{Journal, JournalReport};
 pub(crate) use layout::{SetNumber, SetRecord};
 use pass::Pass;
 
-/// A catalogue of the embedder's own.
+/// A catalogue provided by the embedding program.
 pub type OwnCatalogue = Box<dyn Catalogue + Send + Sync>;
 
-/// Some keys of a set, and the cursor of the next page, if there is one.
+/// A page of keys of a set, and the cursor of the next page, if there is one.
 pub type KeyPage = (Vec<Vec<u8>>, Option<Vec<u8>>);
 
 /// The exact keys of one own set.
@@ -46,17 +47,18 @@ impl fmt::Debug for HostCatalogue {
     }
 }
 
-/// A page of keys ends when it has so many bytes: keys may be long, and a page is held in memory.
+/// A page of keys ends at this number of bytes: keys may be long, and a page is held in memory.
 const PAGE_BYTES: usize = 1 << 20;
-/// Keys that are inserted into a catalogue in memory under one lock: a few microseconds, for which
-/// a question waits awake instead of falling asleep.
+/// Keys that are inserted into a catalogue in memory per lock: this takes a few microseconds, for
+/// which a query spins instead of sleeping.
 const INSERTED_AT_ONCE: usize = 8;
-/// A catalogue in memory is paged by so many keys at a time, until the page is full.
+/// A page of a catalogue in memory is collected in steps of so many keys, until it is full.
 const PAGE_PART: usize = 64;
 
 impl HostCatalogue {
-    /// Some keys of the set, at most `count` and about [`PAGE_BYTES`], and where to go on: in no
-    /// particular order. A key that is held all the while is shown, perhaps twice.
+    /// A page of at most `count` keys and about [`PAGE_BYTES`], in no particular order, and the
+    /// cursor of the next page. A key that is held during the whole listing is returned, perhaps
+    /// twice.
     pub(crate) fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         match self {
             Self::Folder(folder) => folder.page(cursor, count),
@@ -115,17 +117,22 @@ impl Catalogue for HostCatalogue {
         }
     }
 
-    fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
+    fn insert_many(
+        &mut self,
+        keys: &[&[u8]],
+        component: ComponentId,
+        on_result: &mut dyn FnMut(bool),
+    ) {
         match self {
             Self::Memory(held) => {
                 for keys in keys.chunks(INSERTED_AT_ONCE) {
-                    fairly(held, |held| held.insert_many(keys, component, told));
+                    fairly(held, |held| held.insert_many(keys, component, on_result));
                 }
             }
             Self::Folder(folder) => {
-                keys.iter().for_each(|key| told(folder.insert_new(key, component)));
+                keys.iter().for_each(|key| on_result(folder.insert_new(key, component)));
             }
-            Self::Own(held) => held.write().insert_many(keys, component, told),
+            Self::Own(held) => held.write().insert_many(keys, component, on_result),
         }
     }
 
@@ -148,7 +155,7 @@ impl Catalogue for HostCatalogue {
     fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
         match self {
             Self::Memory(keys) => {
-                // In parts, so that no question waits for all of it.
+                // In parts, so that no query waits for all of it.
                 let mut part = 0;
                 while keys.write().reassign_part(part, assign) {
                     part += 1;
@@ -216,8 +223,8 @@ impl Catalogue for HostCatalogue {
     }
 }
 
-/// Changes a catalogue, and hands it to whoever waits to read it: a load that takes the lock again
-/// at once would keep them waiting for as long as it goes on.
+/// Changes a catalogue, and hands its lock to a waiting reader: a bulk load that takes the lock
+/// again at once would otherwise keep readers waiting until it ends.
 fn fairly<T>(keys: &RwLock<MemoryCatalogue>, change: impl FnOnce(&mut MemoryCatalogue) -> T) -> T {
     let mut keys = keys.write();
     let changed = change(&mut keys);
@@ -225,23 +232,24 @@ fn fairly<T>(keys: &RwLock<MemoryCatalogue>, change: impl FnOnce(&mut MemoryCata
     changed
 }
 
-/// Keys that are reassigned in one batch.
+/// Keys that are reassigned per batch.
 const PART: usize = 4096;
 
-/// One set's keys in the host's folder: the journal holds those of all sets.
+/// One set's keys in the host's folder: the journal stores those of all sets.
 ///
-/// A damaged file cannot be reported through the trait: the journal remembers the failure,
-/// refuses from then on, and the host asks it after every change.
+/// A damaged file cannot be reported through the trait: the journal remembers the failure, rejects
+/// changes from then on, and the host checks it after every change.
 #[derive(Debug)]
 pub(crate) struct FolderCatalogue {
     journal: Arc<Journal>,
     set: SetNumber,
-    /// Keys of each component. Kept by the handle that changes; others do not look at it.
+    /// Number of keys per component. Only maintained by the handle that changes the set; others do
+    /// not use it.
     held: BTreeMap<ComponentId, u64>,
-    /// A key whose record names a lower component is in this one: all keys move to a new
-    /// component without a change to their records.
+    /// A key whose record has a lower component belongs to this one: so all keys can move to a new
+    /// component without changing their records.
     floor: ComponentId,
-    /// A pass over the keys, if one is under way.
+    /// The running pass over the keys, if any.
     pass: Option<Pass>,
 }
 
@@ -254,12 +262,12 @@ impl Clone for FolderCatalogue {
 }
 
 impl FolderCatalogue {
-    /// The catalogue of a set that is new.
+    /// The catalogue of a new set.
     pub(crate) const fn empty(journal: Arc<Journal>, set: SetNumber) -> Self {
         Self { journal, set, held: BTreeMap::new(), floor: ComponentId(0), pass: None }
     }
 
-    /// The catalogue of a set that is there, after counting its keys.
+    /// The catalogue of an existing set, after counting its keys.
     pub(crate) fn open(journal: Arc<Journal>, set: SetNumber) -> Self {
         let mut catalogue = Self::empty(journal, set);
         let floor = catalogue.journal.get(&layout::floor(set), component).flatten();
@@ -295,7 +303,7 @@ impl FolderCatalogue {
         Some(component)
     }
 
-    /// Begins a pass, unless no thread can be started for it.
+    /// Begins a pass; returns false if no thread can be started for it.
     fn begin_pass(&mut self) -> bool {
         self.pass = Pass::begin(&self.journal, layout::keys(self.set).to_vec()).ok();
         self.pass.is_some()
@@ -357,7 +365,7 @@ impl FolderCatalogue {
     }
 }
 
-/// What a key's record says; `None` if it is not ours to read.
+/// The component in a key's record; `None` if the record is invalid.
 fn component(value: &[u8]) -> Option<ComponentId> {
     value.try_into().ok().map(|bytes| ComponentId(u32::from_le_bytes(bytes)))
 }

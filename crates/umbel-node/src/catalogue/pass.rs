@@ -1,5 +1,5 @@
-//! The keys of a folder's set as they were at one moment, read by a thread of its own: whoever
-//! takes them waits for no disk.
+//! A pass over the keys of a folder's set as they were at one moment. A thread of its own reads
+//! them, so that the caller does not wait for the disk.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -8,9 +8,9 @@ use parking_lot::Mutex;
 
 use super::journal::{Journal, Moment};
 
-/// Keys that are handed over at a time.
+/// Keys per part.
 const PART: usize = 1024;
-/// Parts that the thread reads ahead.
+/// Maximum number of parts that the thread reads ahead.
 const AHEAD: usize = 8;
 
 /// A pass over the keys of a set.
@@ -20,7 +20,7 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Begins to read the records that start with `prefix`, as they are now. The caller sees to it
+    /// Begins to read the records that start with `prefix`, as they are now. The caller must ensure
     /// that none of them changes before this returns.
     pub(super) fn begin(journal: &Arc<Journal>, prefix: Vec<u8>) -> std::io::Result<Self> {
         let (sender, receiver) = sync_channel(AHEAD);
@@ -30,7 +30,7 @@ impl Pass {
         Ok(Self { parts: Mutex::new(receiver) })
     }
 
-    /// Shows keys that were read meanwhile; whether there are more.
+    /// Calls `show` with keys that were read meanwhile; returns whether there may be more.
     pub(super) fn part(&self, show: &mut dyn FnMut(&[u8])) -> bool {
         let part = self.parts.lock().try_recv();
         match part {
@@ -42,7 +42,7 @@ impl Pass {
     }
 }
 
-/// Reads all keys. If nobody wants them any more, what is left is passed over.
+/// Reads all keys. If the receiver is gone, the rest is skipped.
 fn read(journal: &Journal, moment: Moment, prefix: &[u8], sender: &SyncSender<Vec<Box<[u8]>>>) {
     let Moment { snapshot, unwritten } = moment;
     let (mut part, mut is_wanted) = (Vec::with_capacity(PART), true);
@@ -63,6 +63,6 @@ fn read(journal: &Journal, moment: Moment, prefix: &[u8], sender: &SyncSender<Ve
     }
     let held = unwritten.iter().filter(|(_, is_there)| **is_there);
     held.for_each(|(name, _)| put(name));
-    // Nobody may be there to take it.
+    // The receiver may be gone.
     let _ = sender.send(part);
 }

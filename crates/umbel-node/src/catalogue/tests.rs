@@ -1,4 +1,4 @@
-//! A set's keys in a folder, before and after it is opened again.
+//! A set's keys in a folder, before and after the folder is reopened.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::*;
 
 const SET: SetNumber = SetNumber(7);
 
-/// Opens the folder, shows its catalogue to `see`, and closes it.
+/// Opens the folder, passes its catalogue to `see`, and closes it.
 fn opened<T>(folder: &Path, see: impl FnOnce(&mut FolderCatalogue) -> T) -> T {
     let store = Store::open(folder, Options::new()).expect("the folder opens");
     let (journal, thread) = Journal::start(store).expect("a thread");
@@ -32,7 +32,7 @@ enum Change {
     Insert(u8, u32),
     InsertNew(u8, u32),
     Remove(u8),
-    /// To a component above all that were ever named.
+    /// To a component above all that were ever used.
     MoveAll,
     Reassign(u32),
     OpenAgain,
@@ -50,7 +50,7 @@ fn changes() -> impl Strategy<Value = Vec<Change>> {
     proptest::collection::vec(change, 1..40)
 }
 
-/// Makes changes up to the next opening, to the catalogue and to a plain map.
+/// Applies changes up to the next opening to the catalogue and to a plain map.
 fn change(
     catalogue: &mut FolderCatalogue,
     expected: &mut BTreeMap<Vec<u8>, ComponentId>,
@@ -107,7 +107,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Written or not, whatever changes meanwhile: a pass shows what was held when it began.
+    /// A pass returns the keys that were held when it began, written or not, whatever changes
+    /// meanwhile.
     #[test]
     fn a_pass_shows_the_keys_of_one_moment(
         before in prop::collection::vec((0..60u8, any::<bool>(), any::<bool>()), 0..100),

@@ -1,4 +1,4 @@
-//! When the driver looks at the hosts that should be known, and what follows: readiness.
+//! When the driver computes the coverage, and when the host becomes ready.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use umbel::replica::Name;
 use super::{ANSWER, Driver};
 use crate::host::{Coverage, LOOK_EVERY, MAX_AGE, State};
 
-/// From one look at the hosts that should be known to the next, for each of them.
+/// Minimum interval between two computations of the coverage, per expected host.
 const LOOK_PAUSE: Duration = Duration::from_micros(20);
-/// Hosts that are asked at once who they are.
+/// Maximum number of hosts that are asked for their greetings at once.
 const ASKED_AT_ONCE: usize = 16;
 
 impl Driver {
-    /// Notices that this host did not run for a while, or could not keep up: what it knows may be
-    /// old by now.
+    /// Detects that this host did not run for a while, or dropped events: what it knows may be
+    /// outdated.
     pub(super) fn notice_stop(&mut self) {
         let (now, dropped) = (self.inner.now(), self.inner.cluster.inbox.dropped());
         let was_dropped = std::mem::replace(&mut self.dropped, dropped) != dropped;
@@ -26,8 +26,8 @@ impl Driver {
         }
     }
 
-    /// Looks at the hosts that should be known if something may have changed, or it is time to.
-    /// Where there are very many, a look may wait for a moment: it takes a step for each host.
+    /// Computes the coverage if something may have changed, or if it is due. With very many hosts
+    /// it may wait for a moment, because the cost grows with the number of hosts.
     pub(super) fn look_if_due(&self, state: &State, now: Duration, events: &[Event]) {
         let since = now.saturating_sub(self.looked.get());
         let hosts = self.inner.cluster.coverage().hosts_expected;
@@ -38,8 +38,8 @@ impl Driver {
         }
     }
 
-    /// Asks hosts that have not said who they are: a greeting may be lost, and the next one comes
-    /// after half a minute.
+    /// Asks hosts that have not greeted this one for their greetings: a greeting may be lost, and
+    /// the next one comes after half a minute.
     fn ask_who_they_are(&self, now: Duration, silent: Vec<Name>) {
         let asked = self.asked_for_greetings.get();
         if silent.is_empty() {
@@ -57,7 +57,7 @@ impl Driver {
         if self.inner.lifecycle.is_ready() {
             return;
         }
-        // Routers are no hosts: somebody may be behind them.
+        // Routers are not hosts: there may be hosts behind them.
         let is_alone = coverage.hosts_expected == 1 && !self.inner.cluster.is_alone();
         let is_complete = coverage.complete && !is_alone;
         if is_complete || now >= self.inner.settings.timing.ready {

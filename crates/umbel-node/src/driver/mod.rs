@@ -1,7 +1,7 @@
-//! The one loop that drives a host: what happens goes into the engine, what the engine has to
-//! say goes to the network.
+//! The main loop of a host: passes events to the protocol, and its messages to the network.
 //!
-//! It sleeps until the engine's next timeout, the next key expires, or something happens.
+//! It sleeps until the protocol's next timeout, until the next key expires, or until an event
+//! arrives.
 
 mod looks;
 mod names;
@@ -20,50 +20,50 @@ use umbel::protocol::{Destination, Event, Transmit};
 use umbel::replica::{Incarnation, Name};
 
 use crate::hello::{Difference, Hello};
-use crate::host::{Happened, Host, Inner, LOOK_EVERY, State};
+use crate::host::{Host, HostEvent, Inner, LOOK_EVERY, State};
 use crate::introductions::Introductions;
-use crate::network::{Happening, Happenings, Reply};
-use crate::question::{Question, decode_hosts, encode_hosts, encode_life};
+use crate::network::{NetworkEvent, NetworkEvents, Reply};
+use crate::peer_request::{PeerRequest, decode_hosts, encode_hosts, encode_life};
 use crate::rivals::Rivals;
 
-/// Happenings that are dealt with before anything is sent.
+/// Maximum number of events that are handled before anything is sent.
 const BURST: usize = 64;
-/// From one greeting to the next, on average, when nothing has changed.
+/// Average interval between two greetings when nothing has changed.
 const GREET_EVERY: Duration = Duration::from_secs(30);
-/// From one greeting to the next at least: after a change, and for whoever is new.
+/// Minimum interval between two greetings: after a change, or for a new host.
 const GREET_SOON: Duration = Duration::from_secs(3);
-/// The same complaint is logged once in this time.
+/// The same warning is logged at most once in this time.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
-/// How long a host may take to answer a question of the protocol. The same one is not sent again
-/// meanwhile, so that a reply that is lost costs this long.
+/// How long a host may take to reply to a request of the protocol. The same request is not repeated
+/// meanwhile, so a lost reply costs this much time.
 const ANSWER: Duration = Duration::from_secs(3);
 
-/// A request to a host: to whom, and its bytes.
+/// A request: the receiver and the bytes.
 type Request = (Name, Vec<u8>);
 
 pub(crate) struct Driver {
     inner: Arc<Inner>,
     next_greeting: Duration,
     last_greeting: Duration,
-    /// As it was last sent.
+    /// The greeting that was sent last.
     greeting: Vec<u8>,
     introductions: Introductions,
-    /// When the hosts that should be known were last looked at.
+    /// When the coverage was last computed.
     looked: Cell<Duration>,
-    /// When all hosts had last said who they are, or were asked for it.
+    /// When all hosts had last greeted this one, or were asked to.
     asked_for_greetings: Cell<Duration>,
-    /// Happenings that had been dropped by then.
+    /// The number of dropped events at that time.
     dropped: u64,
     rivals: Rivals,
-    /// Later lives of neighbours that others spoke of.
+    /// Later incarnations of neighbours that other hosts reported.
     rumours: HashMap<Name, Incarnation>,
-    /// Other lives of this host's own name that are seen.
+    /// Other incarnations of this host's own name that are seen.
     namesakes: BTreeSet<Incarnation>,
-    /// When such a host was last looked for because one is seen.
+    /// When such a host was last searched for because one is seen.
     namesakes_tested: Duration,
-    /// Whether another host of this one's name is being looked for.
+    /// Whether a search for another host of this name is running.
     is_contested: Arc<AtomicBool>,
-    /// Requests to hosts that have not been answered yet: they are not sent again meanwhile.
+    /// Requests that have not been answered yet: they are not repeated meanwhile.
     under_way: Arc<Mutex<HashSet<Request>>>,
     complaints: HashMap<String, Instant>,
 }
@@ -91,16 +91,16 @@ impl Driver {
     }
 
     /// Runs until the host stops.
-    pub(crate) fn run(mut self, happenings: &Happenings) {
+    pub(crate) fn run(mut self, events: &NetworkEvents) {
         self.looked.set(self.inner.now());
         while !self.inner.lifecycle.is_stopping() {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
-            let first = happenings.wait(wait);
+            let first = events.wait(wait);
             self.notice_stop();
             match first {
                 Ok(first) => {
                     self.handle(first);
-                    happenings.waiting().take(BURST).for_each(|next| self.handle(next));
+                    events.waiting().take(BURST).for_each(|next| self.handle(next));
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -109,8 +109,8 @@ impl Driver {
         }
     }
 
-    /// When there is something to do although nothing happens. Whoever changes the state in
-    /// a way that cannot wait so long wakes us.
+    /// When there is work to do even if no event arrives. A change that cannot wait so long wakes
+    /// the driver.
     fn sleep_until(&self) -> Duration {
         let sets = &self.inner.sets;
         self.inner.cluster.clear_wake();
@@ -125,15 +125,15 @@ impl Driver {
         until
     }
 
-    fn handle(&mut self, happening: Happening) {
+    fn handle(&mut self, event: NetworkEvent) {
         let now = self.inner.now();
-        match happening {
-            Happening::Said { from, bytes } => {
+        match event {
+            NetworkEvent::Message { from, bytes } => {
                 self.inner.sets.lock().protocol.handle_message(now, &from, &bytes);
             }
-            Happening::Asked { from, bytes, reply } => self.answer(&from, &bytes, reply),
-            Happening::Greeted { bytes } => self.greeted(&bytes),
-            Happening::Alive { host, incarnation } => {
+            NetworkEvent::Request { from, bytes, reply } => self.answer(&from, &bytes, reply),
+            NetworkEvent::Greeting { bytes } => self.greeted(&bytes),
+            NetworkEvent::Alive { host, incarnation } => {
                 if host == self.inner.settings.name {
                     return self.namesake_appeared(incarnation);
                 }
@@ -142,13 +142,13 @@ impl Driver {
                     None => self.believe(host, incarnation),
                 }
             }
-            Happening::Gone { host, incarnation } => {
+            NetworkEvent::Gone { host, incarnation } => {
                 if host == self.inner.settings.name {
                     self.namesakes.remove(&incarnation);
                     return;
                 }
                 let mut state = self.inner.sets.lock();
-                // Another life of its name says nothing about the one that is believed.
+                // Another incarnation of the name does not concern the accepted one.
                 if state.protocol.live_of(&host).is_none_or(|live| live == incarnation) {
                     state.protocol.handle_gone(now, &host, incarnation);
                 }
@@ -157,51 +157,51 @@ impl Driver {
                     self.believe(host, life);
                 }
             }
-            Happening::Tested { host, greetings } => self.decide(&host, &greetings),
-            Happening::Excluded { host } => {
+            NetworkEvent::Tested { host, greetings } => self.decide(&host, &greetings),
+            NetworkEvent::Excluded { host } => {
                 self.inner.sets.lock().protocol.handle_excluded(now, &host);
             }
-            Happening::Unexpected { host } => {
+            NetworkEvent::Unexpected { host } => {
                 self.inner.sets.lock().protocol.handle_unexpected(&host);
             }
-            Happening::Hosts { from, hosts } => self.learn_hosts(&from, &hosts),
-            Happening::LinkReopened { host } => {
+            NetworkEvent::Hosts { from, hosts } => self.learn_hosts(&from, &hosts),
+            NetworkEvent::LinkReopened { host } => {
                 let host = host.as_str().to_owned();
-                let _ = self.inner.events.send(Happened::LinkReopened { host });
+                let _ = self.inner.events.send(HostEvent::LinkReopened { host });
             }
-            Happening::Woken => {}
+            NetworkEvent::Woken => {}
         }
     }
 
-    /// Exchanges greetings with a host that has just appeared. One of the two does: everybody
-    /// else hears the next one in its time.
+    /// Exchanges greetings with a host that has just appeared. Only one of the two hosts starts it:
+    /// all others receive the next regular greeting.
     fn introduce(&self, host: Name) {
         if self.inner.settings.name < host {
             self.ask_greeting(host);
         }
     }
 
-    /// Asks a host who it is, and tells it who this one is.
+    /// Asks a host for its greeting, and sends it this host's.
     fn ask_greeting(&self, host: Name) {
         let cluster = &self.inner.cluster;
         let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
-        let own = Question::Hello(&cluster.greetings().own().encode()).encode();
+        let own = PeerRequest::Hello(&cluster.greetings().own().encode()).encode();
         self.inner.lifecycle.runtime.spawn(async move {
             let answer = network.ask(&host, own, ANSWER).await;
             let is_its = |bytes: &Vec<u8>| {
                 Hello::decode(bytes).is_some_and(|hello| hello.name == host.as_str())
             };
             if let Some(bytes) = answer.filter(is_its) {
-                inbox.put(Happening::Greeted { bytes });
+                inbox.put(NetworkEvent::Greeting { bytes });
             }
         });
     }
 
     fn answer(&mut self, from: &Name, bytes: &[u8], reply: Reply) {
-        match Question::decode(bytes) {
-            Some(Question::Protocol(bytes)) => {
+        match PeerRequest::decode(bytes) {
+            Some(PeerRequest::Protocol(bytes)) => {
                 let mut state = self.inner.sets.lock();
-                // Pages: neighbours of an overlay ask for none.
+                // These are requests for pages: neighbours of an overlay send none.
                 if state.protocol.overlay().is_some() {
                     return;
                 }
@@ -221,7 +221,7 @@ impl Driver {
                     }
                 }
             }
-            Some(Question::Holds { set, keys }) if self.inner.sets.asks_its_cache(set) => {
+            Some(PeerRequest::Holds { set, keys }) if self.inner.sets.asks_its_cache(set) => {
                 let host = Host { inner: Arc::clone(&self.inner) };
                 let set = set.to_owned();
                 let keys: Vec<Vec<u8>> = keys.into_iter().map(<[u8]>::to_vec).collect();
@@ -230,25 +230,35 @@ impl Driver {
                     reply.send(host.holds(&set, &keys).await);
                 });
             }
-            Some(Question::Holds { set, keys }) => reply.send(self.inner.sets.holds(set, &keys)),
-            Some(Question::Life { of }) => {
+            Some(PeerRequest::Holds { set, keys }) => reply.send(self.inner.sets.holds(set, &keys)),
+            #[cfg(feature = "http")]
+            Some(PeerRequest::Object { set, key, transfer, offset }) => {
+                let host = Host { inner: Arc::clone(&self.inner) };
+                let (set, key, id) = (set.to_owned(), key.to_vec(), (from.clone(), transfer));
+                self.inner.lifecycle.runtime.spawn(async move {
+                    reply.send(host.object_piece(id, &set, &key, offset).await.encode());
+                });
+            }
+            #[cfg(not(feature = "http"))]
+            Some(PeerRequest::Object { .. }) => {}
+            Some(PeerRequest::Life { of }) => {
                 let state = self.inner.sets.lock();
                 let life = state.protocol.incarnation_of(&of);
                 let is_seen = state.protocol.live_of(&of).is_some();
                 drop(state);
-                // This host's own name: another one asks.
+                // This host's own name: another host of that name asks.
                 let is_own = of == self.inner.settings.name && *from == of;
                 let life = if is_own { Some(self.inner.cluster.incarnation) } else { life };
                 reply.send(encode_life(life, is_seen || is_own));
             }
-            Some(Question::Hello(greeting)) => {
+            Some(PeerRequest::Hello(greeting)) => {
                 if Hello::decode(greeting).is_some_and(|hello| hello.name == from.as_str()) {
                     self.greeted(greeting);
                 }
                 reply.send(self.inner.cluster.greetings().own().encode());
             }
-            Some(Question::Holder { of }) => self.name_holder(of, reply),
-            Some(Question::NameHeld { life, address }) => {
+            Some(PeerRequest::Holder { of }) => self.name_holder(of, reply),
+            Some(PeerRequest::NameHeld { life, address }) => {
                 reply.send(Vec::new());
                 if life != self.inner.cluster.incarnation {
                     self.name_taken();
@@ -258,7 +268,7 @@ impl Driver {
                     self.look_for_namesake();
                 }
             }
-            Some(Question::Hosts) => {
+            Some(PeerRequest::Hosts) => {
                 let hosts = encode_hosts(self.inner.cluster.greetings().hosts().into_iter());
                 reply.send(hosts);
             }
@@ -288,8 +298,8 @@ impl Driver {
         if let Some(difference) = difference {
             self.greet_soon();
             if !matches!(difference, Difference::Cluster(..)) {
-                let most = self.inner.settings.limits.hosts;
-                self.inner.cluster.greetings().refuse(name, &difference, most);
+                let max = self.inner.settings.limits.hosts;
+                self.inner.cluster.greetings().refuse(name, &difference, max);
             }
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
@@ -317,15 +327,15 @@ impl Driver {
         }
     }
 
-    /// Greets everybody in reach, if it is time to.
+    /// Greets all hosts in reach, if it is time to.
     fn greet(&mut self, now: Duration) {
         if now < self.next_greeting {
             return;
         }
         let hello = self.inner.cluster.greetings().own().encode();
-        // Hosts that started together do not greet together.
+        // Random intervals: hosts that started together do not greet together.
         let share = f64::from(now.subsec_nanos() % 1000) / 1000.0;
-        // What is new is said twice: a greeting may be lost.
+        // A changed greeting is sent twice, because one may be lost.
         let every = if hello == self.greeting { GREET_EVERY } else { GREET_SOON };
         self.next_greeting = now + every.mul_f64(0.8 + 0.4 * share);
         self.last_greeting = now;
@@ -333,12 +343,12 @@ impl Driver {
         self.inner.cluster.network.greet(hello);
     }
 
-    /// Greets before it is time to: somebody does not know this host, or not as it is now.
+    /// Greets earlier: another host does not know this one, or not its current greeting.
     fn greet_soon(&mut self) {
         self.next_greeting = self.next_greeting.min(self.last_greeting + GREET_SOON);
     }
 
-    /// Asks a host that knows others which ones, and links up with those.
+    /// Asks a host that knows other hosts for its list, and connects to those.
     fn ask_for_hosts(&mut self, now: Duration) {
         if now < self.introductions.next() {
             return;
@@ -348,38 +358,38 @@ impl Driver {
         let cluster = &self.inner.cluster;
         let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
         self.inner.lifecycle.runtime.spawn(async move {
-            let answer = network.ask(&host, Question::Hosts.encode(), ANSWER).await;
+            let answer = network.ask(&host, PeerRequest::Hosts.encode(), ANSWER).await;
             if let Some(hosts) = answer.and_then(|bytes| decode_hosts(&bytes)) {
-                inbox.put(Happening::Hosts { from: host, hosts });
+                inbox.put(NetworkEvent::Hosts { from: host, hosts });
             }
         });
     }
 
-    /// A host said which others it knows.
+    /// Handles a host's list of the hosts that it knows.
     fn learn_hosts(&self, from: &Name, hosts: &[(Name, SocketAddr)]) {
         let cluster = &self.inner.cluster;
         hosts.iter().for_each(|(host, address)| cluster.network.learn(host, *address));
         cluster.greetings().list(from, hosts, self.inner.settings.limits.hosts);
     }
 
-    /// The life of a host that is believed instead of this one. Where nobody is seen, a later life that
-    /// was: this one may be what is left of an earlier one.
+    /// The incarnation of a host that is accepted instead of `life`, if there is one. If none is
+    /// seen, a later one that was seen counts: `life` may be a remnant of an earlier one.
     fn held_against(&self, host: &Name, life: Incarnation) -> Option<Incarnation> {
         let state = self.inner.sets.lock();
         let live = state.protocol.live_of(host);
-        // Of an overlay's hosts others speak, truly or not.
+        // In an overlay, incarnations are also reported by other hosts, correctly or not.
         let is_mesh = state.protocol.mesh().is_some();
         let latest = state.protocol.incarnation_of(host).filter(|latest| is_mesh && *latest > life);
         live.or(latest).filter(|held| *held != life)
     }
 
-    /// A life of a host is the one to be believed from now on.
+    /// Accepts an incarnation of a host from now on.
     fn believe(&self, host: Name, life: Incarnation) {
         self.inner.sets.lock().protocol.handle_alive(self.inner.now(), &host, life);
         self.introduce(host);
     }
 
-    /// Lets time pass, sends what there is to send, and tells what there is to tell.
+    /// Handles timeouts, sends messages, and reports events.
     fn tick(&mut self) {
         let now = self.inner.now();
         let mut is_polled = false;
@@ -387,7 +397,8 @@ impl Driver {
         let (transmits, events) = {
             let mut state = self.inner.sets.lock();
             if now >= state.protocol.poll_timeout() {
-                // Whose replicas are about to go is missing before they do.
+                // A host whose replicas are about to be dropped must be reported missing before
+                // that.
                 self.look(&state, now);
                 state.protocol.handle_timeout(now);
                 self.inner.sets.offer_updates(&mut state);
@@ -414,23 +425,23 @@ impl Driver {
                 _ => {}
             }
         }
-        events.into_iter().for_each(|event| self.tell(event));
+        events.into_iter().for_each(|event| self.emit(event));
         self.greet(now);
         self.ask_for_hosts(now);
         self.test_names(now);
     }
 
-    /// Counts lookups that came too early for what an update brought, and reports them.
+    /// Counts and reports lookups that came too early: before this update arrived.
     fn recheck_lookups(&self, set: &Name, home: &Name, since: Duration) {
         let lookups = self.inner.sets.recheck_lookups(set, home, since);
         if lookups > 0 {
             let (set, host) = (set.as_str().to_owned(), home.as_str().to_owned());
-            let _ = self.inner.events.send(Happened::LateLookups { set, host, lookups });
+            let _ = self.inner.events.send(HostEvent::LateLookups { set, host, lookups });
         }
     }
 
-    /// Brings the directory of sets up to date: the sets that were updated, or all of them where
-    /// an event does not say which.
+    /// Updates the directory of sets: for the sets that were updated, or for all sets if an event
+    /// does not name one.
     fn refresh_directory(&self, state: &State, events: &[Event]) {
         let sets = &self.inner.sets;
         let outdated: Vec<&Event> =
@@ -447,34 +458,34 @@ impl Driver {
 
     fn transmit(&self, to: Destination, bytes: Vec<u8>) {
         match to {
-            Destination::All => self.inner.cluster.network.say(bytes),
-            Destination::Neighbour(host) => self.inner.cluster.network.tell(&host, bytes),
+            Destination::All => self.inner.cluster.network.publish_to_all(bytes),
+            Destination::Neighbour(host) => self.inner.cluster.network.send_to(&host, bytes),
             Destination::Host(host) => {
                 let (network, inbox) =
                     (Arc::clone(&self.inner.cluster.network), self.inner.cluster.inbox.clone());
-                let question = Question::Protocol(&bytes).encode();
+                let peer_request = PeerRequest::Protocol(&bytes).encode();
                 let request = (host.clone(), bytes);
                 if !self.under_way.lock().insert(request.clone()) {
                     return;
                 }
                 let under_way = Arc::clone(&self.under_way);
                 self.inner.lifecycle.runtime.spawn(async move {
-                    let answer = network.ask(&host, question, ANSWER).await;
+                    let answer = network.ask(&host, peer_request, ANSWER).await;
                     under_way.lock().remove(&request);
                     if let Some(bytes) = answer {
-                        inbox.put(Happening::Said { from: host, bytes });
+                        inbox.put(NetworkEvent::Message { from: host, bytes });
                     }
                 });
             }
-            // Whoever asked is gone, or asks again.
+            // The host that sent the request is gone, or will repeat it.
             Destination::Reply(_) => {}
         }
     }
 
-    fn tell(&mut self, event: Event) {
-        if let Some(happened) = happened(&event) {
-            // Nobody need listen.
-            let _ = self.inner.events.send(happened);
+    fn emit(&mut self, event: Event) {
+        if let Some(host_event) = host_event(&event) {
+            // There may be no subscriber.
+            let _ = self.inner.events.send(host_event);
         }
         match event {
             Event::Up(host) => tracing::info!(%host, "host is up"),
@@ -503,7 +514,7 @@ impl Driver {
         }
     }
 
-    /// Logs, unless the same was logged a moment ago.
+    /// Logs a warning, unless the same one was logged a moment ago.
     fn complain(&mut self, text: String) {
         let now = Instant::now();
         self.complaints.retain(|_, at| now.duration_since(*at) < COMPLAIN_EVERY);
@@ -514,22 +525,22 @@ impl Driver {
     }
 }
 
-/// An event of the protocol, for whoever listens; refusals are for the log.
-fn happened(event: &Event) -> Option<Happened> {
+/// The event for subscribers; refusals are only logged.
+fn host_event(event: &Event) -> Option<HostEvent> {
     let text = |name: &Name| name.as_str().to_owned();
     Some(match event {
-        Event::Up(host) => Happened::HostUp { host: text(host) },
-        Event::Suspected(host) => Happened::HostSuspected { host: text(host) },
-        Event::Down(host) => Happened::HostDown { host: text(host) },
+        Event::Up(host) => HostEvent::HostUp { host: text(host) },
+        Event::Suspected(host) => HostEvent::HostSuspected { host: text(host) },
+        Event::Down(host) => HostEvent::HostDown { host: text(host) },
         Event::Published { set, epoch, bytes } => {
-            Happened::UpdateSent { set: text(set), epoch: epoch.0, bytes: *bytes }
+            HostEvent::UpdateSent { set: text(set), epoch: epoch.0, bytes: *bytes }
         }
         Event::Updated { set, home, epoch, .. } => {
-            Happened::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
+            HostEvent::UpdateReceived { set: text(set), host: text(home), epoch: epoch.0 }
         }
-        Event::Broken(set) => Happened::TargetBroken { set: text(set) },
-        Event::Reshaped(set) => Happened::Rebuilt { set: text(set) },
-        Event::NameTaken => Happened::NameTaken {},
+        Event::Broken(set) => HostEvent::TargetBroken { set: text(set) },
+        Event::Reshaped(set) => HostEvent::Rebuilt { set: text(set) },
+        Event::NameTaken => HostEvent::NameTaken {},
         _ => return None,
     })
 }

@@ -1,7 +1,6 @@
-//! Hosts of one name: who is asked whether it still replies, who is refused, and who stops. The
-//! rules are in `rivals`.
+//! Several hosts of one name: which one is asked whether it still replies, which is refused, and
+//! which stops. The rules are in `rivals`.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,30 +11,31 @@ use umbel::replica::{Incarnation, Name};
 use super::{ANSWER, Driver};
 use crate::hello::Hello;
 use crate::host::Host;
-use crate::network::{Happening, Reply};
-use crate::question::{Question, decode_life};
+use crate::network::{NetworkEvent, Reply};
+use crate::peer_request::{PeerRequest, decode_life};
 use crate::rivals::{self, MAX_LIVES, TEST_EVERY, Verdict};
 
-/// How often another host of this one's name is looked for, and how long between.
+/// How often to search for another host of this host's name, and the pause in between.
 const NAMESAKE_TRIES: usize = 6;
 const NAMESAKE_PAUSE: Duration = Duration::from_secs(1);
 
 impl Driver {
-    /// Another life of a host is seen than the one that is believed, or was last: both are tested.
+    /// Another incarnation of a host is seen than the accepted one, or the last one: both are
+    /// tested.
     pub(super) fn test_rival(&mut self, host: &Name, held: Incarnation, life: Incarnation) {
         self.rivals.appeared(self.inner.now(), host, held, life);
     }
 
-    /// Asks whoever lives under the names that are to be tested now, and looks for other hosts of this
-    /// one's name while one is seen.
+    /// Asks all hosts of the names that are due for a test, and searches for other hosts of this
+    /// host's name while one is seen.
     pub(super) fn test_names(&mut self, now: Duration) {
         for host in self.rivals.due(now) {
             let cluster = &self.inner.cluster;
             let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
-            let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
+            let hello = PeerRequest::Hello(&cluster.greetings().own().encode()).encode();
             self.inner.lifecycle.runtime.spawn(async move {
                 let greetings = network.ask_lives(&host, hello, ANSWER).await;
-                inbox.put(Happening::Tested { host, greetings });
+                inbox.put(NetworkEvent::Tested { host, greetings });
             });
         }
         if !self.namesakes.is_empty() && now >= self.namesakes_tested + TEST_EVERY {
@@ -44,14 +44,14 @@ impl Driver {
         }
     }
 
-    /// When the lives of a name are to be tested next.
+    /// When the next test of a name is due.
     pub(super) fn next_name_test(&self) -> Duration {
         let own = self.namesakes_tested + TEST_EVERY;
         if self.namesakes.is_empty() { self.rivals.next() } else { own.min(self.rivals.next()) }
     }
 
-    /// Another life of this host's own name is seen: another host, or what is left of this one's last
-    /// life.
+    /// Another incarnation of this host's own name is seen: another host, or a remnant of this
+    /// host's previous life.
     pub(super) fn namesake_appeared(&mut self, life: Incarnation) {
         if life != self.inner.cluster.incarnation && self.namesakes.len() < MAX_LIVES {
             self.namesakes.insert(life);
@@ -59,7 +59,8 @@ impl Driver {
         }
     }
 
-    /// Replies who has a name, if the host that is known under it still replies.
+    /// Replies with the greeting of the host of a name, if the host known under that name still
+    /// replies.
     pub(super) fn name_holder(&self, host: Name, reply: Reply) {
         let cluster = &self.inner.cluster;
         let own = cluster.greetings().own().clone();
@@ -70,7 +71,7 @@ impl Driver {
             return reply.send(Vec::new());
         };
         let (network, hello) =
-            (Arc::clone(&cluster.network), Question::Hello(&own.encode()).encode());
+            (Arc::clone(&cluster.network), PeerRequest::Hello(&own.encode()).encode());
         self.inner.lifecycle.runtime.spawn(async move {
             let mut replies = network.ask_lives(&host, hello, ANSWER).await.into_iter();
             reply
@@ -78,7 +79,8 @@ impl Driver {
         });
     }
 
-    /// Believes another life of a host if the one before does not reply; refuses it if it does.
+    /// Accepts another incarnation of a host if the previous one does not reply; refuses it
+    /// otherwise.
     pub(super) fn decide(&mut self, host: &Name, greetings: &[Vec<u8>]) {
         let hellos: Vec<Hello> = greetings
             .iter()
@@ -97,17 +99,18 @@ impl Driver {
                     at(address)
                 ));
                 let network = Arc::clone(&self.inner.cluster.network);
-                let (host, told) =
-                    (host.clone(), Question::NameHeld { life: held, address }.encode());
+                let (host, request) =
+                    (host.clone(), PeerRequest::NameHeld { life: held, address }.encode());
                 self.inner.lifecycle.runtime.spawn(async move {
-                    network.ask_lives(&host, told, ANSWER).await;
+                    network.ask_lives(&host, request, ANSWER).await;
                 });
             }
         }
     }
 
-    /// Others of an overlay speak of a later life of a neighbour, or of two lives of a home. If the
-    /// neighbour still lives in the one that is known, another host has its name, and it is told so.
+    /// Other hosts of an overlay report a later incarnation of a neighbour, or two incarnations of
+    /// a home. If the neighbour is still alive in the known incarnation, another host has its name,
+    /// and the neighbour is told so.
     pub(super) fn check_rumour(&mut self, host: Name, life: Incarnation) {
         let held = self.inner.sets.lock().protocol.live_of(&host);
         if self.rumours.insert(host.clone(), life) == Some(life) {
@@ -121,19 +124,18 @@ impl Driver {
         };
         let cluster = &self.inner.cluster;
         let network = Arc::clone(&cluster.network);
-        let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
+        let hello = PeerRequest::Hello(&cluster.greetings().own().encode()).encode();
         self.inner.lifecycle.runtime.spawn(async move {
             let replies = network.ask_lives(&host, hello, ANSWER).await;
             if replies.iter().any(|bytes| is_greeting_of(bytes, &host, held)) {
                 tracing::warn!(%host, "another host of the overlay has the name of a neighbour");
-                let told = Question::NameHeld { life, address: None }.encode();
-                network.ask_lives(&host, told, ANSWER).await;
+                let request = PeerRequest::NameHeld { life, address: None }.encode();
+                network.ask_lives(&host, request, ANSWER).await;
             }
         });
     }
 
-    /// Looks whether another host lives under this host's name. If it replies, one of the two
-    /// stops.
+    /// Searches for another host with this host's name. If one replies, one of the two stops.
     pub(super) fn look_for_namesake(&self) {
         if self.is_contested.swap(true, Ordering::SeqCst) {
             return;
@@ -163,11 +165,11 @@ impl Driver {
 }
 
 impl Host {
-    /// The other host of this one's name, if one replies and this one is the one to stop.
+    /// The other host of this name, if one replies and this host must stop.
     async fn gives_way_to(&self) -> Option<Hello> {
         let cluster = &self.inner.cluster;
         let (network, name) = (&cluster.network, &self.inner.settings.name);
-        let hello = Question::Hello(&cluster.greetings().own().encode()).encode();
+        let hello = PeerRequest::Hello(&cluster.greetings().own().encode()).encode();
         for _ in 0..NAMESAKE_TRIES {
             let answers = network.ask_lives(name, hello.clone(), ANSWER).await;
             let others: Vec<Hello> = answers
@@ -182,23 +184,19 @@ impl Host {
                 };
                 return others.into_iter().find(must_stop);
             }
-            // The link to it may be on its way.
+            // The link to it may still be opening.
             tokio::time::sleep(NAMESAKE_PAUSE).await;
         }
         None
     }
 
-    /// The lives of this host's name that the others believe, one for each of them. What hosts of this
-    /// name say does not count: each would speak for itself.
+    /// The incarnations of this host's name that other hosts accept.
     async fn lives_believed_by_others(&self) -> Vec<u64> {
         let name = &self.inner.settings.name;
-        let question = Question::Life { of: name.clone() }.encode();
-        let answers = self.inner.cluster.network.ask_all(question, ANSWER).await;
-        let others = answers.into_iter().filter(|(host, _)| host != name);
-        let lives: BTreeMap<Name, u64> = others
-            .filter_map(|(host, answer)| decode_life(&answer).map(|(life, _)| (host, life)))
-            .collect();
-        lives.into_values().collect()
+        let peer_request = PeerRequest::Life { of: name.clone() }.encode();
+        let answers = self.inner.cluster.network.ask_all(peer_request, ANSWER).await;
+        let life = |(host, answer): (Name, Vec<u8>)| Some((host, decode_life(&answer)?.0));
+        rivals::votes(name, answers.into_iter().filter_map(life))
     }
 }
 
@@ -207,7 +205,7 @@ fn is_greeting_of(bytes: &[u8], host: &Name, life: Incarnation) -> bool {
     hello.is_some_and(|hello| hello.incarnation == life.0)
 }
 
-/// Where somebody listens, in a sentence.
+/// The address of a host, as part of a message.
 fn at(address: Option<SocketAddr>) -> String {
     address.map(|address| format!(" at {address}")).unwrap_or_default()
 }

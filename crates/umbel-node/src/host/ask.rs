@@ -1,4 +1,4 @@
-//! Questions that are answered by asking: what memory claims is confirmed.
+//! Lookups that are confirmed: the hosts that memory names are asked whether they hold the key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,17 +8,16 @@ use umbel::replica::Name;
 
 use super::sets::Known;
 use super::{HELD, Host, Missing, UNKNOWN};
-use crate::confirm::object_address;
 use crate::error::HostError;
-use crate::question::Question;
+use crate::peer_request::PeerRequest;
 
-/// How long candidates may take to answer, unless told otherwise.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// Most keys, and most bytes of them, in one question.
+/// Default time that candidates have to reply.
+pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+/// Maximum number of keys in one request, and of their bytes.
 const KEYS: usize = 10_000;
 const BYTES: usize = 192 << 10;
 
-/// What candidates said of each key.
+/// The replies of all candidates about one key.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Verdict {
     /// Hosts that hold it.
@@ -30,11 +29,11 @@ pub(super) struct Verdict {
 }
 
 impl Host {
-    /// The hosts that confirm that they hold a key, where everybody knows everybody; and
-    /// whether everybody who was asked has answered.
+    /// The hosts that confirm that they hold a key, in a mesh; and whether every host that was
+    /// asked has replied.
     ///
     /// # Errors
-    /// If no set can have that name.
+    /// If the set's name is invalid.
     pub(super) async fn confirmed(
         &self,
         set: &str,
@@ -55,7 +54,7 @@ impl Host {
         Ok((hosts, answered))
     }
 
-    /// Which keys no host holds, where everybody knows everybody.
+    /// Which keys no host holds, in a mesh.
     pub(super) async fn missing_confirmed(&self, known: &Arc<Known>, keys: &[Vec<u8>]) -> Missing {
         let borrowed: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
         let own = self.holds(known.name.as_str(), &borrowed).await;
@@ -75,50 +74,8 @@ impl Host {
         answer
     }
 
-    /// Where the object of a key is fetched: the address of the first host that confirms that
-    /// it holds the key, of those that have told one. This host is asked first, all others at
-    /// the same time, so that the nearest answers.
-    ///
-    /// # Errors
-    /// If no set can have that name.
-    pub async fn fetch(
-        &self,
-        set: &str,
-        key: &[u8],
-        timeout: Option<Duration>,
-    ) -> Result<Option<String>, HostError> {
-        let Some(known) = self.inner.sets.look_up(set)? else { return Ok(None) };
-        let address = |advertise: &str| object_address(&known.confirm, advertise, set, key);
-        if let Some(advertise) = &self.inner.settings.advertise
-            && self.holds(set, &[key]).await == [HELD]
-        {
-            return Ok(address(advertise));
-        }
-        let mut asked = tokio::task::JoinSet::new();
-        for (host, _) in self.candidates(&known, &[key]) {
-            let Some(advertise) = self.advertised(&host) else { continue };
-            let bytes = Question::Holds { set, keys: vec![key] }.encode();
-            let (network, timeout) =
-                (Arc::clone(&self.inner.cluster.network), timeout.unwrap_or(PATIENCE));
-            asked.spawn(async move {
-                let answer = network.ask(&host, bytes, timeout).await;
-                (answer.as_deref() == Some(&[HELD])).then_some(advertise)
-            });
-        }
-        while let Some(answer) = asked.join_next().await {
-            if let Ok(Some(advertise)) = answer {
-                return Ok(address(&advertise));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Where another host's objects are fetched, if it has told.
-    fn advertised(&self, host: &Name) -> Option<String> {
-        self.inner.cluster.greetings().of(host)?.advertise.clone()
-    }
-
-    /// Asks every candidate of every key, in one question each as far as they fit.
+    /// Asks every candidate about its keys: one request per candidate, or several if the keys do
+    /// not fit into one.
     pub(super) async fn confirm(
         &self,
         known: &Arc<Known>,
@@ -131,7 +88,7 @@ impl Host {
             for part in parts(&places, keys) {
                 let set = known.name.as_str();
                 let named = part.iter().map(|place| keys[*place]).collect();
-                let bytes = Question::Holds { set, keys: named }.encode();
+                let bytes = PeerRequest::Holds { set, keys: named }.encode();
                 let network = Arc::clone(&self.inner.cluster.network);
                 let to = host.clone();
                 let answer = tokio::spawn(async move { network.ask(&to, bytes, timeout).await });
@@ -155,8 +112,8 @@ impl Host {
         verdicts
     }
 
-    /// For each host, the places of the keys that memory says it may hold.
-    fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
+    /// For each host, the indexes of the keys that it may hold according to memory.
+    pub(super) fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
         let hashes: Vec<_> = keys.iter().map(|key| self.inner.sets.hasher.hash(key)).collect();
         let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
         let (mut places, mut denied, held) = (0.., Vec::new(), known.held());
@@ -179,13 +136,13 @@ impl Host {
     }
 }
 
-/// How long candidates may take to answer about these keys: long questions take longer.
+/// How long candidates may take to reply about these keys: more bytes take longer.
 fn patience(keys: &[&[u8]]) -> Duration {
     let bytes: usize = keys.iter().map(|key| key.len()).sum();
     PATIENCE + Duration::from_millis((bytes >> 12) as u64)
 }
 
-/// Cuts a list of places into questions that are not too long.
+/// Splits a list of indexes into requests of limited length.
 fn parts(places: &[usize], keys: &[&[u8]]) -> Vec<Vec<usize>> {
     let (mut parts, mut bytes) = (vec![Vec::new()], 0);
     for place in places {

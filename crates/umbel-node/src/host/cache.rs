@@ -1,11 +1,11 @@
-//! The cache itself, asked whether it holds what the catalogue says.
+//! Asks the cache itself whether it holds an object that the catalogue lists.
 //!
-//! A home asks its own cache, when it or another host confirms one of its keys: so no host
-//! opens addresses that another one made up, and whoever finds a disagreement can repair it.
-//! Only claims are confirmed: a key that the catalogue does not have is not asked for.
+//! A home asks its own cache when it, or another host, confirms one of its keys. So no host opens
+//! an address that another host made up, and the host that finds a disagreement can repair it. Only
+//! claims are confirmed: the cache is not asked about a key that is not in the catalogue.
 //!
-//! Always true: a key leaves the catalogue only if its cache said that it does not hold the
-//! object. A cache that does not answer confirms nothing and repairs nothing.
+//! Always true: a key is removed from the catalogue only if the cache replied that it does not hold
+//! the object. A cache that does not reply confirms nothing and repairs nothing.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use super::{ABSENT, HELD, Host, UNKNOWN};
 use crate::confirm::{Confirm, Template};
 use crate::host::Lifetime;
 
-/// The way to this host's cache.
+/// The HTTP client for this host's cache.
 #[derive(Debug)]
 pub(crate) struct Cache {
     client: OnceLock<Option<reqwest::Client>>,
@@ -33,13 +33,13 @@ impl Cache {
         Self { client: OnceLock::new(), turns, at_once, patience }
     }
 
-    /// Made when it is needed first: most hosts never ask.
+    /// Created at first use: most hosts never ask a cache.
     fn client(&self) -> Option<&reqwest::Client> {
         let make = || {
-            // If somebody chose another provider before, that one serves as well.
+            // Fails if another provider is installed already; that one serves as well.
             let _ = tokio_rustls::rustls::crypto::ring::default_provider().install_default();
             let client = reqwest::Client::builder()
-                // An object that is somewhere else is not here.
+                // A redirect means that the object is not in this cache.
                 .redirect(reqwest::redirect::Policy::none())
                 .no_proxy()
                 .pool_max_idle_per_host(self.at_once)
@@ -50,7 +50,7 @@ impl Cache {
         self.client.get_or_init(make).as_ref()
     }
 
-    /// What the cache says of one object.
+    /// Asks the cache about one object.
     async fn ask(&self, template: &Template, url: Option<String>, until: Instant) -> u8 {
         let (Some(client), Some(url)) = (self.client(), url) else { return UNKNOWN };
         let asked = async {
@@ -67,9 +67,29 @@ impl Cache {
     }
 }
 
+impl Cache {
+    /// Begins to read an object; `ABSENT` if the cache does not hold it, `UNKNOWN` if it cannot be
+    /// read by then.
+    pub(super) async fn open(
+        &self,
+        url: Option<String>,
+        until: Instant,
+    ) -> Result<reqwest::Response, u8> {
+        let (Some(client), Some(url)) = (self.client(), url) else { return Err(UNKNOWN) };
+        let until = until.min(Instant::now() + self.patience);
+        let opened = timeout_at(until, client.get(&url).send()).await;
+        let response = opened.map_err(|_| UNKNOWN)?.map_err(|_| UNKNOWN)?;
+        match response.status() {
+            reqwest::StatusCode::OK => Ok(response),
+            reqwest::StatusCode::NOT_FOUND | reqwest::StatusCode::GONE => Err(ABSENT),
+            _ => Err(UNKNOWN),
+        }
+    }
+}
+
 impl Host {
-    /// Which of these keys this host holds, in the words of `ABSENT`, `HELD` and `UNKNOWN`: what
-    /// the catalogue says, confirmed by the cache if the set says how.
+    /// For each key `HELD`, `ABSENT` or `UNKNOWN`: whether this host holds it according to the
+    /// catalogue, confirmed by the cache if the set is configured so.
     pub(crate) async fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
         let mut answers = self.inner.sets.holds(set, keys);
         let Some(known) = self.inner.sets.known(set) else { return answers };
@@ -81,7 +101,7 @@ impl Host {
             let url = self.cache_url(template, set, keys[at]);
             async move { (at, cache.ask(template, url, until).await) }
         });
-        // As many as there are turns at most: the others wait without costing anything.
+        // At most as many futures at once as there are permits: the others are not started yet.
         let asked: Vec<_> =
             futures_util::stream::iter(asked).buffer_unordered(cache.at_once).collect().await;
         let mut gone = Vec::new();
@@ -93,18 +113,21 @@ impl Host {
             }
         }
         if !gone.is_empty() {
-            let (host, set, template) = (self.clone(), set.to_owned(), template.clone());
-            self.inner
-                .lifecycle
-                .runtime
-                .spawn(async move { host.repair(&set, &template, gone).await });
+            self.spawn_repair(set, template, gone);
         }
         answers
     }
 
-    /// Where the cache is asked for a key; `None` if it may not be. A set may have been stored
-    /// when the configuration permitted another server.
-    fn cache_url(&self, template: &Template, set: &str, key: &[u8]) -> Option<String> {
+    /// Removes keys that the cache does not hold from the catalogue, in a task of its own.
+    pub(super) fn spawn_repair(&self, set: &str, template: &Template, gone: Vec<Vec<u8>>) {
+        let (host, set, template) = (self.clone(), set.to_owned(), template.clone());
+        let repair = async move { host.repair(&set, &template, gone).await };
+        self.inner.lifecycle.runtime.spawn(repair);
+    }
+
+    /// The URL at which the cache is asked for a key; `None` if this server is not permitted. The
+    /// set may have been stored when the configuration permitted another server.
+    pub(super) fn cache_url(&self, template: &Template, set: &str, key: &[u8]) -> Option<String> {
         let settings = self.inner.live.current();
         if template.origin().is_some_and(|origin| !settings.permits_cache(&origin)) {
             return None;
@@ -112,9 +135,9 @@ impl Host {
         template.url(self.inner.settings.advertise.as_deref().unwrap_or_default(), set, key)
     }
 
-    /// Takes keys that the cache does not hold from the catalogue. An object that arrived in
-    /// between is stored before its key is added; so a key that the cache knows, asked again
-    /// after its removal, was added by somebody else meanwhile, and is put back.
+    /// Removes keys that the cache does not hold from the catalogue. A client stores an object
+    /// before it adds the key. So the cache is asked once more after the removal: if it holds the
+    /// object now, somebody added it meanwhile, and the key is put back.
     async fn repair(&self, set: &str, template: &Template, keys: Vec<Vec<u8>>) {
         for key in keys {
             let key = key.as_slice();

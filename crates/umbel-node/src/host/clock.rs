@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Time since the host started: what the protocol calls `now`. Copies tell the same time.
+/// Time since the host started: what the protocol calls `now`. Copies show the same time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,

@@ -1,8 +1,8 @@
-//! A host's place in its cluster: the network, the way to the driver, what hosts say of
-//! themselves (`greetings`), and what is known of them (`coverage`).
+//! A host's place in its cluster: the network, the driver's inbox, the greetings of hosts
+//! (`greetings`), and how complete the knowledge of the cluster is (`coverage`).
 //!
-//! Always true: the lock of the greetings is the last one taken; nothing else is locked while
-//! it is held.
+//! Always true: the lock of the greetings is the last one taken; no other lock is taken while it is
+//! held.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,23 +13,22 @@ use umbel::replica::{Incarnation, Name};
 use super::coverage::{Coverage, LastSeen};
 use super::greetings::Greetings;
 use crate::hello::Hello;
-use crate::network::{Happening, Inbox, Network};
+use crate::network::{Inbox, Network, NetworkEvent};
 
 /// A host's place in its cluster.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) incarnation: Incarnation,
     pub(crate) network: Arc<dyn Network>,
-    /// The same, where its links can be opened anew.
+    /// The same network, if its links can be reopened.
     #[cfg(feature = "zenoh")]
     pub(crate) links: Option<Arc<crate::network::ZenohNetwork>>,
     pub(crate) inbox: Inbox,
-    /// Whether the driver has been woken and has not looked yet.
+    /// Whether the driver has been woken and has not yet handled that.
     woken: AtomicBool,
     greetings: Mutex<Greetings>,
     name_taken: AtomicU64,
-    /// What the driver saw last of the hosts that should be known: for questions, which take no
-    /// lock.
+    /// The coverage that the driver computed last. Queries read it without a lock.
     pub(super) coverage: LastSeen,
     /// The peers that the settings name, by name, address or both.
     pub(super) configured: Mutex<Vec<(Option<Name>, Option<String>)>>,
@@ -63,38 +62,38 @@ impl Cluster {
     /// Makes the driver look at the sets.
     pub(crate) fn wake(&self) {
         if !self.woken.swap(true, Ordering::AcqRel) {
-            self.inbox.put(Happening::Woken);
+            self.inbox.put(NetworkEvent::Woken);
         }
     }
 
-    /// The driver looks now: whoever changes something later wakes it again.
+    /// Called by the driver before it looks at the sets: a later change wakes it again.
     pub(crate) fn clear_wake(&self) {
-        // Sees what was changed before the driver was woken, which a plain store need not.
+        // A swap sees what was changed before the driver was woken; a plain store need not.
         self.woken.swap(false, Ordering::AcqRel);
     }
 
-    /// Another host lives under this host's name.
+    /// Counts that another host uses this host's name.
     pub(crate) fn count_name_taken(&self) {
         self.name_taken.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How often another host lived under this host's name.
+    /// How often another host used this host's name.
     pub(super) fn name_taken(&self) -> u64 {
         self.name_taken.load(Ordering::Relaxed)
     }
 
-    /// What the driver saw last of the hosts that should be known.
+    /// The coverage that the driver computed last.
     pub(crate) fn coverage(&self) -> Coverage {
         self.coverage.last()
     }
 
-    /// The settings name these peers from now on.
+    /// Sets the peers that the settings name.
     #[cfg(feature = "zenoh")]
     pub(crate) fn configure(&self, peers: Vec<(Option<Name>, Option<String>)>) {
         *self.configured.lock() = peers;
     }
 
-    /// Whether the settings name any peer.
+    /// Whether the settings name no peer.
     pub(crate) fn is_alone(&self) -> bool {
         self.configured.lock().is_empty()
     }

@@ -1,8 +1,8 @@
 //! Own sets as Redis clients see them: Bloom and cuckoo filters.
 //!
-//! Such a set is an ordinary one with a [`FilterKind`] beside its terms. A set that was made otherwise
-//! is a Bloom filter that grows, too: items can be added and asked for. It counts nothing, so it is no
-//! cuckoo filter.
+//! Such a set is an ordinary one with a [`FilterKind`] beside its terms. A set that was created in
+//! another way can be used as a scalable Bloom filter: items can be added and tested. It counts
+//! nothing, so it cannot be used as a cuckoo filter.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::catalogue::Ticket;
 use crate::error::HostError;
 use crate::filter_kind::{Bloom, Cuckoo, FilterKind, Full};
 
-/// Why a filter did not do what it was asked for. Nothing changed.
+/// Why a filter command failed. Nothing changed.
 #[derive(Debug)]
 pub(crate) enum FilterError {
     /// This host has no set of that name.
     NotFound,
     /// The set is a filter of the other kind.
     WrongType,
-    /// A cuckoo filter that takes no more items.
+    /// A cuckoo filter that accepts no more items.
     Full(Full),
     Host(HostError),
 }
@@ -40,7 +40,7 @@ pub(crate) enum FilterType {
 }
 
 impl FilterType {
-    /// Whether a set of this kind, or of none, is such a filter.
+    /// Whether a set created as this kind, or not as a filter at all, can be used as this type.
     pub(crate) const fn fits(self, kind: Option<FilterKind>) -> bool {
         match self {
             Self::Bloom => !matches!(kind, Some(FilterKind::Cuckoo(_))),
@@ -49,14 +49,14 @@ impl FilterType {
     }
 }
 
-/// A filter, as its information commands report it.
+/// A filter, as the `INFO` commands report it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FilterStatus {
-    /// `None`: it was not made by a Redis client.
+    /// `None`: it was not created by a Redis client.
     pub(crate) kind: Option<FilterKind>,
-    /// Different keys.
+    /// Distinct keys.
     pub(crate) keys: u64,
-    /// How often keys were added after the first time, all together.
+    /// How often keys were added again, summed over all keys.
     pub(crate) repeats: u64,
     /// Items that clients deleted.
     pub(crate) deleted: u64,
@@ -64,16 +64,16 @@ pub(crate) struct FilterStatus {
     pub(crate) bytes: u64,
 }
 
-/// How items come into a cuckoo filter.
+/// How to add items to a cuckoo filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CuckooAdd {
-    /// What is made if there is no such set.
+    /// The filter to create if there is no such set.
     pub(crate) create: Option<Cuckoo>,
-    /// Whether items that are there are not added again.
+    /// Whether items that are there already are skipped.
     pub(crate) only_new: bool,
 }
 
-/// What became of an item.
+/// The result of adding an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CuckooAdded {
     Added,
@@ -83,12 +83,13 @@ pub(crate) enum CuckooAdded {
 }
 
 impl Host {
-    /// What a Redis client made an own set as; `None` if this host has no such set.
+    /// The filter kind with which a Redis client created an own set; `None` if this host has no
+    /// such set.
     pub(crate) fn filter_kind(&self, set: &str) -> Option<Option<FilterKind>> {
         self.inner.sets.own(set).map(|own| own.filter)
     }
 
-    /// An own set, as information commands report it.
+    /// The status of an own set for the `INFO` commands.
     pub(crate) fn filter_status(&self, set: &str) -> Option<FilterStatus> {
         let own = self.inner.sets.own(set)?;
         let (keys, bytes) = own.keys_and_bytes(&self.inner.sets);
@@ -96,7 +97,7 @@ impl Host {
         Some(FilterStatus { kind: own.filter, keys, repeats, deleted, bytes })
     }
 
-    /// Makes a filter; whether there was none of that name.
+    /// Creates a filter; returns whether it is new.
     ///
     /// # Errors
     /// If the name cannot be a set's, there are too many sets, or the catalogue has failed.
@@ -109,12 +110,12 @@ impl Host {
         Ok((made, self.inner.sets.ticket()))
     }
 
-    /// An own set, which is made as a filter if it is not there; whether it was made.
+    /// An own set, created as a filter if it does not exist; and whether it was created.
     fn own_or_filter(&self, set: &str, kind: FilterKind) -> Result<(Arc<OwnSet>, bool), HostError> {
         let sets = &self.inner.sets;
         let name = Name::new(set).ok_or(HostError::SetName)?;
         let mut plan = sets.default_plan();
-        // In an overlay every set has the shape that all hosts agreed on.
+        // In an overlay all sets have the same shape, on which all hosts agreed.
         if self.inner.settings.overlay.is_none() {
             let (false_positive, capacity) = kind.plan();
             plan = SetPlan { false_positive, capacity: Some(capacity), ..plan };
@@ -124,7 +125,7 @@ impl Host {
         sets.own_or_create(&name, plan, terms)
     }
 
-    /// A filter that is to be changed, made first if `create` says so.
+    /// Changes a filter; creates it first if `create` is given.
     fn change_filter<T>(
         &self,
         set: &str,
@@ -143,7 +144,7 @@ impl Host {
             if !of.fits(kind) {
                 return Err(FilterError::WrongType);
             }
-            // Deleted a moment ago: it is made anew.
+            // Deleted a moment ago: create it again.
             let Some(mut changing) = sets.change(&own)? else { continue };
             let changed = change(&mut changing, kind)?;
             self.inner.wake_if_urgent(&changing);
@@ -151,12 +152,13 @@ impl Host {
         }
     }
 
-    /// Adds items to a Bloom filter; for each, whether it is new is appended. An item that does not fit
-    /// into a full filter ends it: there are fewer answers than items then.
+    /// Adds items to a Bloom filter and appends to `answers`, for each item, whether it is new.
+    /// Stops at the first item that does not fit into a full filter: there are fewer answers than
+    /// items then.
     ///
     /// # Errors
-    /// If there is no such filter and none is to be made, the set is of another kind, or an item cannot
-    /// be a key.
+    /// If there is no such filter and none is to be created, the set is of another kind, or an item
+    /// is not a valid key.
     pub(crate) fn add_to_bloom(
         &self,
         set: &str,
@@ -181,7 +183,7 @@ impl Host {
         added.map(|((), ticket)| ticket)
     }
 
-    /// Adds items to a cuckoo filter; what became of each is appended.
+    /// Adds items to a cuckoo filter and appends the result for each.
     ///
     /// # Errors
     /// As [`Self::add_to_bloom`], and if the filter has grown as often as it may.
@@ -217,7 +219,7 @@ impl Host {
         added.map(|((), ticket)| ticket)
     }
 
-    /// Removes an item of a cuckoo filter once; whether it was there.
+    /// Removes one occurrence of an item from a cuckoo filter; returns whether it was there.
     ///
     /// # Errors
     /// If there is no such filter, or the set is of another kind.
@@ -238,7 +240,7 @@ impl Host {
         cuckoo.map_or(0, |own| own.times(item))
     }
 
-    /// Whether each item is in a filter: exact. None is if there is no such filter of this host.
+    /// Whether each item is in a filter: exact. All are false if this host has no such filter.
     pub(crate) fn has_in_filter(
         &self,
         set: &str,
@@ -252,7 +254,8 @@ impl Host {
         answers.extend(items.iter().map(|item| held.is_some_and(|held| held.contains(item))));
     }
 
-    /// Some keys of a filter with their repeats, at most `count`, and where to go on.
+    /// A page of at most `count` keys of a filter with their repeats, and the cursor of the next
+    /// page.
     pub(crate) fn filter_page(&self, set: &str, cursor: &[u8], count: usize) -> FilterPage {
         let Some(own) = self.inner.sets.own(set) else { return FilterPage::default() };
         let (keys, next) = own.held().page(cursor, count);
@@ -260,10 +263,10 @@ impl Host {
         FilterPage { keys: keys.into_iter().map(|key| (repeats(&key), key)).collect(), next }
     }
 
-    /// Adds keys of a page to a filter that is there, with their repeats.
+    /// Adds the keys of a page, with their repeats, to an existing filter.
     ///
     /// # Errors
-    /// If there is no such filter, the set is of another kind, or a key cannot be one.
+    /// If there is no such filter, the set is of another kind, or a key is invalid.
     pub(crate) fn load_filter(
         &self,
         set: &str,
@@ -280,7 +283,8 @@ impl Host {
         loaded.map(|((), ticket)| ticket)
     }
 
-    /// Sets how many items of a cuckoo filter were deleted: it was, where it comes from.
+    /// Sets the number of deleted items of a cuckoo filter, which a dump carries over from its
+    /// source.
     ///
     /// # Errors
     /// If there is no such filter.
@@ -297,15 +301,15 @@ impl Host {
     }
 }
 
-/// Some keys of a filter, each with how often it was added after the first time.
+/// A page of keys of a filter, each with how often it was added after the first time.
 #[derive(Debug, Default)]
 pub(crate) struct FilterPage {
     pub(crate) keys: Vec<(u32, Vec<u8>)>,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page, if there is more.
     pub(crate) next: Option<Vec<u8>>,
 }
 
-/// What a cuckoo filter still takes.
+/// How many items a cuckoo filter still accepts.
 #[derive(Debug)]
 struct Room {
     cuckoo: Cuckoo,

@@ -1,12 +1,12 @@
-//! What this host and the others say of themselves, and which hosts others know that this one may
-//! not have heard of.
+//! The greetings of this host and of the others, and whether other hosts know hosts that this one
+//! has not heard of.
 //!
 //! Every greeting carries a digest of the hosts that its sender knows: their number, and the sum of
-//! their hashes. A sum of hosts that are known here, all of them or some, names nobody new. Any
-//! other one may: the sender counts as knowing others until its digest changes, or its list has
-//! arrived and every host of it is looked for by name.
+//! their hashes. If the sum is that of all or some of the hosts known here, the sender knows nobody
+//! new. Any other sum may include new hosts: the sender counts as knowing others until its digest
+//! changes, or until its list has arrived and every host in it is expected by name.
 //!
-//! Always true: the own greeting's digest is that of the hosts that are known.
+//! Always true: the digest in this host's greeting covers exactly the hosts that are known here.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
@@ -17,22 +17,22 @@ use umbel::replica::{Incarnation, Name};
 
 use crate::hello::{Difference, Hello};
 
-/// Up to this number of hosts the sums of all subsets are known; beyond it, those that lack at most
-/// one host. Hosts that start together learn of each other in any order.
+/// Up to this number of hosts the sums of all subsets are kept; beyond it, only those that lack at
+/// most one host. Hosts that start together learn of each other in any order.
 const ALL_SUBSETS: usize = 10;
-/// Past digests that are remembered.
+/// Maximum number of past digests that are kept.
 const MAX_DIGESTS: usize = 256;
 
-/// What this host and the others say of themselves.
+/// The greetings of this host and of the others.
 #[derive(Debug)]
 pub(crate) struct Greetings {
     own: Hello,
     others: HashMap<Name, Hello>,
-    /// Hosts of the cluster that cannot be worked with, and why.
+    /// Incompatible hosts of the cluster, and why.
     refused: HashMap<Name, String>,
-    /// Sums of hosts that are known here.
+    /// Sums over subsets of the hosts that are known here.
     sums: HashSet<u64>,
-    /// Digests of hosts that were known here, at most [`MAX_DIGESTS`].
+    /// Digests of the hosts that were known here before, at most [`MAX_DIGESTS`].
     past: HashSet<String>,
     /// The hosts that others listed, by the digest of the list.
     listed: HashMap<String, BTreeSet<Name>>,
@@ -52,25 +52,26 @@ impl Greetings {
         greetings
     }
 
-    /// This host's own.
+    /// This host's greeting.
     pub(crate) const fn own(&self) -> &Hello {
         &self.own
     }
 
-    /// Changes what this host says of itself.
+    /// Changes this host's greeting.
     pub(crate) fn change_own(&mut self, change: impl FnOnce(&mut Hello)) {
         change(&mut self.own);
         self.refresh();
     }
 
-    /// Another host's.
+    /// Another host's greeting.
     pub(crate) fn of(&self, host: &Name) -> Option<&Hello> {
         self.others.get(host)
     }
 
-    /// Whether a host's greeting may be kept: a known one, or one of at most `most`.
-    pub(crate) fn has_room_for(&self, host: &Name, most: usize) -> bool {
-        self.others.len() < most || self.others.contains_key(host)
+    /// Whether a host's greeting may be stored: the host is known already, or there are fewer than
+    /// `max`.
+    pub(crate) fn has_room_for(&self, host: &Name, max: usize) -> bool {
+        self.others.len() < max || self.others.contains_key(host)
     }
 
     pub(crate) fn insert(&mut self, host: Name, hello: Hello) {
@@ -82,10 +83,10 @@ impl Greetings {
         }
     }
 
-    /// A host of the cluster cannot be worked with. At most `most` are remembered.
-    pub(crate) fn refuse(&mut self, host: Name, why: &Difference, most: usize) {
+    /// Records that a host of the cluster is incompatible. At most `max` are kept.
+    pub(crate) fn refuse(&mut self, host: Name, why: &Difference, max: usize) {
         self.remove(&host);
-        if self.refused.len() < most {
+        if self.refused.len() < max {
             self.refused.insert(host, why.kind().to_owned());
         }
     }
@@ -104,7 +105,7 @@ impl Greetings {
         all.filter_map(|hello| Some((hello.name.as_str(), hello.listens()?))).collect()
     }
 
-    /// Hosts that do not know the same hosts as this one.
+    /// Hosts whose digest differs from this host's.
     pub(crate) fn knowing_others(&self) -> Vec<Name> {
         let others = self.others.iter().filter(|(_, hello)| {
             hello.listen.is_some() && hello.hosts.is_some() && hello.hosts != self.own.hosts
@@ -112,37 +113,37 @@ impl Greetings {
         others.map(|(host, _)| host.clone()).collect()
     }
 
-    /// A host said which hosts it knows.
-    pub(crate) fn list(&mut self, from: &Name, hosts: &[(Name, SocketAddr)], most: usize) {
+    /// Stores the list of hosts that a host knows.
+    pub(crate) fn list(&mut self, from: &Name, hosts: &[(Name, SocketAddr)], max: usize) {
         if !self.others.contains_key(from) {
             return;
         }
         let shares = hosts.iter().map(|(host, address)| share(host.as_str(), *address));
         let digest = digest(hosts.len(), sum(shares));
-        let names = hosts.iter().map(|(host, _)| host.clone()).take(most).collect();
+        let names = hosts.iter().map(|(host, _)| host.clone()).take(max).collect();
         self.listed.insert(digest, names);
-        let said: HashSet<&String> =
+        let published: HashSet<&String> =
             self.others.values().filter_map(|hello| hello.hosts.as_ref()).collect();
-        self.listed.retain(|digest, _| said.contains(digest));
+        self.listed.retain(|digest, _| published.contains(digest));
     }
 
-    /// Hosts that others know by their latest word, and that have not greeted this one.
+    /// Hosts that are in the latest lists of others but have not greeted this one.
     pub(super) fn hearsay(&self) -> BTreeSet<Name> {
-        let said = |digest: &String| {
+        let published = |digest: &String| {
             self.others.values().any(|hello| hello.hosts.as_ref() == Some(digest))
         };
-        let latest = self.listed.iter().filter(|(digest, _)| said(digest));
+        let latest = self.listed.iter().filter(|(digest, _)| published(digest));
         let names = latest.flat_map(|(_, names)| names);
         let is_new = |name: &&Name| !self.others.contains_key(*name);
         names.filter(is_new).filter(|name| name.as_str() != self.own.name).cloned().collect()
     }
 
-    /// Why a host cannot be worked with, if so.
+    /// Why a host is incompatible, if it is.
     pub(super) fn why_refused(&self, host: &Name) -> Option<&str> {
         self.refused.get(host).map(String::as_str)
     }
 
-    /// What is missing of a host's word on itself and others, in this life of it.
+    /// What is missing of a host's greeting and of its list, for this incarnation of it.
     pub(super) fn gap_of(&self, host: &Name, life: Option<Incarnation>) -> Option<Gap> {
         let hello =
             self.others.get(host).filter(|hello| Some(Incarnation(hello.incarnation)) == life);
@@ -162,7 +163,7 @@ impl Greetings {
         if self.own.listen.is_none() || self.own.overlay.is_some() {
             return;
         }
-        // Who knows the hosts that this one knew until now knows nobody that it has not heard of.
+        // A host that knows only what this host knew before knows nobody new.
         if self.past.len() >= MAX_DIGESTS {
             self.past.clear();
         }
@@ -179,7 +180,7 @@ fn share(name: &str, address: SocketAddr) -> u64 {
     KeyHasher::default().hash(format!("{name} {address}").as_bytes()).get()
 }
 
-/// In whichever order.
+/// Does not depend on the order.
 fn sum(shares: impl Iterator<Item = u64>) -> u64 {
     shares.fold(0, u64::wrapping_add)
 }
@@ -220,7 +221,7 @@ mod tests {
         format!("127.0.0.1:{}", host.as_bytes()[0]).parse().unwrap()
     }
 
-    /// What a host knows that has heard these hosts.
+    /// The greetings of a host that has heard of these hosts.
     fn greetings(me: &str, others: &[&str]) -> Greetings {
         let mut greetings = Greetings::new(hello(me, 1));
         others.iter().for_each(|host| greetings.insert(name(host), hello(host, 1)));
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(a.hearsay(), BTreeSet::from([name("c")]));
         a.insert(name("c"), greetings("c", &[]).own().clone());
         assert_eq!(a.hearsay(), BTreeSet::new());
-        // `b` hears of one more: its list is old.
+        // `b` learns of another host: its list is outdated.
         a.insert(name("b"), greetings("b", &["a", "c", "d"]).own().clone());
         assert_eq!(gap(&a, "b"), Some(Gap::KnowsOthers));
     }

@@ -1,4 +1,4 @@
-//! Own keys, exact; and who else may hold one, from memory.
+//! Own keys, exact; and which other hosts may hold a key, from memory.
 
 use std::cell::RefCell;
 
@@ -10,12 +10,12 @@ use super::{Host, Lifetime, Sets};
 use crate::catalogue::{KeyPage, Ticket};
 use crate::error::HostError;
 
-/// Buffers that questions of one thread use again and again.
+/// Buffers that a thread reuses for its queries.
 #[derive(Debug, Default)]
 struct Scratch {
     hashes: Vec<KeyHash>,
     found: BatchCandidates,
-    /// Keys of which nobody was named.
+    /// Keys for which no host was named.
     denied: Vec<KeyHash>,
 }
 
@@ -24,9 +24,9 @@ thread_local! {
 }
 
 impl Host {
-    /// Adds keys to an own set, which is made if it is not there. For each key, whether it is
-    /// new is appended to `answers`; a key that was held already gets its lifetime anew. The
-    /// keys may be called safe once [`Host::settled`] has returned for the ticket.
+    /// Adds keys to an own set, which is created if it does not exist. For each key, whether it is
+    /// new is appended to `answers`; the lifetime of a key that was held already starts again. The
+    /// keys are durable once [`Host::settled`] has returned for the ticket.
     ///
     /// # Errors
     /// If a key or the set's name is too long, or the catalogue has failed; nothing changes
@@ -42,7 +42,7 @@ impl Host {
         let sets = &self.inner.sets;
         loop {
             let own = sets.own_or_default(set)?;
-            // Deleted a moment ago: it is made anew.
+            // Deleted a moment ago: create it again.
             let Some(mut change) = sets.change(&own)? else { continue };
             change.add(keys, lifetime, &mut |is_new| answers.push(is_new));
             self.inner.wake_if_urgent(&change);
@@ -50,8 +50,8 @@ impl Host {
         }
     }
 
-    /// Waits, as a task, until it is the caller's turn to change an own set; to be kept until that
-    /// is done. A set that is not there needs no turn.
+    /// Waits asynchronously for the caller's turn to change an own set; keep the guard until the
+    /// change is done. A set that does not exist needs no turn.
     #[cfg(any(feature = "resp", feature = "http"))]
     pub(crate) async fn turn(&self, set: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         match self.inner.sets.own(set) {
@@ -60,33 +60,34 @@ impl Host {
         }
     }
 
-    /// As [`Self::turn`], for a thread.
+    /// As [`Self::turn`], but blocks the thread.
     #[cfg(feature = "http")]
     pub(crate) fn blocking_turn(&self, set: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         self.inner.sets.own(set).map(|own| own.blocking_turn())
     }
 
-    /// Takes a lane for long work, as a task; to be kept for about a millisecond. Before any turn.
+    /// Waits asynchronously for a lane for long work; keep it for about a millisecond. Take it
+    /// before any turn.
     #[cfg(feature = "http")]
     pub(crate) async fn lane(&self) -> impl Drop + Send + use<> {
         self.inner.sets.lane().await
     }
 
-    /// Whether keys may be keys at all.
+    /// Whether these can be keys.
     ///
     /// # Errors
     /// If one is empty or too long.
     pub(crate) fn check_keys(keys: &[&[u8]]) -> Result<(), HostError> {
         match keys.iter().find(|key| key.is_empty() || key.len() > Self::MAX_KEY) {
-            Some(key) => Err(HostError::KeyLength { given: key.len(), most: Self::MAX_KEY }),
+            Some(key) => Err(HostError::KeyLength { given: key.len(), max: Self::MAX_KEY }),
             None => Ok(()),
         }
     }
 
-    /// Removes keys from an own set; for each key, whether it was held is appended.
+    /// Removes keys from an own set; appends for each key whether it was held.
     ///
     /// # Errors
-    /// If nobody has the set, or the catalogue has failed.
+    /// If no host has the set, or the catalogue has failed.
     pub fn remove(
         &self,
         set: &str,
@@ -98,7 +99,7 @@ impl Host {
         let known = sets.find(set)?;
         let change = known.own.as_ref().map(|own| sets.change(own)).transpose()?.flatten();
         let Some(mut change) = change else {
-            // Others have the set; of this host's keys there are none.
+            // Only other hosts have the set; this host holds none of its keys.
             sets.check_open()?;
             answers.extend(keys.iter().map(|_| false));
             return Ok(Ticket::NONE);
@@ -111,7 +112,7 @@ impl Host {
     /// Whether this host holds each key: exact.
     ///
     /// # Errors
-    /// If no set can have that name.
+    /// If the set's name is invalid.
     pub fn has(&self, set: &str, keys: &[&[u8]], answers: &mut Vec<bool>) -> Result<(), HostError> {
         let part = self.inner.sets.directory_of(set);
         let own = Sets::look_up_in(&part, set)?.and_then(|known| known.held());
@@ -119,13 +120,13 @@ impl Host {
         Ok(())
     }
 
-    /// Shows, for each key in turn, the names of the hosts that may hold it: this host first
-    /// if it does, then the others in the order of their names. From memory; in an overlay
-    /// others within range only. A set that nobody is known to have answers as an empty one
-    /// ([`Host::knows`] tells which it is).
+    /// Calls `each` for every key, in order, with the names of the hosts that may hold it: this
+    /// host first if it does, then the others in the order of their names. From memory; in an
+    /// overlay only hosts within range are named. A set that no host is known to have answers like
+    /// an empty one ([`Host::knows`] distinguishes the two).
     ///
     /// # Errors
-    /// If no set can have that name; in an overlay whose entries do not keep hosts apart.
+    /// If the set's name is invalid; in an overlay, if its entries do not distinguish hosts.
     pub fn who(
         &self,
         set: &str,
@@ -162,7 +163,7 @@ impl Host {
     /// Start with an empty cursor.
     ///
     /// # Errors
-    /// If nobody has the set.
+    /// If no host has the set.
     pub fn keys(&self, set: &str, cursor: &[u8], count: usize) -> Result<KeyPage, HostError> {
         let known = self.inner.sets.find(set)?;
         let page = known.held().map(|own| own.page(cursor, count));
@@ -170,7 +171,7 @@ impl Host {
     }
 }
 
-/// Shows the names of one key's hosts; few names need no memory of their own.
+/// Calls `each` with the hosts of one key; a few names need no allocation.
 pub(super) fn show(own: Option<&str>, hosts: &[&Name], each: &mut dyn FnMut(&[&str])) {
     let names = own.into_iter().chain(hosts.iter().map(|host| host.as_str()));
     let mut few = [""; 16];

@@ -1,4 +1,4 @@
-//! Whether a host runs, is ready or stops, and what has to end with it.
+//! The lifecycle of a host: ready, failed, stopping; and the threads that end with it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,16 +9,18 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-/// The stages of a host's life, its threads and its runtime.
+/// The state of a host's lifecycle, its threads and its runtime.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     /// Where the host's tasks run.
     pub(crate) runtime: Handle,
     ready: AtomicBool,
+    /// Set with `ready`, for those who wait for it.
+    became_ready: watch::Sender<bool>,
     stopping: AtomicBool,
-    /// For how long others are asked to go on naming the host when it stops, if somebody said so.
+    /// For how long others are asked to keep naming the host after it stops, if that was set.
     absence: Mutex<Option<Duration>>,
-    /// Why the host cannot go on.
+    /// Why the host cannot continue.
     failed: watch::Sender<Option<Arc<str>>>,
     /// Set when the host stops, so that its ports close.
     stopped: watch::Sender<bool>,
@@ -31,6 +33,7 @@ impl Lifecycle {
         Self {
             runtime,
             ready: AtomicBool::new(false),
+            became_ready: watch::channel(false).0,
             stopping: AtomicBool::new(false),
             absence: Mutex::default(),
             failed: watch::channel(None).0,
@@ -39,21 +42,31 @@ impl Lifecycle {
         }
     }
 
-    /// Whether answers are complete, or the deadline for that has passed.
+    /// Whether answers have been complete once, or the deadline for that has passed.
     pub(crate) fn is_ready(&self) -> bool {
         self.ready.load(Ordering::Acquire)
     }
 
     pub(crate) fn set_ready(&self) {
         self.ready.store(true, Ordering::Release);
+        self.became_ready.send_replace(true);
     }
 
-    /// The host cannot go on.
+    /// Waits until the host is ready or stops; returns whether it is ready.
+    pub(super) async fn ready(&self) -> bool {
+        let mut ready = self.became_ready.subscribe();
+        tokio::select! {
+            _ = ready.wait_for(|ready| *ready) => true,
+            () = self.stopped() => self.is_ready(),
+        }
+    }
+
+    /// Reports that the host cannot continue.
     pub(crate) fn fail(&self, reason: &str) {
         self.failed.send_replace(Some(reason.into()));
     }
 
-    /// Waits until the host cannot go on: why.
+    /// Waits until the host cannot continue; returns the reason.
     pub(super) async fn failed(&self) -> Arc<str> {
         let mut failed = self.failed.subscribe();
         let reason = failed.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
@@ -67,7 +80,7 @@ impl Lifecycle {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// For how long others are asked to go on naming the host when it stops, if somebody said so.
+    /// For how long others are asked to keep naming the host after it stops, if that was set.
     pub(super) fn absence(&self) -> Option<Duration> {
         *self.absence.lock()
     }
@@ -76,12 +89,12 @@ impl Lifecycle {
         *self.absence.lock() = Some(absence);
     }
 
-    /// The host stops from now on; returns whether it did not before.
+    /// Marks the host as stopping; returns false if it was stopping already.
     pub(super) fn begin_stop(&self) -> bool {
         !self.stopping.swap(true, Ordering::SeqCst)
     }
 
-    /// Tells everybody who waits in [`Self::stopped`].
+    /// Wakes all who wait in [`Self::stopped`].
     pub(super) fn notify_stopped(&self) {
         self.stopped.send_replace(true);
     }
@@ -92,7 +105,7 @@ impl Lifecycle {
         let _ = stopped.wait_for(|stopped| *stopped).await;
     }
 
-    /// A thread that ends when the host stops.
+    /// Registers a thread that ends when the host stops.
     pub(crate) fn add_thread(&self, thread: JoinHandle<()>) {
         self.threads.lock().push(thread);
     }

@@ -1,4 +1,4 @@
-//! The settings as they are now, as far as they can change while a host runs.
+//! The current settings: some of them can change while a host runs.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 
 use crate::settings::Settings;
 
-/// The settings as they are now.
+/// The current settings.
 #[derive(Debug)]
 pub(crate) struct LiveSettings {
     current: RwLock<Arc<Settings>>,

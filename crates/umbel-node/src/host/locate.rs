@@ -1,7 +1,7 @@
-//! Who holds a key, and which keys nobody holds: confirmed, not from memory.
+//! Which hosts hold a key, and which keys no host holds: confirmed, not from memory.
 //!
-//! In a mesh the hosts that memory names are asked (`ask`); in an overlay queries look for
-//! holders (`query`). Which of the two is decided here and nowhere else.
+//! In a mesh the hosts that memory names are asked (`ask`); in an overlay queries search for
+//! holders (`query`). This is the only place that chooses between the two.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use umbel::route::{Located, Search};
 use super::Host;
 use crate::error::HostError;
 
-/// What came of a question which keys no host holds. Those that are in neither list are held.
+/// The result of asking which keys no host holds. Keys that are in neither list are held.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Missing {
-    /// Keys that no host holds, in the order in which they were asked for.
+    /// Keys that no host holds, in the order of the request.
     pub missing: Vec<Vec<u8>>,
-    /// Keys that nobody confirmed to hold, while a host that may has not answered, or could not
+    /// Keys that no host confirmed, while a host that may hold them has not replied, or could not
     /// tell: ask again.
     pub unconfirmed: Vec<Vec<u8>>,
 }
@@ -25,7 +25,7 @@ impl Missing {
     /// The keys that no host holds.
     ///
     /// # Errors
-    /// If there are others of which nobody can tell.
+    /// If there are keys that could not be confirmed.
     pub fn confirmed(self) -> Result<Vec<Vec<u8>>, HostError> {
         match self.unconfirmed.len() {
             0 => Ok(self.missing),
@@ -55,12 +55,12 @@ impl Host {
         }
     }
 
-    /// As [`Self::locate`]; and whether everybody who was asked has answered, which need not be
-    /// so. In an overlay a query ends with the first holder on its way, so that others may not
-    /// have been asked.
+    /// As [`Self::locate`]; also returns whether every host that was asked has replied. In an
+    /// overlay this is always false: a query ends with the first holder on its way, so that others
+    /// may not have been asked.
     ///
     /// # Errors
-    /// If no set can have that name; in an overlay as [`Host::route`].
+    /// If the set's name is invalid; in an overlay as [`Host::route`].
     pub(crate) async fn locate_fully(
         &self,
         set: &str,
@@ -74,17 +74,17 @@ impl Host {
         Ok((located.holders.iter().map(|holder| text(holder.name())).collect(), false))
     }
 
-    /// The paths to the hosts that hold a key: each begins with this host and ends with a
-    /// holder. Without an overlay holders are asked directly, and a path has no host between.
+    /// The paths to the hosts that hold a key: each begins with this host and ends with a holder.
+    /// Outside an overlay holders are asked directly, so that a path has no host in between.
     ///
-    /// In an overlay a query follows the filters that claim the key for at most `hops`; without
-    /// a number, as far as filters travel. Where none does it walks at random, as far as the
-    /// settings permit. A set that nobody is known to have is no error: news of it may be on its
-    /// way, or in an overlay it may be farther away.
+    /// In an overlay a query follows the filters that claim the key for at most `hops` hops; by
+    /// default, as far as filters travel. Where no filter claims the key, the query walks at
+    /// random, as far as the settings permit. A set that no host is known to have is no error: its
+    /// first update may still be on its way, or in an overlay it may be out of range.
     ///
     /// # Errors
-    /// If nothing was found and somebody who was asked has not answered in time, if `hops` is
-    /// given outside an overlay, or if no set can have that name.
+    /// If nothing was found and a host that was asked has not replied in time, if `hops` is
+    /// given outside an overlay, or if the set's name is invalid.
     ///
     /// ```
     /// # #[tokio::main]
@@ -133,12 +133,12 @@ impl Host {
         Ok(holders.into_iter().map(path).collect())
     }
 
-    /// Which keys no host holds. A claim counts only when its host confirms it, because a false
-    /// "somebody has it" loses an upload; and a key whose claims cannot be confirmed is not
-    /// called missing. In an overlay only hosts within range are asked.
+    /// Which keys no host holds. A claim counts only if its host confirms it, because a false "some
+    /// host has it" loses an upload. A key whose claims cannot be confirmed is not reported as
+    /// missing. In an overlay only hosts within range are asked.
     ///
     /// # Errors
-    /// If no set can have that name.
+    /// If the set's name is invalid.
     pub async fn missing(&self, set: &str, keys: Vec<Vec<u8>>) -> Result<Missing, HostError> {
         if self.is_in_overlay() {
             let name = Name::new(set).ok_or(HostError::SetName)?;
@@ -150,7 +150,7 @@ impl Host {
         }
     }
 
-    /// What became of a query in an overlay.
+    /// Runs one query in an overlay.
     async fn located(
         &self,
         set: &str,
@@ -170,7 +170,7 @@ impl Host {
         Ok(located)
     }
 
-    /// Whether hosts know their neighbours only.
+    /// Whether the host is in an overlay, where hosts know only their neighbours.
     pub(crate) fn is_in_overlay(&self) -> bool {
         self.inner.settings.overlay.is_some()
     }

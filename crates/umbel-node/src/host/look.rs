@@ -1,5 +1,5 @@
-//! The driver's look at the hosts that should be known: what the protocol has of their sets, what
-//! greetings say, and who is at the configured addresses, put together by [`umbel::coverage`].
+//! How the driver computes the coverage: what the protocol has of the hosts' sets, what greetings
+//! report, and which hosts are at the configured addresses, combined by [`umbel::coverage`].
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::coverage::Coverage;
 use super::sets::State;
 
 impl Cluster {
-    /// Looks at what is known of all hosts that should be, for the driver; also returns the hosts
-    /// that have not said who they are.
+    /// Computes the coverage, for the driver; also returns the hosts that have not greeted this
+    /// one.
     pub(crate) fn look(&self, now: Duration, me: &Name, state: &State) -> (Coverage, Vec<Name>) {
         let mut heard_of = state.protocol.heard_of(now);
         {
@@ -35,7 +35,7 @@ impl Cluster {
         }
         let silent = heard_of.iter().filter(|(_, gap)| *gap == Some(Gap::NotGreeted));
         let silent = silent.map(|(host, _)| host.clone()).collect();
-        // The first word on a host counts: what the protocol says of it.
+        // The first entry of a host counts: the one from the protocol.
         heard_of.reverse();
         let coverage = coverage::Coverage::new(me, self.configured_peers(), heard_of);
         let coverage = Coverage::from(&coverage);
@@ -43,7 +43,7 @@ impl Cluster {
         (coverage, silent)
     }
 
-    /// The peers that the settings name, and who is there.
+    /// The peers that the settings name, and which host is at each address.
     fn configured_peers(&self) -> Vec<ConfiguredPeer> {
         let configured = self.configured.lock();
         let identities = match configured.is_empty() {

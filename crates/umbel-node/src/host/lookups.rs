@@ -1,21 +1,21 @@
-//! Lookups of one set that found nobody, asked again when an update arrives: how many came too
-//! early.
+//! Lookups of one set that named no host are repeated when an update arrives, to count how many
+//! came too early.
 //!
 //! ```text
 //! who ─► nobody ─► note ─► the latest of them, as hashes
 //! update of a column ─► recheck: does it claim one of them now? Then that question came too early.
 //! ```
 //!
-//! What is counted is an upper bound: the key may have been added between the question and the
-//! update. Nothing older counts: a key that was added before the column's update before this one
-//! would have come with that one, so that only questions since then are asked again.
+//! The count is an upper bound: the key may have been added between the lookup and the update. Only
+//! lookups since the column's previous update are repeated: a key that was added before that update
+//! would have arrived with it.
 //!
-//! Cheap where questions are answered: a thread counts in a cache line of its own, and at most
-//! [`PER_SECOND`] questions a second are remembered. Each of these stands for those since the one
-//! before it, so that the counts are estimates where more are asked in vain; up to that rate they are
-//! exact, as long as an update comes before [`REMEMBERED`] further ones.
+//! Counting is cheap for lookups: a thread counts in a cache line of its own, and at most
+//! [`PER_SECOND`] lookups per second are kept. Each of these stands for all since the previous one.
+//! So the counts are estimates if more lookups than that name no host; up to that rate they are
+//! exact, as long as an update arrives before [`REMEMBERED`] further lookups.
 //!
-//! Always true: memory per set is bounded, and taken by the first lookup; a question counts once.
+//! Always true: memory per set is bounded, and allocated by the first lookup; a lookup counts once.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -25,30 +25,30 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use umbel::KeyHash;
 
-/// Questions that are remembered at a time.
+/// Maximum number of lookups that are kept.
 const REMEMBERED: usize = 256;
-/// Questions that are remembered in a second, at most.
+/// Maximum number of lookups that are kept per second.
 const PER_SECOND: u64 = 32;
-/// Counters of threads that do not disturb each other.
+/// Number of counters, so that threads rarely share a cache line.
 const SHARDS: usize = 8;
 
-/// How lookups of one set ended, of those that were answered from memory.
+/// The outcomes of lookups of one set that were answered from memory.
 #[derive(Debug, Default)]
 pub(super) struct Lookups {
-    /// None until the first lookup: most sets of a large cluster are asked at few hosts.
-    asked: OnceLock<Box<Asked>>,
+    /// Empty until the first lookup: in a large cluster most sets are looked up at few hosts.
+    asked: OnceLock<Box<Counted>>,
     late: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Asked {
+struct Counted {
     shards: [Counts; SHARDS],
-    /// The second of which questions were remembered last, and how many of it.
+    /// The last second in which lookups were kept, and how many.
     window: AtomicU64,
     ring: Mutex<Ring>,
 }
 
-/// What one thread, or a few of them, counted; in cache lines of its own.
+/// Counters of one thread or a few, in cache lines of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counts {
@@ -56,33 +56,34 @@ struct Counts {
     denied: AtomicU64,
 }
 
-/// The latest questions that found nobody.
+/// The latest lookups that named no host.
 #[derive(Debug, Default)]
 struct Ring {
-    questions: VecDeque<Question>,
-    /// Questions that were remembered, or that another one stands for.
+    questions: VecDeque<DeniedLookup>,
+    /// Lookups that were kept, or for which another one stands.
     accounted: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Question {
+struct DeniedLookup {
     hash: KeyHash,
     asked: Duration,
-    /// How many questions it stands for.
+    /// How many lookups it stands for.
     weight: u64,
 }
 
-/// Lookups as reported.
+/// The counts for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct LateLookups {
-    /// Lookups that found nobody although a host held the key, from above.
+    /// Lookups that named no host although one held the key: an upper bound.
     pub(super) late: u64,
-    /// Their share of these and of the lookups that named somebody; none without either.
+    /// Late lookups as a share of late lookups and those that named a host; `None` if there are
+    /// neither.
     pub(super) share: Option<f64>,
 }
 
 impl Lookups {
-    /// Counts lookups: how many named somebody, and the keys of those that named nobody.
+    /// Counts lookups: how many named a host, and the keys of those that named none.
     pub(super) fn note(&self, found: u64, denied: &[KeyHash], now: impl FnOnce() -> Duration) {
         if found == 0 && denied.is_empty() {
             return;
@@ -102,8 +103,8 @@ impl Lookups {
         }
     }
 
-    /// Asks again what was asked since a moment, of a column that has just changed; returns how
-    /// many of these lookups came too early. `claims` says of each key whether the column claims it.
+    /// Repeats the lookups since `since` for a column that was just updated; returns how many of
+    /// them came too early. `claims` returns for each key whether the column claims it.
     pub(super) fn recheck(
         &self,
         since: Duration,
@@ -130,7 +131,7 @@ impl Lookups {
         late
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub(super) fn late(&self) -> LateLookups {
         let Some(asked) = self.asked.get() else { return LateLookups::default() };
         let late = self.late.load(Ordering::Relaxed);
@@ -140,13 +141,14 @@ impl Lookups {
     }
 }
 
-impl Asked {
-    /// How many of so many questions may be remembered in this second.
+impl Counted {
+    /// How many of `wanted` lookups may be kept in this second.
     fn take_room(&self, now: Duration, wanted: u64) -> u64 {
         let second = now.as_secs() + 1;
         let mut before = self.window.load(Ordering::Relaxed);
         loop {
-            // The second in the upper bits, the questions of it in the lower ones.
+            // The second is in the upper bits, the number of lookups kept in it in the lowest
+            // eight.
             let taken = if before >> 8 == second { before & 0xff } else { 0 };
             let room = wanted.min(PER_SECOND - taken);
             if room == 0 {
@@ -161,15 +163,15 @@ impl Asked {
         }
     }
 
-    /// Remembers questions; they stand for all since those that were remembered last.
+    /// Keeps lookups; they stand for all since those that were kept last.
     fn remember(&self, hashes: &[KeyHash], asked: Duration) {
         let mut ring = self.ring.lock();
         let denied: u64 = self.shards.iter().map(|s| s.denied.load(Ordering::Relaxed)).sum();
-        // None, if another thread's question stands for these: it was counted after them and came first.
+        // Zero if another thread's lookup, counted later but kept first, stands for these already.
         let fresh = denied.saturating_sub(ring.accounted);
         ring.accounted += fresh;
         let (each, mut rest) = (fresh / hashes.len() as u64, fresh % hashes.len() as u64);
-        // Two threads may come in another order than their clocks were read.
+        // Two threads may arrive in another order than they read their clocks.
         let asked = ring.questions.back().map_or(asked, |last| last.asked.max(asked));
         for hash in hashes {
             if ring.questions.len() == REMEMBERED {
@@ -177,7 +179,7 @@ impl Asked {
             }
             let weight = each + u64::from(rest > 0);
             rest = rest.saturating_sub(1);
-            ring.questions.push_back(Question { hash: *hash, asked, weight });
+            ring.questions.push_back(DeniedLookup { hash: *hash, asked, weight });
         }
     }
 }
@@ -203,7 +205,7 @@ mod tests {
         Duration::from_millis(milliseconds)
     }
 
-    /// A column that claims these keys now.
+    /// A column that now claims these keys.
     fn claims(keys: std::ops::Range<u64>) -> impl FnOnce(&[KeyHash]) -> Vec<bool> {
         move |hashes| hashes.iter().map(|hash| keys.contains(&hash.get())).collect()
     }
@@ -224,7 +226,7 @@ mod tests {
         assert_eq!(lookups.late(), LateLookups { late: 2, share: Some(0.25) });
     }
 
-    /// Past so many a second each one that is remembered stands for several.
+    /// Beyond the rate per second each lookup that is kept stands for several.
     #[test]
     fn many_questions_are_estimated_from_a_few() {
         let lookups = Lookups::default();
@@ -237,7 +239,7 @@ mod tests {
         let asked = lookups.asked.get().unwrap();
         assert_eq!(asked.ring.lock().questions.len(), REMEMBERED);
         let weights: u64 = asked.ring.lock().questions.iter().map(|q| q.weight).sum();
-        // The ring spans eight seconds of a thousand questions each, 32 of them remembered.
+        // The ring spans eight seconds of a thousand lookups each, 32 of which are kept.
         assert_eq!(weights, 8 * 1000);
         assert_eq!(lookups.recheck(Duration::ZERO, claims(0..u64::MAX)), 8 * 1000);
     }
@@ -256,7 +258,7 @@ mod tests {
                 });
             }
         });
-        // One last question accounts for those that nobody stands for yet.
+        // One last lookup accounts for those that no kept lookup stands for yet.
         lookups.note(0, &hashes(9..10), || at(1_000_000));
         assert_eq!(lookups.asked.get().unwrap().ring.lock().accounted, 4001);
         assert_eq!(lookups.late().share, Some(0.0));

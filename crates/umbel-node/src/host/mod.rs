@@ -1,4 +1,4 @@
-//! A running host, as its users hold it: a handle to its parts.
+//! A running host, as its users see it: a handle to its parts.
 //!
 //! ```text
 //! Host ─► Inner ─┬─ Sets       own sets, replicas, the directory, the journal
@@ -8,20 +8,25 @@
 //!                └─ Cache, LiveSettings, events
 //! ```
 //!
-//! The parts do not know each other, but that `Sets` reads the live settings; what concerns
+//! The parts do not know each other, except that `Sets` reads the live settings. What concerns
 //! several of them is done here. Messages go network ─► `Inbox` ─► `Driver` ─► `Sets` ─► network.
-//! How a host is started is known above (`start`).
+//! Starting a host is done one level above (`start`).
 
 mod ask;
 #[cfg(feature = "http")]
 mod cache;
+mod chain;
+mod chain_counts;
 mod clock;
 mod cluster;
 mod coverage;
+mod event;
+mod fetch;
 #[cfg(feature = "resp")]
 mod filters;
+#[cfg(feature = "http")]
+mod findings;
 mod greetings;
-mod happened;
 mod info;
 mod keys;
 mod lifecycle;
@@ -30,13 +35,19 @@ mod locate;
 mod look;
 mod lookups;
 mod names;
+#[cfg(feature = "http")]
+mod objects;
 mod plan;
 mod ports;
+#[cfg(feature = "http")]
+mod proxy;
 mod query;
 pub(crate) mod reload;
 mod report;
 mod sets;
 mod single;
+#[cfg(feature = "http")]
+mod survey;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,37 +57,52 @@ use umbel::replica::Name;
 use crate::access::Access;
 use crate::catalogue::Ticket;
 use crate::error::HostError;
-use crate::network::Happening;
+use crate::network::NetworkEvent;
 use crate::settings::Settings;
 #[cfg(feature = "http")]
 pub(crate) use cache::Cache;
+pub use chain::ChainQuery;
+#[cfg(feature = "http")]
+pub(crate) use chain_counts::Distribution;
 pub(crate) use clock::{Clock, wall_clock_ms};
 pub(crate) use cluster::Cluster;
 pub use coverage::{Coverage, MissingHost};
 pub(crate) use coverage::{LOOK_EVERY, MAX_AGE};
+pub use event::HostEvent;
+pub use fetch::Fetch;
 #[cfg(feature = "resp")]
 pub(crate) use filters::{CuckooAdd, CuckooAdded, FilterError, FilterStatus, FilterType};
-pub use happened::Happened;
+#[cfg(feature = "http")]
+pub(crate) use findings::{Finding, findings};
 pub use info::{HostInfo, Readiness, Routing, SetInfo, Status};
 pub(crate) use lifecycle::Lifecycle;
 pub(crate) use live::LiveSettings;
 pub use locate::Missing;
 pub use names::Announced;
+#[cfg(feature = "http")]
+pub(crate) use objects::Objects;
 pub use plan::{Change, Reserve};
 pub use ports::Addresses;
 pub(crate) use ports::Ports;
+#[cfg(feature = "http")]
+pub(crate) use proxy::{NotPassedOn, Object};
 pub use sets::Lifetime;
 use sets::SetChange;
 pub(crate) use sets::{Sets, State, StoredSet};
+#[cfg(feature = "http")]
+pub(crate) use survey::{PeerReport, ReplicaReport, SetReport, Survey};
 
-/// What a host says of a key that it is asked about: it holds it or not, or cannot tell now.
-/// Hosts that know two words take the third for "not".
+/// A host's reply about one key: it holds it, it does not, or it cannot tell now. Hosts of a
+/// version that knows only the first two treat the third as "does not".
 #[cfg(feature = "http")]
 pub(crate) const ABSENT: u8 = 0;
 pub(crate) const HELD: u8 = 1;
 pub(crate) const UNKNOWN: u8 = 2;
 
-/// A running host. Clones are handles to the same one; it runs until [`Host::stop`].
+/// A running host. Clones are handles to the same one.
+///
+/// It runs until [`Host::stop`], or until its runtime ends. Dropping handles does not stop it, not
+/// even the last one; what was acknowledged is on disk all the same.
 #[derive(Debug, Clone)]
 pub struct Host {
     pub(crate) inner: Arc<Inner>,
@@ -87,19 +113,21 @@ pub struct Host {
 pub(crate) struct Inner {
     /// As they were at the start.
     pub(crate) settings: Settings,
-    /// As they are now, as far as they can change.
+    /// The current settings: some can change.
     pub(crate) live: Arc<LiveSettings>,
-    /// The files that are read again when they change.
+    /// The files that are reloaded when they change.
     pub(crate) watched: tokio::sync::Mutex<reload::Seen>,
     pub(crate) clock: Clock,
     pub(crate) sets: Sets,
     pub(crate) cluster: Cluster,
     pub(crate) ports: Ports,
     pub(crate) lifecycle: Lifecycle,
-    /// Sends what happens to whoever listens.
-    pub(crate) events: tokio::sync::broadcast::Sender<Happened>,
+    /// Publishes events to subscribers.
+    pub(crate) events: tokio::sync::broadcast::Sender<HostEvent>,
     #[cfg(feature = "http")]
     pub(crate) cache: Cache,
+    #[cfg(feature = "http")]
+    pub(crate) objects: Objects,
 }
 
 impl Host {
@@ -118,19 +146,19 @@ impl Host {
         self.inner.ports.addresses()
     }
 
-    /// Who may do what.
+    /// Users and their permissions.
     #[must_use]
     pub fn access(&self) -> &Arc<Access> {
         &self.inner.ports.access
     }
 
-    /// Covers every change made so far.
+    /// A ticket that covers every change made so far.
     #[cfg(feature = "resp")]
     pub(crate) fn ticket(&self) -> Ticket {
         self.inner.sets.ticket()
     }
 
-    /// Whether a folder keeps the keys.
+    /// Whether the keys are stored in a folder.
     #[cfg(feature = "resp")]
     pub(crate) fn is_durable(&self) -> bool {
         self.inner.sets.is_durable()
@@ -144,14 +172,14 @@ impl Host {
         self.inner.sets.settled(ticket).await
     }
 
-    /// Why changes are refused at present, if they are: the catalogue cannot be written.
+    /// Why changes are rejected at present, if they are: the catalogue cannot be written.
     #[must_use]
     pub fn catalogue_failure(&self) -> Option<Arc<str>> {
         self.inner.sets.failure()
     }
 
-    /// Whether answers have been complete since the start. A host that is ready stays so, whatever
-    /// becomes of its peers: [`Self::coverage`] says how complete answers are now.
+    /// Whether answers have been complete once since the start. A host that is ready stays ready,
+    /// even if it loses its peers: [`Self::coverage`] reports how complete answers are now.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         let coverage = self.coverage();
@@ -159,6 +187,24 @@ impl Host {
             true => Readiness::Ready(coverage),
             false => Readiness::Waiting(coverage),
         }
+    }
+
+    /// Waits until answers are complete, or `timing.ready` has passed, or the host stops: what they
+    /// cover then.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use umbel_node::{Host, LocalNetwork};
+    ///
+    /// let host = Host::builder().name("fern").local(&LocalNetwork::new()).start().await?;
+    /// assert!(host.ready().await.complete);
+    /// host.stop().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn ready(&self) -> Coverage {
+        self.inner.lifecycle.ready().await;
+        self.coverage()
     }
 
     /// How much of the cluster an answer from memory covers right now. Takes no lock.
@@ -169,28 +215,28 @@ impl Host {
         coverage
     }
 
-    /// What happens from now on. A receiver that falls behind by more than
-    /// [`Happened::KEPT`] is told how many it missed.
+    /// Subscribes to events. A receiver that falls behind by more than [`HostEvent::KEPT`] events
+    /// is told how many it missed.
     #[must_use]
-    pub fn happenings(&self) -> tokio::sync::broadcast::Receiver<Happened> {
+    pub fn events(&self) -> tokio::sync::broadcast::Receiver<HostEvent> {
         self.inner.events.subscribe()
     }
 
-    /// Waits until the host cannot go on and stops: why. At present, because another host has its
-    /// name and replies.
+    /// Waits until the host cannot continue and stops; returns the reason. At present the only one
+    /// is that another host has its name and replies.
     pub async fn failed(&self) -> Arc<str> {
         self.inner.lifecycle.failed().await
     }
 
-    /// Waits until the host is told to stop.
+    /// Waits until the host stops.
     pub async fn stopped(&self) {
         self.inner.lifecycle.stopped().await;
     }
 
-    /// Asks others to go on naming this host for so long after it has stopped, whatever
-    /// `leave_on_stop` says; within their own `timing.absence`. Zero: they need not. They are asked now,
-    /// so that it holds when the process is killed, and again when the host stops. Not for sets kept in
-    /// memory, which are gone with the process.
+    /// Asks other hosts to keep naming this host for this long after it has stopped, whatever
+    /// `leave_on_stop` says, but at most for their own `timing.absence`. Zero: they need not. They
+    /// are asked now, so that it works even if the process is killed, and again when the host
+    /// stops. Not possible for sets kept in memory, which are lost with the process.
     ///
     /// ```
     /// # #[tokio::main]
@@ -225,9 +271,9 @@ impl Host {
         Ok(())
     }
 
-    /// Leaves the cluster, or asks others to wait for it (`leave_on_stop`, [`Self::leave_for`]);
-    /// finishes writes and closes the ports. What takes longer than the
-    /// configured deadline is cut off; nothing that was acknowledged is lost by that.
+    /// Leaves the cluster, or asks others to wait for this host (`leave_on_stop`,
+    /// [`Self::leave_for`]); then finishes writes and closes the ports. Whatever takes longer than
+    /// the configured deadline is aborted; no acknowledged change is lost by that.
     pub async fn stop(&self) {
         let Inner { lifecycle, sets, cluster, settings, .. } = &*self.inner;
         if !lifecycle.begin_stop() {
@@ -238,11 +284,13 @@ impl Host {
             true => Duration::ZERO,
             false => settings.timing.absence,
         });
-        sets.close(absence).into_iter().for_each(|farewell| cluster.network.say(farewell));
+        sets.close(absence)
+            .into_iter()
+            .for_each(|farewell| cluster.network.publish_to_all(farewell));
         let closing = async {
             cluster.network.close().await;
             lifecycle.notify_stopped();
-            cluster.inbox.put(Happening::Woken);
+            cluster.inbox.put(NetworkEvent::Woken);
             sets.close_journal();
             lifecycle.join_threads().await;
         };
@@ -253,12 +301,12 @@ impl Host {
 }
 
 impl Inner {
-    /// Time since the host started: what the protocol calls now.
+    /// Time since the host started: what the protocol calls `now`.
     pub(crate) fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// Makes the driver look at the sets, unless it will soon anyway.
+    /// Wakes the driver to look at the sets, unless it will do so soon anyway.
     fn wake_if_urgent(&self, change: &SetChange<'_>) {
         if change.is_urgent() {
             self.cluster.wake();
@@ -266,7 +314,7 @@ impl Inner {
     }
 }
 
-/// Without HTTP no cache can be asked: the catalogue's word counts.
+/// Without the feature `http` no cache can be asked: the catalogue decides.
 #[cfg(not(feature = "http"))]
 impl Host {
     #[expect(clippy::unused_async, reason = "with the feature it waits for the cache")]

@@ -1,13 +1,14 @@
-//! Names such as `/a/b/c`: prefixes that hosts announce, and the longest one of a name.
+//! Names such as `/a/b/c`: hosts announce prefixes, and a lookup finds the longest announced prefix
+//! of a name.
 //!
-//! An announced prefix is a key of its set, the name's own text. So everything that keys have
-//! carries it: the catalogue, expiry, the filter, replicas. A match asks memory for all prefixes
-//! of the name at once and takes the longest that anybody claims.
+//! An announced prefix is stored as a key of its set: the text of the name. So it gets everything
+//! that keys get: the catalogue, expiry, the filter, replicas. A match looks up all prefixes of the
+//! name in memory at once and takes the longest that any host claims.
 //!
-//! Always true: every announced prefix that has reached this host and is as long as the answer
-//! or longer is found. What is found may be claimed falsely: a name of `n` components asks
-//! `n + 1` keys, each wrong at the set's rate at most, so an answer from memory is wrong at
-//! most `n + 1` times as often; a confirmed one is not.
+//! Always true: no announced prefix that has reached this host is longer than the answer. The
+//! answer itself may be a false claim: a name of `n` components looks up `n + 1` keys, each wrong
+//! at most at the set's rate, so an answer from memory is wrong at most `n + 1` times as often. A
+//! confirmed answer is not.
 
 use std::time::{Duration, Instant};
 
@@ -22,16 +23,15 @@ use crate::error::HostError;
 pub struct Announced {
     /// The prefix, such as `/a/b`.
     pub prefix: String,
-    /// The host that was asked first if it announces the prefix itself, then the others in the
-    /// order of their names. Never empty.
+    /// The host that answers, if it announces the prefix itself, then the others in the order of
+    /// their names. Never empty.
     pub hosts: Vec<String>,
 }
 
 impl Host {
-    /// Announces prefixes of names: others that ask for a name below one find this host. They
-    /// become keys of an own set, which is made if it is not there; for each, whether it is new
-    /// is appended to `answers`. They may be called safe once [`Host::settled`] has returned
-    /// for the ticket.
+    /// Announces prefixes of names: lookups of a name below one of them find this host. They become
+    /// keys of an own set, which is created if it does not exist; for each, whether it is new is
+    /// appended to `answers`. They are durable once [`Host::settled`] has returned for the ticket.
     ///
     /// ```
     /// # #[tokio::main]
@@ -48,7 +48,7 @@ impl Host {
     /// ```
     ///
     /// # Errors
-    /// If a prefix is no name, or as [`Host::add`]; nothing changes then.
+    /// If a prefix is invalid, or as [`Host::add`]; nothing changes then.
     pub fn announce(
         &self,
         set: &str,
@@ -59,19 +59,19 @@ impl Host {
         self.add(set, &keys(&names), Lifetime::Default, answers)
     }
 
-    /// Whether all of these are names.
+    /// Whether all of these are valid names.
     ///
     /// # Errors
     /// If one is not.
-    #[cfg(feature = "resp")]
+    #[cfg(any(feature = "resp", feature = "http"))]
     pub(crate) fn check_names(names: &[&str]) -> Result<(), HostError> {
         names.iter().try_for_each(|name| parse_one(name).map(|_| ()))
     }
 
-    /// Takes back what was announced; for each prefix, whether it was is appended.
+    /// Withdraws announced prefixes; appends for each whether it was announced.
     ///
     /// # Errors
-    /// If a prefix is no name, or as [`Host::remove`]; nothing changes then.
+    /// If a prefix is invalid, or as [`Host::remove`]; nothing changes then.
     pub fn withdraw(
         &self,
         set: &str,
@@ -82,11 +82,11 @@ impl Host {
         self.remove(set, &keys(&names), answers)
     }
 
-    /// The longest prefix of a name that any host announces, as far as this host's memory
-    /// knows. No other host is asked.
+    /// The longest prefix of a name that any host announces, from this host's memory. No other host
+    /// is asked.
     ///
     /// # Errors
-    /// If it is no name, or no set can have that name.
+    /// If the name or the set's name is invalid.
     pub fn match_name(&self, set: &str, name: &str) -> Result<Option<Announced>, HostError> {
         let name = parse_one(name)?;
         let keys: Vec<&[u8]> = name.prefixes().map(str::as_bytes).collect();
@@ -101,12 +101,12 @@ impl Host {
         Ok(longest)
     }
 
-    /// The longest prefix of a name that any host confirms to announce, asked from the longest
-    /// claim down. A prefix whose hosts do not answer gives way to a shorter one after half of
-    /// the time that is left.
+    /// The longest prefix of a name that a host confirms to announce. Claims are confirmed from the
+    /// longest down. If the hosts of a prefix do not reply within half of the remaining time, a
+    /// shorter prefix is tried.
     ///
     /// # Errors
-    /// If it is no name, or no set can have that name.
+    /// If the name or the set's name is invalid.
     pub async fn match_confirmed(
         &self,
         set: &str,

@@ -1,31 +1,37 @@
-//! Own sets: reserved, changed, published, deleted.
+//! Own sets: reserve, change, publish, delete.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use umbel::design::chain::ChainPromise;
 use umbel::replica::{Name, Policy, SetPlan};
 
 use super::sets::{OwnSet, SetChange, Terms};
-use super::{Host, Lifetime};
+use super::{ChainQuery, Host, Lifetime};
 use crate::catalogue::Ticket;
 use crate::confirm::Confirm;
 use crate::error::HostError;
 
-/// What a set is reserved for. What is left out stays as it is, or takes the host's default.
+/// Parameters of a reservation. What is left out stays as it is, or takes the host's default.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reserve {
-    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
+    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts. In a
+    /// set of chains: the chance, per host and chain, that a depth is too large by more than the
+    /// step.
     pub false_positive: f64,
-    /// Keys of this host that there is room for from the start.
+    /// Keys of this host for which there is room from the start.
     pub capacity: u64,
-    /// Hosts that the rate is shared among.
+    /// Number of hosts among which the rate is divided.
     pub expected_hosts: Option<u32>,
     /// When replicas are too stale.
     pub policy: Option<Policy>,
-    /// How long keys live that are added from now on, unless told otherwise.
+    /// Lifetime of keys that are added from now on, unless given with the key.
     pub lifetime: Lifetime,
-    /// Whose word counts when one of its keys is confirmed.
+    /// Who confirms one of this host's keys: the catalogue or the cache.
     pub confirm: Option<Confirm>,
+    /// The step of a set of chains; `None`: a new set is for single keys, an existing one stays as
+    /// it is.
+    pub chains: Option<u32>,
 }
 
 impl From<Reserve> for Change {
@@ -37,30 +43,34 @@ impl From<Reserve> for Change {
             policy: wanted.policy,
             lifetime: wanted.lifetime,
             confirm: wanted.confirm,
+            chains: wanted.chains,
         }
     }
 }
 
-/// What is to change of a set's plan; what is left out stays as it is, or takes the host's
-/// default.
+/// The changes to a set's plan; what is left out stays as it is, or takes the host's default.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Change {
-    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts.
+    /// Chance that one lookup of an absent key names any wrong host, with all expected hosts. In a
+    /// set of chains: the chance, per host and chain, that a depth is too large by more than the
+    /// step.
     pub false_positive: Option<f64>,
-    /// Keys of this host that there is room for from the start.
+    /// Keys of this host for which there is room from the start.
     pub capacity: Option<u64>,
-    /// Hosts that the rate is shared among.
+    /// Number of hosts among which the rate is divided.
     pub expected_hosts: Option<u32>,
     /// When replicas are too stale.
     pub policy: Option<Policy>,
-    /// How long keys live that are added from now on, unless told otherwise.
+    /// Lifetime of keys that are added from now on, unless given with the key.
     pub lifetime: Lifetime,
-    /// Whose word counts when one of its keys is confirmed.
+    /// Who confirms one of this host's keys: the catalogue or the cache.
     pub confirm: Option<Confirm>,
+    /// The step of a set of chains; turns the set into one.
+    pub chains: Option<u32>,
 }
 
 impl Change {
-    /// How long keys live, where that was `before`.
+    /// The new default lifetime of keys, given the one `before`.
     const fn lifetime(&self, before: Option<Duration>) -> Option<Duration> {
         match self.lifetime {
             Lifetime::Default => before,
@@ -69,13 +79,23 @@ impl Change {
         }
     }
 
-    /// Whether the shape of a filter follows from it.
+    /// Whether it affects the shape of the filter.
     const fn is_of_shape(&self) -> bool {
-        self.false_positive.is_some() || self.capacity.is_some() || self.expected_hosts.is_some()
+        self.false_positive.is_some()
+            || self.capacity.is_some()
+            || self.expected_hosts.is_some()
+            || self.chains.is_some()
     }
 
     fn apply(&self, mut plan: SetPlan) -> SetPlan {
-        plan.false_positive = self.false_positive.unwrap_or(plan.false_positive);
+        if let Some(step) = self.chains {
+            plan.chains = Some(ChainPromise { step, ..plan.chains.unwrap_or(ChainQuery::PROMISE) });
+        }
+        match (&mut plan.chains, self.false_positive) {
+            (_, None) => {}
+            (Some(promise), Some(chance)) => promise.over_estimate = chance,
+            (None, Some(rate)) => plan.false_positive = rate,
+        }
         plan.capacity = self.capacity.or(plan.capacity);
         plan.expected_hosts = self.expected_hosts.or(plan.expected_hosts);
         plan.policy = self.policy.unwrap_or(plan.policy);
@@ -84,7 +104,7 @@ impl Change {
 }
 
 impl Host {
-    /// Makes an own set with this plan, or builds one that is there into it: its old filter
+    /// Creates an own set with this plan, or rebuilds an existing one with it: the old filter
     /// answers until the new one is published.
     ///
     /// # Errors
@@ -94,8 +114,8 @@ impl Host {
         self.make_or_change(set, &wanted.into()).map(|(_, ticket)| ticket)
     }
 
-    /// Makes an own set, with the host's defaults for what is left out, or changes one that is
-    /// there; whether it was made.
+    /// Creates an own set, with the host's defaults for what is left out, or changes an existing
+    /// one; returns whether it was created.
     ///
     /// # Errors
     /// If the name or a number is out of range, or the catalogue has failed; nothing changes
@@ -118,7 +138,7 @@ impl Host {
                     sets.own_or_create(&name, plan, terms)?
                 }
             };
-            // Deleted a moment ago: it is made anew.
+            // Deleted a moment ago: create it again.
             let Some(mut changing) = sets.change(&own)? else { continue };
             if !made {
                 self.change_own(&mut changing, own.terms(), change)?;
@@ -128,8 +148,8 @@ impl Host {
         }
     }
 
-    /// Changes some of what an own set is planned for. Its filter is built again only if its
-    /// shape follows from what changes.
+    /// Changes parts of an own set's plan. Its filter is rebuilt only if the change affects its
+    /// shape.
     ///
     /// # Errors
     /// If this host has no such set of its own, a number is out of range, or the catalogue has
@@ -144,17 +164,17 @@ impl Host {
         Ok(self.inner.sets.ticket())
     }
 
-    /// A filter that every other host would refuse is not built.
+    /// Rejects a filter that every other host would refuse as too large.
     pub(super) fn check_size(&self, plan: &SetPlan) -> Result<(), HostError> {
         plan.ladder()?;
-        let most = self.inner.settings.limits.filter_bits;
+        let max = self.inner.settings.limits.filter_bits;
         match plan.rung_for(0) {
-            Ok(rung) if rung.bits() <= most => Ok(()),
-            _ => Err(HostError::TooLarge { most }),
+            Ok(rung) if rung.bits() <= max => Ok(()),
+            _ => Err(HostError::TooLarge { max }),
         }
     }
 
-    /// A cache can be asked only if it is known where it is.
+    /// Checks that the cache can be reached: the host must know its address.
     fn check_confirm(&self, change: &Change) -> Result<(), HostError> {
         match &change.confirm {
             Some(Confirm::Cache(_)) if !cfg!(feature = "http") => Err(HostError::NoWayToCache),
@@ -204,7 +224,7 @@ impl Host {
         Ok(())
     }
 
-    /// In an overlay nobody chooses a set's shape alone.
+    /// In an overlay no single host can choose a set's shape.
     fn check_shape(&self, change: &Change) -> Result<(), HostError> {
         if self.inner.settings.overlay.is_some() && change.is_of_shape() {
             return Err(HostError::InOverlay(
@@ -226,7 +246,7 @@ impl Host {
         Ok(())
     }
 
-    /// Deletes an own set with all its keys; whether there was one.
+    /// Deletes an own set with all its keys; returns whether it existed.
     ///
     /// # Errors
     /// If the catalogue has failed.
@@ -240,7 +260,7 @@ impl Host {
         Ok((true, sets.ticket()))
     }
 
-    /// Another policy for an own set.
+    /// Changes the policy of an own set.
     ///
     /// # Errors
     /// If this host has no such set of its own, or the catalogue has failed.

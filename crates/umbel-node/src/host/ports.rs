@@ -1,4 +1,4 @@
-//! What clients of a host meet: its addresses, its users and its certificates.
+//! The ports of a host for its clients: addresses, users and certificates.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,9 +23,12 @@ pub struct Addresses {
 #[derive(Debug)]
 pub(crate) struct Ports {
     pub(crate) access: Arc<Access>,
-    /// What the ports for clients show.
+    /// The certificates of the client ports.
     #[cfg(feature = "tls")]
     pub(crate) certificates: Option<Arc<crate::tls::Certificates>>,
+    /// Counters of the port for Redis clients.
+    #[cfg(any(feature = "resp", feature = "http"))]
+    pub(crate) redis_clients: Arc<crate::client_counts::ClientCounts>,
     addresses: Mutex<Addresses>,
 }
 
@@ -40,6 +43,8 @@ impl Ports {
             access: Arc::new(access),
             #[cfg(feature = "tls")]
             certificates,
+            #[cfg(any(feature = "resp", feature = "http"))]
+            redis_clients: Arc::default(),
             addresses: Mutex::new(Addresses { listen, ..Addresses::default() }),
         }
     }
@@ -48,7 +53,7 @@ impl Ports {
         *self.addresses.lock()
     }
 
-    /// Ports were opened.
+    /// Sets the addresses after the ports were opened.
     #[cfg(any(feature = "resp", feature = "http"))]
     pub(crate) fn set_addresses(&self, addresses: Addresses) {
         *self.addresses.lock() = addresses;

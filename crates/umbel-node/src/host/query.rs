@@ -1,7 +1,7 @@
-//! Queries in an overlay, which find their way, and what is known of the neighbourhood.
+//! Queries in an overlay.
 //!
-//! A host of an overlay knows its own keys and the filters that came within range. A query
-//! follows the filters that claim its key; what becomes of it comes back through the driver.
+//! A host of an overlay knows its own keys and the filters of homes within range. A query follows
+//! the filters that claim its key; its result comes back through the driver.
 
 use umbel::replica::Name;
 use umbel::route::{Located, Search};
@@ -11,11 +11,11 @@ use super::sets::Known;
 use super::{Host, Missing};
 use crate::error::HostError;
 
-/// Queries of one request that are under way at a time.
+/// Maximum number of queries of one request that run at the same time.
 const AT_ONCE: usize = 256;
 
 impl Host {
-    /// Sends out one query and waits for what becomes of it.
+    /// Sends one query and waits for its result.
     pub(super) async fn query(
         &self,
         set: &str,
@@ -27,8 +27,8 @@ impl Host {
         located.ok_or(HostError::Stopping)
     }
 
-    /// Those of the keys that neither this host nor any within range holds: claims are followed,
-    /// nothing is walked for.
+    /// The keys that neither this host nor any host within range holds. Queries only follow claims
+    /// and do not walk at random.
     pub(super) async fn missing_in_range(
         &self,
         set: &Name,
@@ -50,7 +50,7 @@ impl Host {
         Ok(answer)
     }
 
-    /// Sends out a query for each key and waits for what becomes of them.
+    /// Sends a query per key and waits for all results.
     async fn query_all(
         &self,
         set: &Name,
@@ -81,7 +81,7 @@ impl Host {
     ) -> Result<(), HostError> {
         let state = self.inner.sets.lock();
         let Some(overlay) = state.protocol.overlay() else { return Ok(()) };
-        // All or none: a reply that has begun cannot be taken back.
+        // All or none: `each` must not be called before it is certain that all keys succeed.
         let homes: Vec<Vec<&Name>> =
             keys.iter().map(|key| overlay.who(&known.name, key)).collect::<Option<_>>().ok_or(
                 HostError::InOverlay(

@@ -1,8 +1,8 @@
-//! What changes while a host runs: users, certificates, peers, the plan of new sets.
+//! What can change while a host runs: users, certificates, peers, the plan of new sets.
 //!
-//! Files are looked at every `timing.reload`; `Host::reload` does so at once, and takes a whole
-//! new configuration. What cannot be read or understood is logged and changes nothing. Links
-//! to other hosts are opened anew when peers or certificates change; replicas stay.
+//! Files are checked every `timing.reload`. `Host::reload` checks them at once, and takes a whole
+//! new configuration. What cannot be read or parsed is logged and changes nothing. When peers or
+//! certificates change, links to other hosts are reopened; replicas stay.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use super::Host;
 use crate::settings::Settings;
 
 #[cfg(feature = "zenoh")]
-use crate::network::{Endpoints, Happening, Network as _, peers::Peers};
+use crate::network::{Endpoints, Network as _, NetworkEvent, peers::Peers};
 #[cfg(feature = "zenoh")]
 use crate::settings::Endpoint;
 #[cfg(feature = "zenoh")]
@@ -24,14 +24,14 @@ use umbel::coverage::Identity;
 #[cfg(feature = "zenoh")]
 use umbel::replica::Name;
 
-/// From one lookup of a name to the next.
+/// Interval between two DNS lookups of a name.
 #[cfg(feature = "zenoh")]
 const LOOK_UP: Duration = Duration::from_secs(10);
 
-/// How a file looks from outside.
+/// Modification time and length of a file.
 type Stamp = Option<(SystemTime, u64)>;
 
-/// What was seen last.
+/// The state at the last check.
 #[derive(Debug)]
 pub(crate) struct Seen {
     stamps: HashMap<PathBuf, Stamp>,
@@ -41,13 +41,43 @@ pub(crate) struct Seen {
     links: Option<Links>,
 }
 
-/// The links as they are.
+/// The state of the links.
 #[cfg(feature = "zenoh")]
 #[derive(Debug)]
 struct Links {
     peers: Peers,
-    /// Whether they are open; if not, it is to be tried again.
+    /// Whether they are open; if not, opening is retried.
     open: bool,
+    /// Whether they were closed because this host's certificate had expired.
+    expired: bool,
+}
+
+#[cfg(feature = "zenoh")]
+impl Links {
+    /// Returns true once when this host's certificate has expired since the links were opened. Each
+    /// end closes a link when the other's certificate expires, but zenoh misses that for links
+    /// opened within the certificate's last second, which is still valid. So this host also closes
+    /// its own links when that second is over; nobody reopens them.
+    fn expire(&mut self, settings: &Settings) -> bool {
+        let was_expired = std::mem::replace(&mut self.expired, is_expired(settings));
+        if self.expired && !was_expired {
+            tracing::error!("this host's certificate has expired: no host works with it any more");
+        }
+        self.expired && !was_expired
+    }
+}
+
+#[cfg(all(feature = "zenoh", feature = "tls"))]
+fn is_expired(settings: &Settings) -> bool {
+    let Some(files) = &settings.peer_tls else { return false };
+    let last_second = Duration::from_secs(1);
+    let end = crate::tls::expires(&files.own.cert).ok();
+    end.is_some_and(|end| end + last_second <= SystemTime::now())
+}
+
+#[cfg(all(feature = "zenoh", not(feature = "tls")))]
+const fn is_expired(_: &Settings) -> bool {
+    false
 }
 
 impl Seen {
@@ -67,11 +97,11 @@ impl Seen {
 
     #[cfg(feature = "zenoh")]
     pub(crate) fn with_links(mut self, peers: Peers) -> Self {
-        self.links = Some(Links { peers, open: true });
+        self.links = Some(Links { peers, open: true, expired: false });
         self
     }
 
-    /// Whether a file looks different from the last time.
+    /// Whether a file has changed since the last check.
     fn changed(&mut self, path: &Path) -> bool {
         let stamp = std::fs::metadata(path)
             .ok()
@@ -80,7 +110,7 @@ impl Seen {
     }
 
     fn any_changed<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) -> bool {
-        // All are looked at, so that one change is seen once.
+        // No short circuit: all files must be checked, so that each change is seen once.
         paths.fold(false, |any, path| self.changed(path) | any)
     }
 }
@@ -103,10 +133,9 @@ fn peer_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
 }
 
 impl Host {
-    /// Takes a new configuration as far as it can change while the host runs (`set.*`, `peers`,
-    /// `peers_file`, `peers_dns`, `hosts`), and reads users, certificates and peers again. Own
-    /// sets whose policy is the old default get the new one. What is wrong is logged and
-    /// changes nothing.
+    /// Applies a new configuration as far as it can change while the host runs (`set.*`, `peers`,
+    /// `peers_file`, `peers_dns`, `hosts`), and reloads users, certificates and peers. Own sets
+    /// with the old default policy get the new one. Errors are logged and change nothing.
     pub async fn reload(&self, settings: Settings) {
         let old = self.inner.live.current();
         let new = Settings {
@@ -125,7 +154,7 @@ impl Host {
         self.look(true).await;
     }
 
-    /// Own sets of the old default policy get the new one.
+    /// Gives own sets with the old default policy the new one.
     fn follow_policy(&self, old: &str, new: umbel::replica::Policy) {
         for set in self.sets() {
             let follows = self.set_info(&set).is_ok_and(|info| info.policy.as_deref() == Some(old));
@@ -135,7 +164,7 @@ impl Host {
         }
     }
 
-    /// Looks at the files until the host stops.
+    /// Checks the files until the host stops.
     pub(crate) async fn keep_looking(self) {
         let every = self.inner.settings.timing.reload;
         loop {
@@ -146,7 +175,7 @@ impl Host {
         }
     }
 
-    /// Reads what has changed, or everything.
+    /// Reloads the files that have changed, or all.
     async fn look(&self, everything: bool) {
         let settings = self.inner.live.current();
         let mut seen = self.inner.watched.lock().await;
@@ -181,7 +210,8 @@ impl Host {
         let file = seen.any_changed(settings.peers_file.iter());
         let due = settings.peers_dns.is_some() && seen.looked_up.elapsed() >= LOOK_UP;
         let Some(links) = &mut seen.links else { return };
-        if !(certificates || file || due || everything || !links.open) {
+        let expired = links.expire(settings);
+        if !(certificates || file || due || everything || expired || !links.open) {
             return;
         }
         if due {
@@ -191,7 +221,7 @@ impl Host {
             Ok(peers) => peers,
             Err(error) => return tracing::error!(%error, "the peers stay as they were"),
         };
-        if peers == links.peers && !certificates && links.open {
+        if peers == links.peers && !certificates && !expired && links.open {
             return;
         }
         #[cfg(feature = "tls")]
@@ -200,7 +230,7 @@ impl Host {
         {
             return tracing::error!(%error, "the links to other hosts stay as they were");
         }
-        let renew = certificates || !links.open;
+        let renew = certificates || expired || !links.open;
         let identities = network.identities();
         let opened = network.reconfigure(&endpoints(settings, &peers), renew).await;
         links.open = opened.is_ok();
@@ -226,7 +256,7 @@ impl Host {
 
 #[cfg(feature = "zenoh")]
 impl Host {
-    /// Peers that the settings name no longer are not waited for, unless they are there.
+    /// Peers that the settings no longer name are no longer expected, unless they are connected.
     fn expect(&self, before: &Peers, now: &Peers, identities: &BTreeMap<String, Identity>) {
         let named = before.hosts.difference(&now.hosts).cloned();
         let addresses = before.connect.difference(&now.connect).map(Endpoint::address);
@@ -235,21 +265,21 @@ impl Host {
             _ => None,
         });
         for host in named.chain(found) {
-            self.inner.cluster.inbox.put(Happening::Unexpected { host });
+            self.inner.cluster.inbox.put(NetworkEvent::Unexpected { host });
         }
     }
 
-    /// Hosts whose certificates are worth nothing any more are not waited for until they count
-    /// as gone: the links that are open now hear nothing of them.
+    /// Removes hosts whose certificates are no longer valid at once instead of waiting until they
+    /// time out: the links that are open now receive nothing from them.
     fn exclude<'a>(&self, hosts: impl Iterator<Item = &'a Name>) {
         for host in hosts {
             tracing::info!(%host, "let in no more");
-            self.inner.cluster.inbox.put(Happening::Excluded { host: host.clone() });
+            self.inner.cluster.inbox.put(NetworkEvent::Excluded { host: host.clone() });
         }
     }
 }
 
-/// What zenoh is told of all this.
+/// The endpoints for zenoh.
 #[cfg(feature = "zenoh")]
 pub(crate) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
     let guard = settings
@@ -267,7 +297,7 @@ pub(crate) fn endpoints(settings: &Settings, peers: &Peers) -> Endpoints {
     }
 }
 
-/// That this host's certificate is sound and of this host.
+/// Checks that this host's certificate is valid and names this host.
 #[cfg(all(feature = "zenoh", feature = "tls"))]
 pub(crate) fn check_peer_tls(
     settings: &Settings,

@@ -1,10 +1,12 @@
-//! What a host reports of its sets, of the other hosts and of itself.
+//! Reports on the sets, on the other hosts and on this host.
 
 use umbel::catalogue::Catalogue as _;
-use umbel::mesh::{Engine, PeerInfo, Refusal};
+use umbel::mesh::{Engine, PeerInfo, Refusal, ReplicaInfo};
 use umbel::overlay::Overlay;
 use umbel::replica::{Home, Name};
 
+#[cfg(feature = "http")]
+use super::Distribution;
 use super::greetings::Greetings;
 use super::info::seconds;
 use super::sets::State;
@@ -14,7 +16,7 @@ use crate::error::HostError;
 use crate::settings::agreement;
 
 impl Host {
-    /// The names of the sets that somebody is known to have, in order.
+    /// The names of the sets that any host is known to have, in order.
     #[must_use]
     pub fn sets(&self) -> Vec<String> {
         self.inner.sets.names()
@@ -26,23 +28,40 @@ impl Host {
         self.inner.sets.lock().own.keys().map(|name| name.as_str().to_owned()).collect()
     }
 
-    /// How many sets somebody is known to have.
+    /// The number of sets that any host is known to have.
     #[must_use]
     pub fn set_count(&self) -> usize {
         self.inner.sets.count()
     }
 
-    /// Whether somebody is known to have the set. Waits for no change of any set.
+    /// Whether any host is known to have the set. Waits for no change of any set.
     #[must_use]
     pub fn knows(&self, set: &str) -> bool {
         self.inner.sets.known(set).is_some()
     }
 
-    /// One set, with the disagreement of its filter and the published copy: a pass over all bits,
-    /// which takes milliseconds where there are many.
+    /// Whether a set is a set of chains, here or at another host: lookups of single keys are
+    /// unreliable there.
+    #[must_use]
+    pub fn is_loose(&self, set: &str) -> bool {
+        self.inner.sets.known(set).is_some_and(|known| {
+            let replicas = known.replicas.as_ref();
+            replicas.is_some_and(|here| here.is_loose())
+                || known.own.as_ref().is_some_and(|own| own.is_loose())
+        })
+    }
+
+    /// The depths and times of the chain queries of a set, if there were any.
+    #[cfg(feature = "http")]
+    pub(crate) fn chain_distributions(&self, set: &str) -> Option<[Distribution; 2]> {
+        self.inner.sets.known(set)?.chains.distributions()
+    }
+
+    /// One set, including how much its filter and the published copy disagree: this takes a pass
+    /// over all bits, milliseconds for a large filter.
     ///
     /// # Errors
-    /// If nobody has it.
+    /// If no host has it.
     pub fn full_set_info(&self, set: &str) -> Result<SetInfo, HostError> {
         let mut info = self.set_info(set)?;
         let own = self.inner.sets.find(set).ok().and_then(|known| known.own.clone());
@@ -50,18 +69,18 @@ impl Host {
         Ok(info)
     }
 
-    /// One set, but for [`SetInfo::disagreement`]: see [`Self::full_set_info`].
+    /// One set without [`SetInfo::disagreement`]: see [`Self::full_set_info`].
     ///
     /// # Errors
-    /// If nobody has it.
+    /// If no host has it.
     pub fn set_info(&self, set: &str) -> Result<SetInfo, HostError> {
         let known = match self.inner.sets.find(set) {
             Ok(known) => known,
             Err(error) => return self.refused_set_info(set).ok_or(error),
         };
-        // Before the lock of the state: see the lock order in `sets`.
+        // Before the lock of the state is taken: see the lock order in `sets`.
         let own = known.own.as_ref().map(|own| (own.terms(), own.expiring()));
-        let mut info = self.describe(&self.inner.sets.lock(), &known.name);
+        let mut info = self.describe(&self.inner.sets.lock(), &known.name, &mut |_, _| ());
         if let Some((terms, expiring)) = own.filter(|_| info.own) {
             info.lifetime = terms.lifetime.map(seconds);
             info.confirm = Some(terms.confirm.to_string());
@@ -70,15 +89,21 @@ impl Host {
         Ok(info)
     }
 
-    /// A set that another host has and this one did not accept: why not.
+    /// A set that another host has and this one did not accept, with the reason.
     fn refused_set_info(&self, set: &str) -> Option<SetInfo> {
         let (name, state) = (Name::new(set)?, self.inner.sets.lock());
         let mut refusals = state.protocol.mesh()?.refusals();
         let is_refused = refusals.any(|(_, refused, _)| refused == Some(&name));
-        is_refused.then(|| self.describe(&state, &name))
+        is_refused.then(|| self.describe(&state, &name, &mut |_, _| ()))
     }
 
-    fn describe(&self, state: &State, name: &Name) -> SetInfo {
+    /// One set; `each` is called with every replica of it here.
+    pub(super) fn describe(
+        &self,
+        state: &State,
+        name: &Name,
+        each: &mut dyn FnMut(&Name, &ReplicaInfo),
+    ) -> SetInfo {
         let now = self.inner.now();
         let mut info = SetInfo { set: name.as_str().to_owned(), ..SetInfo::default() };
         if let Some(home) = state.protocol.home(name) {
@@ -89,6 +114,7 @@ impl Host {
         let (mut members, mut denied) = (0, 0);
         for host in engine.replicas(name) {
             let Some(replica) = engine.replica(now, name, host) else { continue };
+            each(host, &replica);
             info.replicas += 1;
             info.items_everywhere += replica.items;
             info.updates_received += replica.received.updates;
@@ -103,6 +129,8 @@ impl Host {
                 known.confirmed.cache();
             let lookups = known.lookups.late();
             (info.late_lookups, info.late_share) = (lookups.late, lookups.share);
+            info.chain_lookups = known.chains.count();
+            info.loose |= known.replicas.as_ref().is_some_and(|here| here.is_loose());
             info.replica_bytes = known.replicas.as_ref().map_or(0, |here| here.memory_bytes());
         }
         let of_set = engine.refusals().filter(|(_, set, _)| *set == Some(name));
@@ -161,7 +189,7 @@ impl Host {
                 info.sets.push(set.as_str().to_owned());
                 info.epochs.push(replica.epoch.map_or(0, |epoch| epoch.0));
                 let age = seconds(replica.age);
-                info.age = Some(info.age.map_or(age, |least: f64| least.min(age)));
+                info.age = Some(info.age.map_or(age, |min: f64| min.min(age)));
                 info.current &= replica.is_current;
             }
             hosts.push(info);
@@ -179,8 +207,8 @@ impl Host {
         hosts
     }
 
-    /// What is not accepted at present: of which host, which set (empty: the host as a whole), a
-    /// word for the reason, and how often.
+    /// What is not accepted at present: the host, the set (empty: the host as a whole), a label for
+    /// the reason, and how often.
     pub(crate) fn refusals(&self) -> Vec<([String; 3], u64)> {
         let state = self.inner.sets.lock();
         let Some(engine) = state.protocol.mesh() else { return Vec::new() };
@@ -282,7 +310,11 @@ fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
     info.bits = Some(shape.bits());
     info.hashes = Some(shape.hashes().into());
     info.policy = Some(home.policy().to_string());
-    info.false_positive = Some(home.plan().false_positive);
+    let chains = home.plan().chains;
+    info.false_positive =
+        Some(chains.map_or(home.plan().false_positive, |promise| promise.over_estimate));
+    info.loose = home.plan().is_loose();
+    info.chain_step = chains.map(|promise| promise.step.into());
     info.estimated_false_positive = Some(home.published_false_positive());
     info.miss = Some(miss);
     info.ghost = Some(ghost);
@@ -293,7 +325,7 @@ fn describe_own(info: &mut SetInfo, home: &Home<HostCatalogue>) {
 }
 
 impl Routing {
-    /// Of one set, or of all together.
+    /// Routing of one set, or of all together.
     fn of(overlay: &Overlay<HostCatalogue>, set: Option<&Name>) -> Self {
         let (homes, counters) = match set.and_then(|set| overlay.routing(set)) {
             Some((homes, counters)) => (homes, counters),
@@ -321,9 +353,9 @@ impl Routing {
     }
 }
 
-/// The rest of what is told of a set in an overlay.
+/// Adds what is reported of a set in an overlay.
 fn in_overlay(mut info: SetInfo, state: &State, set: &Name) -> SetInfo {
-    // What a lookup promises over all hosts has no meaning here: the plan's rate is a link's.
+    // The promise over all hosts has no meaning here: the plan's rate is per link.
     (info.false_positive, info.expected_hosts) = (None, None);
     if let Some(overlay) = state.protocol.overlay() {
         let routing = Routing::of(overlay, Some(set));
@@ -335,7 +367,7 @@ fn in_overlay(mut info: SetInfo, state: &State, set: &Name) -> SetInfo {
     info
 }
 
-/// Adds the other hosts that an overlay knows of.
+/// Adds the other hosts that the overlay knows.
 fn others_in_overlay(
     mut hosts: Vec<HostInfo>,
     state: &State,

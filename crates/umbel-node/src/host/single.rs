@@ -1,10 +1,10 @@
-//! One key at a time: what a program that embeds a host mostly asks.
+//! Single keys: what a program that embeds a host mostly needs.
 
 use super::{Host, Lifetime};
 use crate::error::HostError;
 
 impl Host {
-    /// Adds one key and returns when it is durable; whether it is new.
+    /// Adds one key and waits until it is durable; returns whether it is new.
     ///
     /// # Errors
     /// As [`Host::add`].
@@ -15,7 +15,7 @@ impl Host {
         Ok(answers == [true])
     }
 
-    /// Removes one key and returns when that is durable; whether it was held.
+    /// Removes one key and waits until that is durable; returns whether it was held.
     ///
     /// # Errors
     /// As [`Host::remove`].

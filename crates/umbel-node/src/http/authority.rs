@@ -1,12 +1,12 @@
 //! Names under which this port may be addressed: a guard against DNS rebinding.
 //!
-//! A web page can let its own name resolve to this machine. The browser then takes this port for
-//! a part of the page, so that neither the origin check nor the same-origin policy helps; but it
-//! names the page's host in `Host`. An address there is always accepted: only names can be
-//! rebound. Without a `Host` the client is no browser.
+//! A web page can let its own name resolve to this machine. The browser then treats this port as
+//! part of the page, so that neither the origin check nor the same-origin policy helps; but it
+//! sends the page's host name in `Host`. An IP address there is always accepted: only names can be
+//! rebound. A client that sends no `Host` is not a browser.
 //!
-//! Checked where a page could gain something: on a loopback port and where there are no users.
-//! Not checked with TLS, since no page has a certificate for its name and this host's key.
+//! Checked where a page could gain something: on a loopback port, and if no users are configured.
+//! Not checked with TLS, since no page has a certificate for its name with this host's key.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
@@ -28,7 +28,7 @@ impl Names {
     /// Any name is accepted.
     pub(super) const ANY: Self = Self(None);
 
-    /// The names of a port at `local` of a host that has users or not; with TLS, any.
+    /// The names of a port at `local` of a host with or without users; any name with TLS.
     pub(super) fn of(
         settings: &Settings,
         local: SocketAddr,
@@ -75,7 +75,7 @@ fn without_port(authority: &str) -> &str {
     authority[end..].find(':').map_or(authority, |colon| &authority[..end + colon])
 }
 
-/// Lets a request pass if every name under which it addresses this port is one of the port's.
+/// Lets a request pass if every name in its `Host` headers and its target is a name of this port.
 pub(super) async fn check(State(names): State<Names>, request: Request, next: Next) -> Response {
     let hosts = request.headers().get_all(header::HOST).iter();
     let hosts = hosts.map(|host| String::from_utf8_lossy(host.as_bytes()).into_owned());

@@ -1,4 +1,4 @@
-//! Bodies that tell when they are complete, or given up: of requests and of answers.
+//! Bodies of requests and responses that report when they are complete or dropped.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 
 use super::clients::Client;
 
-/// A request that is worked on, until dropped.
+/// A request that is being handled, until dropped.
 #[derive(Debug)]
 pub(super) struct Busy(Arc<Client>);
 
@@ -26,7 +26,7 @@ impl Drop for Busy {
     }
 }
 
-/// The body of a request, and who sends it.
+/// The body of a request, and the client that sends it.
 #[derive(Debug)]
 pub(super) struct Sent {
     body: Incoming,
@@ -48,7 +48,7 @@ impl HttpBody for Sent {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        // A body of a known length has ended before anybody is told so.
+        // A body of a known length has ended before its end is polled.
         if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
             self.client.has_sent();
         }
@@ -70,7 +70,7 @@ impl Drop for Sent {
     }
 }
 
-/// The body of an answer, and the request that it ends.
+/// The body of a response, and the request that it completes.
 #[derive(Debug)]
 pub(super) struct Answer {
     body: Body,

@@ -1,23 +1,27 @@
-//! Many keys as the lines of a body of any length: executed as they arrive, in batches, and
-//! answered once all of them have settled.
+//! Bulk loads: many keys as the lines of a body of any length. They are executed in batches as they
+//! arrive, and answered once all of them are durable. A JSON array is read completely and then
+//! executed in the same way.
 //!
-//! A line that is no key is refused and told by its number; the others go on. Batches follow
-//! each other without waiting for the disk, up to a bound: beyond it the batch before the last
-//! must have settled, so that what waits to be written stays small.
+//! A line that is not a key is refused and reported by its number; the others continue. Batches
+//! follow each other without waiting for the disk, up to a bound: beyond it the batch before the
+//! last must be durable, so that the backlog of writes stays small.
 //!
 //! The runtime's workers only receive the body; keys are changed on other threads. Linux decides by
 //! the processor time that a thread has used whether it may run as soon as it wakes: a worker that
-//! changed a million keys waits up to 4 ms before it answers a question, one that did not runs at once.
+//! changed a million keys waits up to 4 ms before it answers a query, one that did not runs at
+//! once.
 
 use std::borrow::Cow;
 
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{Query, State};
+use axum::extract::{FromRequest as _, Query, Request, State};
+use axum::response::{IntoResponse, Response};
 use http_body_util::BodyExt as _;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::key_list::{KeyArray, KeyText, is_json, read_array};
 use super::key_text::{Encoding, EncodingQuery, SetPath};
 use super::keys::AddQuery;
 use super::lines::{Line, Lines};
@@ -25,75 +29,77 @@ use super::problem::{Problem, Problems};
 use crate::priority;
 use crate::{Host, HostError, Lifetime, Ticket};
 
-/// Keys that are changed in one turn: about a hundred microseconds.
+/// Keys that are changed per turn: about a hundred microseconds.
 const BATCH: usize = 64;
-/// Bytes of the body for which a lane is kept: about a millisecond.
+/// Bytes of the body for which a lane is held: about a millisecond.
 const PIECE: usize = 32 << 10;
-/// Keys that are changed before earlier ones must have settled.
+/// Keys that are changed before earlier ones must be durable.
 const AHEAD: u64 = 128 * 1024;
-/// Refused lines that are told one by one.
-const TOLD: usize = 1000;
+/// Maximum number of refused lines that are reported one by one.
+const MAX_ERRORS: usize = 1000;
 
-/// What became of the lines.
+/// The result of a bulk load.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(super) struct Loaded {
-    /// Keys that were given: lines that are neither empty nor refused.
+    /// Keys in the body: lines that are neither empty nor refused.
     keys: u64,
     /// Keys that were new or, for a removal, held.
     changed: u64,
-    /// Lines that are no keys.
+    /// Lines that are not keys.
     refused: u64,
-    /// Which lines these are, and why: the first thousand of them.
+    /// The numbers of these lines, and the reasons: the first thousand.
     errors: Vec<LineError>,
 }
 
-/// A line that is no key.
+/// A line that is not a key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct LineError {
-    /// Counted from 1, empty lines too.
+    /// Counted from 1, including empty lines; in an array, the position of the key.
     line: u64,
     /// What is wrong with it.
     error: String,
 }
 
-/// Adds many keys, a line each, to this host's set, which is made if it is not there.
+/// Adds many keys (lines or a JSON array) to this host's set, which is created if missing.
 ///
-/// The body may be of any length and is executed as it arrives. Lines that are no keys are
-/// refused and told by their number; the others are added. Answered when all are durable.
+/// There may be any number of lines, which are executed as they arrive; an array is read completely
+/// first. Lines that are not keys are refused and reported by their number; the others are added.
+/// The response is sent when all are durable.
 #[utoipa::path(
     post, path = "/v1/sets/{set}/keys", operation_id = "add_keys", tag = "keys",
     params(SetPath, AddQuery),
-    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
+    request_body(content((Option<String> = "text/plain"), (KeyArray = "application/json")), description = "Keys: one a line, or a JSON array"),
     responses((status = 200, description = "What became of the lines", body = Loaded), Problems)
 )]
 pub(super) async fn add(
     State(host): State<Host>,
     SetPath { set }: SetPath,
     Query(query): Query<AddQuery>,
-    body: Body,
-) -> Result<Json<Loaded>, Problem> {
-    let change = Change::Add(query.lifetime()?);
-    Load::new(host, set, change, query.encoding).run(body).await
+    request: Request,
+) -> Result<Json<Loaded>, Response> {
+    let change = Change::Add(query.lifetime().map_err(Problem::into_response)?);
+    Load::new(host, set, change, query.encoding).request(request).await
 }
 
-/// Removes many keys, a line each, from this host's set.
+/// Removes many keys, one per line or as a JSON array, from this host's set.
 ///
-/// As the route that adds them.
+/// Works like the route that adds them.
 #[utoipa::path(
     post, path = "/v1/sets/{set}/keys:remove", operation_id = "remove_keys", tag = "keys",
     params(SetPath, EncodingQuery),
-    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
+    request_body(content((Option<String> = "text/plain"), (KeyArray = "application/json")), description = "Keys: one a line, or a JSON array"),
     responses((status = 200, description = "What became of the lines", body = Loaded), Problems)
 )]
 pub(super) async fn remove(
     State(host): State<Host>,
     SetPath { set }: SetPath,
     Query(query): Query<EncodingQuery>,
-    body: Body,
-) -> Result<Json<Loaded>, Problem> {
-    // Said before a byte is read.
-    host.has(&set, &[], &mut Vec::new())?;
-    Load::new(host, set, Change::Remove, query.encoding).run(body).await
+    request: Request,
+) -> Result<Json<Loaded>, Response> {
+    // Check the set before the body is read.
+    let known = host.has(&set, &[], &mut Vec::new());
+    known.map_err(|error| Problem::from(error).into_response())?;
+    Load::new(host, set, Change::Remove, query.encoding).request(request).await
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +108,7 @@ enum Change {
     Remove,
 }
 
-/// A bulk load under way.
+/// A running bulk load.
 #[derive(Debug)]
 struct Load {
     host: Host,
@@ -112,7 +118,7 @@ struct Load {
     lines: Lines,
     loaded: Loaded,
     answers: Vec<bool>,
-    /// The last change, the one that is waited for next, and keys since that.
+    /// The last change, the change that is waited for next, and the number of keys since then.
     last: Ticket,
     next: Ticket,
     ahead: u64,
@@ -134,6 +140,47 @@ impl Load {
         }
     }
 
+    /// Changes the keys of a request: a JSON array, which is read completely, or lines.
+    async fn request(self, request: Request) -> Result<Json<Loaded>, Response> {
+        if !is_json(request.headers()) {
+            return self.run(request.into_body()).await.map_err(Problem::into_response);
+        }
+        let body = Bytes::from_request(request, &()).await;
+        let body = body.map_err(IntoResponse::into_response)?;
+        self.run_array(body).await.map_err(Problem::into_response)
+    }
+
+    /// Changes the keys of an array; they are numbered like lines.
+    async fn run_array(mut self, body: Bytes) -> Result<Json<Loaded>, Problem> {
+        let lane = self.host.lane().await;
+        let work = move || {
+            priority::work_long();
+            let outcome = read_array(&body).and_then(|keys| self.array(keys));
+            drop(lane);
+            (self, outcome)
+        };
+        let (done, outcome) = match tokio::task::spawn_blocking(work).await {
+            Ok(done) => done,
+            Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+            Err(_) => return Err(HostError::Stopping.into()),
+        };
+        done.settle(outcome).await
+    }
+
+    fn array(&mut self, keys: Vec<KeyText>) -> Result<(), Problem> {
+        let (longest, encoding) = (self.encoding.longest_line(), self.encoding);
+        let keys = keys.into_iter().map(|key| key.written(encoding));
+        let keys = keys.collect::<Result<Vec<String>, Problem>>()?;
+        let numbered: Vec<Line<'_>> = (1..)
+            .zip(&keys)
+            .map(|(number, key)| match key.len() {
+                length if length > longest => (number, Err(length)),
+                _ => (number, Ok(key.as_bytes())),
+            })
+            .collect();
+        self.batches(&numbered)
+    }
+
     async fn run(mut self, mut body: Body) -> Result<Json<Loaded>, Problem> {
         let outcome = loop {
             match body.frame().await {
@@ -152,7 +199,11 @@ impl Load {
                 }
             }
         };
-        // What was taken in before it broke off stays, and is waited for.
+        self.settle(outcome).await
+    }
+
+    /// Waits until everything that was changed is durable. Changes before an error stay.
+    async fn settle(self, outcome: Result<(), Problem>) -> Result<Json<Loaded>, Problem> {
         let settled = self.host.settled(self.last).await.map_err(Problem::from);
         match outcome.and(settled) {
             Ok(()) => Ok(Json(self.loaded)),
@@ -164,8 +215,8 @@ impl Load {
         }
     }
 
-    /// Changes the keys of a frame of the body, piece by piece; what became of it. Fails as a whole
-    /// only if the runtime stops.
+    /// Changes the keys of a frame of the body, piece by piece, and returns the result. The outer
+    /// error occurs only if the runtime stops.
     async fn frame(mut self, mut frame: Bytes) -> Result<(Self, Result<(), Problem>), Problem> {
         let mut outcome = Ok(());
         while !frame.is_empty() && outcome.is_ok() {
@@ -189,20 +240,26 @@ impl Load {
         Ok((self, outcome))
     }
 
-    /// Changes the keys whose lines end in a piece of the body. Blocks while others have their turn.
+    /// Changes the keys whose lines end in a piece of the body. Blocks while others have their
+    /// turns.
     fn piece(&mut self, piece: &[u8]) -> Result<(), Problem> {
         let mut lines = std::mem::replace(&mut self.lines, Lines::new(0));
         let mut cut = Vec::with_capacity(piece.len() / 16);
-        lines.cut(piece, &mut cut);
-        let outcome = cut.chunks(BATCH).try_for_each(|batch| {
+        lines.split(piece, &mut cut);
+        let outcome = self.batches(&cut);
+        self.lines = lines;
+        outcome
+    }
+
+    /// Changes the keys of many lines, batch by batch.
+    fn batches(&mut self, lines: &[Line<'_>]) -> Result<(), Problem> {
+        lines.chunks(BATCH).try_for_each(|batch| {
             let turn = self.host.blocking_turn(&self.set);
             let outcome = self.batch(batch);
             drop(turn);
             priority::let_others_run();
             outcome
-        });
-        self.lines = lines;
-        outcome
+        })
     }
 
     fn finish(&mut self) -> Result<(), Problem> {
@@ -218,14 +275,14 @@ impl Load {
         let mut keys: Vec<&[u8]> = Vec::with_capacity(lines.len());
         for (number, line) in lines {
             match (line, self.encoding) {
-                (Ok(line), Encoding::Text) => keys.push(line),
+                (Ok(line), Encoding::Text) if !line.is_empty() => keys.push(line),
                 (Ok(line), encoding) => match encoding.decode(line) {
                     Ok(key) => decoded.push(key),
                     Err(problem) => self.refuse(*number, problem.into_detail()),
                 },
                 (Err(given), _) => {
-                    let most = self.encoding.longest_line();
-                    self.refuse(*number, format!("a line has at most {most} bytes, not {given}"));
+                    let max = self.encoding.longest_line();
+                    self.refuse(*number, format!("a line has at most {max} bytes, not {given}"));
                 }
             }
         }
@@ -249,7 +306,7 @@ impl Load {
         }
     }
 
-    /// Waits for the disk if it is far behind.
+    /// Waits for the disk if it is too far behind.
     async fn wait(&mut self) -> Result<(), Problem> {
         if self.ahead >= AHEAD {
             self.host.settled(self.next).await?;
@@ -260,7 +317,7 @@ impl Load {
 
     fn refuse(&mut self, line: u64, error: String) {
         self.loaded.refused += 1;
-        if self.loaded.errors.len() < TOLD {
+        if self.loaded.errors.len() < MAX_ERRORS {
             self.loaded.errors.push(LineError { line, error });
         }
     }

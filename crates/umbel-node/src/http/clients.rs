@@ -1,4 +1,5 @@
-//! Who is connected, and what each is doing: deadlines, and who has to go when it is full.
+//! The open connections and what each is doing: deadlines, and which one is closed when there are
+//! too many.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,13 +15,13 @@ use super::Limits;
 /// What a connection is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// The headers of a request are arriving: the whole of them has a deadline.
+    /// The headers of a request are arriving: one deadline for all of them.
     Head,
-    /// The body of a request is arriving: so many bytes of it have a deadline.
+    /// The body of a request is arriving: each piece of it has a deadline.
     Body,
-    /// A request is worked on, or its answer is under way.
+    /// A request is being handled, or its response is being sent.
     Busy,
-    /// Nothing is under way.
+    /// There is no request.
     Idle,
 }
 
@@ -28,25 +29,26 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Client {
     begun: Instant,
-    /// Bytes of a body that are progress.
+    /// How many bytes of a body count as progress.
     piece: usize,
     state: Mutex<State>,
-    /// Told when it has to make room.
+    /// Notified when it must close to make room for another one.
     pub(super) leave: Notify,
 }
 
-/// What it is doing, and the last that counts as progress.
+/// What it is doing, and when it last made progress.
 #[derive(Debug, Clone, Copy)]
 struct State {
     phase: Phase,
     since: Duration,
-    /// Bytes of a body that arrived since.
+    /// Bytes of a body that arrived since then.
     arrived: usize,
 }
 
 impl Client {
     fn new(piece: usize) -> Self {
-        // Somebody who connects means to ask: the first headers have their deadline at once.
+        // A client that connects is about to send a request: the deadline of its headers starts at
+        // once.
         let state = State { phase: Phase::Head, since: Duration::ZERO, arrived: 0 };
         Self { begun: Instant::now(), piece, state: Mutex::new(state), leave: Notify::new() }
     }
@@ -55,11 +57,11 @@ impl Client {
         *self.state.lock() = State { phase, since: self.begun.elapsed(), arrived: 0 };
     }
 
-    /// Bytes arrived.
+    /// Records that bytes arrived.
     pub(super) fn has_read(&self, bytes: usize) {
         let mut state = self.state.lock();
         match state.phase {
-            // Byte by byte is no progress: headers have one deadline.
+            // Single bytes are not progress: headers have one deadline.
             Phase::Head => {}
             Phase::Body => {
                 state.arrived += bytes;
@@ -74,7 +76,7 @@ impl Client {
         }
     }
 
-    /// Bytes were sent.
+    /// Records that bytes were sent.
     pub(super) fn has_written(&self) {
         let mut state = self.state.lock();
         if matches!(state.phase, Phase::Busy | Phase::Idle) {
@@ -82,12 +84,12 @@ impl Client {
         }
     }
 
-    /// A request is there, with a body that is still to come or without.
+    /// Records that the headers of a request have arrived; its body may follow.
     pub(super) fn is_asked(&self, with_body: bool) {
         self.turn(if with_body { Phase::Body } else { Phase::Busy });
     }
 
-    /// Its body has arrived, or is wanted no more.
+    /// Records that the request's body has arrived completely, or is not needed any more.
     pub(super) fn has_sent(&self) {
         let mut state = self.state.lock();
         if state.phase == Phase::Body {
@@ -95,19 +97,19 @@ impl Client {
         }
     }
 
-    /// Its answer is complete.
+    /// Records that the response is complete.
     pub(super) fn has_answered(&self) {
         self.turn(Phase::Idle);
     }
 
-    /// When it has to be closed, unless something happens.
+    /// When to close it, unless it makes progress before.
     pub(super) fn deadline(&self, limits: &Limits) -> Instant {
         let State { phase, since, .. } = *self.state.lock();
         let time = if phase == Phase::Head { limits.header_time } else { limits.idle_time };
         self.begun + since + time
     }
 
-    /// Since when nobody would miss it.
+    /// Since when it has had no complete request, so that it may be closed to make room.
     fn spare_since(&self) -> Option<Instant> {
         let State { phase, since, .. } = *self.state.lock();
         matches!(phase, Phase::Head | Phase::Idle).then(|| self.begun + since)
@@ -117,8 +119,8 @@ impl Client {
 /// All connections.
 #[derive(Debug)]
 pub(super) struct Clients {
-    most: usize,
-    /// Bytes of a body that are progress.
+    max: usize,
+    /// How many bytes of a body count as progress.
     piece: usize,
     next: AtomicU64,
     here: Mutex<HashMap<u64, Arc<Client>>>,
@@ -127,7 +129,7 @@ pub(super) struct Clients {
     evicted: AtomicU64,
 }
 
-/// A connection's place among them, given back when dropped.
+/// A connection's entry, removed when dropped.
 #[derive(Debug)]
 pub(super) struct Admission {
     clients: Arc<Clients>,
@@ -139,7 +141,7 @@ impl Clients {
     pub(super) fn new(limits: &Limits) -> Arc<Self> {
         let piece = limits.idle_time.as_secs_f64() * f64::from(limits.body_rate);
         Arc::new(Self {
-            most: limits.connections,
+            max: limits.connections,
             piece: piece as usize,
             next: AtomicU64::new(0),
             here: Mutex::default(),
@@ -149,11 +151,11 @@ impl Clients {
         })
     }
 
-    /// Takes a connection in. If it is full, the one that has been without a request longest
-    /// leaves; if all have one, nobody is taken in.
+    /// Admits a connection. If there are too many, the one that has been without a request longest
+    /// is closed; if all have a request, the new connection is refused.
     pub(super) fn admit(self: &Arc<Self>) -> Option<Admission> {
         let mut here = self.here.lock();
-        if here.len() >= self.most {
+        if here.len() >= self.max {
             let spare = here
                 .iter()
                 .filter_map(|(number, client)| client.spare_since().map(|since| (since, *number)));
@@ -174,7 +176,7 @@ impl Clients {
         Some(Admission { clients: Arc::clone(self), number, client })
     }
 
-    /// Connections now; accepted so far; refused, and sent away to make room, so far.
+    /// Open connections now; and so far: accepted, refused, closed to make room.
     pub(super) fn counts(&self) -> [u64; 4] {
         [
             self.open.load(Ordering::Relaxed) as u64,

@@ -1,4 +1,4 @@
-//! One connection: requests in, answers out, until somebody has waited long enough.
+//! One connection: handles requests until it ends or a deadline passes.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::clients::Admission;
 use super::guard::From;
 use super::watched::Watched;
 
-/// What every connection is served with.
+/// What all connections share.
 #[derive(Debug, Clone)]
 pub(super) struct Connections {
     pub(super) router: Router,
@@ -28,8 +28,8 @@ pub(super) struct Connections {
 }
 
 impl Connections {
-    /// Serves one, over any stream, until it ends, has to make room, or the server stops; then
-    /// a request that is under way is finished.
+    /// Serves a connection over any stream until it ends, must make room, or the server stops; then
+    /// a running request is finished.
     pub(super) async fn serve<S>(
         mut self,
         stream: S,
@@ -50,7 +50,8 @@ impl Connections {
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            // Its deadline would count the time between requests too: the loop below has two.
+            // hyper's timeout would include the time between requests; the loop below distinguishes
+            // the two.
             .header_read_timeout(None)
             .max_header_size(self.limits.header_bytes)
             .max_buf_size(self.limits.header_bytes.max(64 << 10) + (256 << 10))

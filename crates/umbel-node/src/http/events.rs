@@ -1,7 +1,7 @@
-//! What happens, as it happens: server-sent events.
+//! Live events of the host: server-sent events.
 //!
-//! A reader that falls behind by more than [`crate::Happened::KEPT`] events is told how many it
-//! missed and goes on with the newest; nothing is kept for it.
+//! A reader that falls behind by more than [`crate::HostEvent::KEPT`] events is told how many it
+//! missed and continues with the oldest that is buffered; nothing is stored per reader.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use tokio::sync::{broadcast, watch};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError::Lagged;
 
-use crate::{Happened, Host};
+use crate::{Host, HostEvent};
 
-/// How often a stream without events says that it is still there.
+/// Interval of keep-alives on a stream without events.
 const STILL_HERE: Duration = Duration::from_secs(15);
 
-/// What happens on this host, as it happens: server-sent events.
+/// Live events of this host: server-sent events.
 ///
 /// Each has a name (`host_up`, `host_suspected`, `host_down`, `update_sent`, `update_received`,
-/// `target_broken`, `rebuilt`, `name_taken`) and its facts as JSON. A reader that is
-/// too slow gets `skipped` with the number of events that it missed.
+/// `target_broken`, `rebuilt`, `name_taken`) and its data as JSON. A reader that is too slow gets
+/// `skipped` with the number of events that it missed.
 #[utoipa::path(
     get, path = "/v1/events", tag = "hosts",
     responses((status = 200, description = "Events, without an end", body = String, content_type = "text/event-stream"))
@@ -33,7 +33,7 @@ pub(super) async fn events(
     State(host): State<Host>,
     Extension(stopped): Extension<watch::Receiver<bool>>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let events = told(host.happenings());
+    let events = event_stream(host.events());
     let stop = async move {
         let mut stopped = stopped;
         let _ = stopped.wait_for(|stopped| *stopped).await;
@@ -42,11 +42,11 @@ pub(super) async fn events(
     Sse::new(events).keep_alive(KeepAlive::new().interval(STILL_HERE))
 }
 
-/// What a receiver hears, as it is sent.
-fn told(happenings: broadcast::Receiver<Happened>) -> impl Stream<Item = Event> {
-    BroadcastStream::new(happenings).filter_map(|happened| {
-        future::ready(match happened {
-            Ok(happened) => Event::default().event(happened.name()).json_data(&happened).ok(),
+/// The events of a receiver, encoded for sending.
+fn event_stream(events: broadcast::Receiver<HostEvent>) -> impl Stream<Item = Event> {
+    BroadcastStream::new(events).filter_map(|event| {
+        future::ready(match event {
+            Ok(event) => Event::default().event(event.name()).json_data(&event).ok(),
             Err(Lagged(missed)) => {
                 let missed = serde_json::json!({ "events": missed });
                 Event::default().event("skipped").json_data(missed).ok()
@@ -61,14 +61,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_slow_reader_is_told_how_many_events_it_missed() {
-        let (tell, happenings) = broadcast::channel(Happened::KEPT);
-        for _ in 0..Happened::KEPT + 7 {
-            tell.send(Happened::HostUp { host: "lily".into() }).unwrap();
+        let (sender, events) = broadcast::channel(HostEvent::KEPT);
+        for _ in 0..HostEvent::KEPT + 7 {
+            sender.send(HostEvent::HostUp { host: "lily".into() }).unwrap();
         }
-        drop(tell);
+        drop(sender);
         let events: Vec<String> =
-            told(happenings).map(|event| format!("{event:?}")).collect().await;
-        assert_eq!(events.len(), 1 + Happened::KEPT);
+            event_stream(events).map(|event| format!("{event:?}")).collect().await;
+        assert_eq!(events.len(), 1 + HostEvent::KEPT);
         assert!(events[0].contains("skipped"), "{}", events[0]);
         assert!(events[0].contains("{\\\"events\\\":7}"), "{}", events[0]);
         assert!(events[1].contains("host_up"), "{}", events[1]);

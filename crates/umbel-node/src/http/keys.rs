@@ -1,4 +1,4 @@
-//! One key of this host's own: added, removed, asked for. Answers are exact.
+//! Single keys of this host: add, remove, look up. Answers are exact.
 
 use axum::Json;
 use axum::extract::{Query, State};
@@ -16,12 +16,12 @@ use crate::{Host, Lifetime};
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct AddQuery {
-    /// How keys are written, in the path or in the body.
+    /// How keys are encoded in the path or in the body.
     #[serde(default)]
     #[param(inline)]
     pub(super) encoding: Encoding,
-    /// Seconds after which the keys leave on their own, or `none`: they stay; without it, the
-    /// set's own lifetime.
+    /// Seconds after which the keys expire, or `none`: they do not; without it, the set's default
+    /// lifetime.
     #[param(value_type = Option<Seconds>, inline)]
     lifetime: Option<String>,
 }
@@ -33,30 +33,30 @@ impl AddQuery {
     }
 }
 
-/// What became of a key.
+/// The result of adding a key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Added {
     /// Whether it is new.
     added: bool,
 }
 
-/// What became of a key.
+/// The result of removing a key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Removed {
     /// Whether it was held.
     removed: bool,
 }
 
-/// What is known of a key.
+/// The result of looking up a key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Held {
-    /// Always true: a key that is not held is a problem of status 404.
+    /// Always true: if the key is not held, the response is a problem with status 404.
     held: bool,
 }
 
-/// Adds a key to this host's set, which is made if it is not there.
+/// Adds a key to this host's set, which is created if it does not exist.
 ///
-/// Answered when the key is durable.
+/// The response is sent when the key is durable.
 #[utoipa::path(
     put, path = "/v1/sets/{set}/keys/{*key}", operation_id = "add_key", tag = "keys",
     params(KeyPath, AddQuery),
@@ -81,7 +81,7 @@ pub(super) async fn put(
 
 /// Removes a key from this host's set.
 ///
-/// Answered when that is durable.
+/// The response is sent when that is durable.
 #[utoipa::path(
     delete, path = "/v1/sets/{set}/keys/{*key}", operation_id = "remove_key", tag = "keys",
     params(KeyPath, EncodingQuery),

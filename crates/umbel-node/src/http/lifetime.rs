@@ -1,4 +1,4 @@
-//! How long keys live, as clients write it: seconds, or `none` for keys that stay.
+//! Lifetimes of keys in requests: seconds, or `none` for keys that do not expire.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 use super::problem::Problem;
 use crate::Lifetime;
 
-/// A lifetime in a body: a number of seconds, or the word.
+/// A lifetime in a body: a number of seconds, or `none`.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize)]
 #[serde(untagged, expecting = "a lifetime is a number of seconds, or \"none\"")]
 pub(super) enum Seconds {
@@ -18,18 +18,18 @@ pub(super) enum Seconds {
     Word(Word),
 }
 
-/// What stands for no end.
+/// The word for an unlimited lifetime.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Word {
     None,
 }
 
-const LEAST: f64 = 0.001;
-const MOST: f64 = 1e9;
+const MIN: f64 = 0.001;
+const MAX: f64 = 1e9;
 
 impl Seconds {
-    /// As it is written in a query, where everything is text.
+    /// Parses a lifetime in a query, where everything is text.
     pub(super) fn read(text: &str) -> Result<Self, Problem> {
         match text {
             "none" => Ok(Self::Word(Word::None)),
@@ -37,11 +37,11 @@ impl Seconds {
         }
     }
 
-    /// The lifetime, if it is in the range that every place takes.
+    /// The lifetime, if it is in the permitted range.
     pub(super) fn lifetime(self) -> Result<Lifetime, Problem> {
         match self {
             Self::Word(Word::None) => Ok(Lifetime::Forever),
-            Self::Number(seconds) if (LEAST..=MOST).contains(&seconds) => {
+            Self::Number(seconds) if (MIN..=MAX).contains(&seconds) => {
                 Ok(Lifetime::For(Duration::from_secs_f64(seconds)))
             }
             Self::Number(_) => Err(refused()),
@@ -56,7 +56,7 @@ fn refused() -> Problem {
 impl PartialSchema for Seconds {
     fn schema() -> RefOr<Schema> {
         let of = |kind| ObjectBuilder::new().schema_type(SchemaType::new(kind));
-        let number = of(Type::Number).minimum(Some(LEAST)).maximum(Some(MOST));
+        let number = of(Type::Number).minimum(Some(MIN)).maximum(Some(MAX));
         let word = of(Type::String).enum_values(Some(["none"]));
         OneOfBuilder::new().item(number).item(word).into()
     }

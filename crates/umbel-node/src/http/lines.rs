@@ -3,22 +3,22 @@
 //! A line ends with `\n` or `\r\n`; every other byte belongs to the key. Lines count from 1,
 //! empty ones too, but hold no key.
 //!
-//! Always true: no more than one line is kept from piece to piece, and of that no more than a
-//! key may have, however long it goes on.
+//! Always true: at most one line is kept from piece to piece, and of that at most the maximum
+//! length of a key, however long the line is.
 
-/// One line: its number, and its bytes without its end, or how many it has if too many.
+/// One line: its number, and its bytes without the line end, or its length if it is too long.
 pub(super) type Line<'a> = (u64, Result<&'a [u8], usize>);
 
-/// Cuts pieces into lines.
+/// Splits pieces into lines.
 #[derive(Debug)]
 pub(super) struct Lines {
     longest: usize,
     number: u64,
-    /// The beginning of a line whose end has not arrived.
+    /// The beginning of a line whose end has not arrived yet.
     begun: Vec<u8>,
-    /// Bytes of that line that were too many to keep.
+    /// The number of bytes of that line that were not kept because it is too long.
     beyond: usize,
-    /// The line that began before the present piece.
+    /// The line that began before the current piece.
     joined: Vec<u8>,
 }
 
@@ -27,8 +27,8 @@ impl Lines {
         Self { longest, number: 0, begun: Vec::new(), beyond: 0, joined: Vec::new() }
     }
 
-    /// Appends the lines that end in this piece, but for empty ones.
-    pub(super) fn cut<'a>(&'a mut self, piece: &'a [u8], lines: &mut Vec<Line<'a>>) {
+    /// Appends the non-empty lines that end in this piece.
+    pub(super) fn split<'a>(&'a mut self, piece: &'a [u8], lines: &mut Vec<Line<'a>>) {
         let Some(first_end) = piece.iter().position(|byte| *byte == b'\n') else {
             return self.keep(piece);
         };
@@ -50,7 +50,7 @@ impl Lines {
         keep(&mut self.begun, &mut self.beyond, self.longest, rest);
     }
 
-    /// Appends the last line, which nothing ended.
+    /// Appends the last line, if it has no line end.
     pub(super) fn finish<'a>(&'a mut self, lines: &mut Vec<Line<'a>>) {
         if !self.begun.is_empty() {
             self.number += 1;
@@ -63,7 +63,7 @@ impl Lines {
     }
 }
 
-/// Keeps what fits of a line, with room for `\r`, and counts the rest.
+/// Keeps as much of a line as fits, with room for `\r`, and counts the rest.
 fn keep(begun: &mut Vec<u8>, beyond: &mut usize, longest: usize, bytes: &[u8]) {
     let fits = bytes.len().min((longest + 1).saturating_sub(begun.len()));
     begun.extend_from_slice(&bytes[..fits]);
@@ -71,7 +71,7 @@ fn keep(begun: &mut Vec<u8>, beyond: &mut usize, longest: usize, bytes: &[u8]) {
 }
 
 fn push<'a>(lines: &mut Vec<Line<'a>>, number: u64, line: &'a [u8], beyond: usize, longest: usize) {
-    // Of a line that is too long by far nobody knows how it ended.
+    // The end of a line that is far too long was not kept.
     let whole = beyond == 0 && line.len() <= longest + 1;
     let key = line.strip_suffix(b"\r").filter(|_| whole).unwrap_or(line);
     match key.len() + beyond {
@@ -92,7 +92,7 @@ mod tests {
         lines.iter().map(|(number, line)| (*number, line.map(<[u8]>::to_vec))).collect()
     }
 
-    /// All at once, the simple way.
+    /// All at once, as a simple reference.
     fn oracle(body: &[u8], longest: usize) -> Vec<Owned> {
         let mut all: Vec<&[u8]> = body.split(|byte| *byte == b'\n').collect();
         if all.last().is_some_and(|last| last.is_empty()) {
@@ -123,7 +123,7 @@ mod tests {
                 let (piece, later) = rest.split_at(cut.min(rest.len()));
                 rest = later;
                 let mut cut = Vec::new();
-                lines.cut(piece, &mut cut);
+                lines.split(piece, &mut cut);
                 found.extend(owned(&cut));
             }
             let mut last = Vec::new();
@@ -137,11 +137,11 @@ mod tests {
     fn an_endless_line_is_counted_and_not_kept() {
         let mut lines = Lines::new(10);
         for _ in 0..1000 {
-            lines.cut(&[b'x'; 1000], &mut Vec::new());
+            lines.split(&[b'x'; 1000], &mut Vec::new());
         }
         assert!(lines.begun.capacity() < 100);
         let mut found = Vec::new();
-        lines.cut(b"\nnext\n", &mut found);
+        lines.split(b"\nnext\n", &mut found);
         assert_eq!(found, [(1, Err(1_000_000)), (2, Ok(&b"next"[..]))]);
     }
 }

@@ -3,46 +3,45 @@
 use std::borrow::Cow;
 
 use axum::Json;
-use axum::body::Bytes;
 use axum::extract::{Query, State};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::key_list::{KeyArray, KeyList};
 use super::key_text::{EncodingQuery, SetPath};
 use super::problem::{Problem, Problems};
-use super::who::read;
 use crate::{Coverage, Host};
 
 /// The keys that no host holds.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Missing {
-    /// In the order of the lines, written as these.
+    /// In the order and encoding of the request.
     missing: Vec<String>,
-    /// Those that a host may hold which has not answered, or could not tell.
+    /// Keys that a host may hold that has not replied, or could not tell.
     unconfirmed: Vec<String>,
     #[serde(flatten)]
     coverage: Coverage,
-    /// Whether anybody is known to have the set.
+    /// Whether any host is known to have the set.
     set_known: bool,
 }
 
-/// Which of many keys, a line each, no host holds.
+/// Which of many keys, one per line or as a JSON array, no host holds.
 ///
-/// Claims are confirmed by asking the hosts that may hold the keys. A key that nobody confirms to
-/// hold while such a host does not answer is named as unconfirmed, not as missing, and makes the
-/// answer incomplete. A set that nobody is known to have answers as an empty one.
+/// Claims are confirmed by asking the hosts that may hold the keys. If no host confirms a key, and
+/// a host that may hold it does not reply, the key is listed as unconfirmed, not as missing, and
+/// makes the answer incomplete. A set that no host is known to have answers like an empty one.
 #[utoipa::path(
     post, path = "/v1/sets/{set}/missing", tag = "questions", params(SetPath, EncodingQuery),
-    request_body(content = Option<String>, content_type = "text/plain", description = "A key a line"),
+    request_body(content((Option<String> = "text/plain"), (KeyArray = "application/json")), description = "Keys: one a line, or a JSON array"),
     responses((status = 200, description = "Keys that no host holds", body = Missing), Problems)
 )]
 pub(super) async fn missing(
     State(host): State<Host>,
     SetPath { set }: SetPath,
     Query(query): Query<EncodingQuery>,
-    body: Bytes,
+    list: KeyList,
 ) -> Result<Json<Missing>, Problem> {
-    let keys = read(&body, query.encoding)?;
+    let keys = list.keys(query.encoding)?;
     let set_known = host.knows(&set);
     let before = host.coverage();
     let found = host.missing(&set, keys).await?;

@@ -1,4 +1,4 @@
-//! The HTTP API: JSON for questions and sets, lines for bulk loads, problem details for errors.
+//! The HTTP API: JSON for queries and sets, lines for bulk loads, problem details for errors.
 //!
 //! ```text
 //! socket ─► TLS ─► Watched ─► hyper ─► Metrics ─► Problems ─► Guard ─► one handler a route ─► Host
@@ -6,39 +6,48 @@
 //!           Clients: deadlines, the limit, who has to go first
 //! ```
 //!
-//! `routes` has the one list of routes, in groups by what a client must be allowed to do; the
-//! description at `/openapi.json` is made from the handlers themselves.
+//! `routes` has the only list of routes, grouped by the permission that a client needs; the
+//! description at `/openapi.json` is generated from the handlers themselves.
 //!
-//! Always true: every error that a handler or a route gives is a problem (RFC 9457) and means
-//! that nothing changed, unless it says otherwise; a write is told only when it has settled;
-//! what a connection holds is bounded, whatever its client sends and however slowly it reads;
-//! a client that sends half of a request keeps nobody else out.
+//! Always true: every error of a handler or a route is a problem (RFC 9457) and means that nothing
+//! changed, unless it says otherwise; a write is acknowledged only when it is durable; the memory
+//! of a connection is bounded, whatever its client sends and however slowly it reads; a client that
+//! sends half of a request keeps nobody else out.
 //!
-//! A connection is anything that can be read and written; with a certificate, TLS. Every group
-//! but the open one passes through `guard`, which asks `access` whose the bearer token is.
+//! A connection is any stream that can be read and written; with a certificate, TLS. Every group
+//! except the open one passes through `guard`, which asks `access` for the user of the bearer
+//! token, or `sessions` for the user of the cookie. For people there is the `dashboard`: a page and
+//! a feed of live data for it.
 
 mod authority;
 mod body;
 mod bulk;
+mod chain;
 mod clients;
 mod connection;
+mod dashboard;
 mod events;
 mod fetch;
 mod guard;
 mod health;
 mod hosts;
+mod key_list;
 mod key_text;
 mod keys;
 mod lifetime;
 mod lines;
+mod listing;
 mod locate;
 mod metrics;
 mod missing;
+mod names;
 mod openapi;
 mod origin;
+mod plan;
 mod problem;
 mod routes;
 mod server;
+mod sessions;
 mod sets;
 mod watched;
 mod who;
@@ -52,26 +61,27 @@ use crate::settings::Settings;
 pub use routes::description;
 pub use server::Server;
 
-/// How much clients may ask for, and how long they are waited for.
+/// Limits for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time. If one more comes, the one that has waited longest without a
-    /// request has to go; if there is none, the new one is told so and closed. Default: 10,000.
+    /// Maximum number of connections. When one more arrives, the one that has been without a
+    /// request longest is closed; if there is none, the new connection gets an error and is closed.
+    /// Default: 10,000.
     pub connections: usize,
-    /// Bytes of a request's line and headers together. Default: 128 KiB, enough for the longest
-    /// key in a path.
+    /// Maximum bytes of a request's line and headers together. Default: 128 KiB, enough for the
+    /// longest key in a path.
     pub header_bytes: usize,
-    /// Bytes of a body that is read whole: questions about many keys, plans of sets. Bulk loads
-    /// are streamed and have no such limit. Default: 4 MiB.
+    /// Maximum bytes of a body that is read completely: queries about many keys, plans of sets.
+    /// Bulk loads are streamed and have no such limit. Default: 4 MiB.
     pub question_bytes: usize,
-    /// From a request's first byte to the end of its headers. Default: 10 s.
+    /// Maximum time from a request's first byte to the end of its headers. Default: 10 s.
     pub header_time: Duration,
-    /// Without a byte in either direction a connection is closed after this. Default: 75 s.
+    /// A connection is closed after this time without a byte in either direction. Default: 75 s.
     pub idle_time: Duration,
-    /// Bytes a second that a request's body brings at least, on average over `idle_time`; 0: any
-    /// byte will do. Default: 16.
+    /// Minimum rate of a request's body in bytes per second, on average over `idle_time`; 0: any
+    /// byte is enough. Default: 16.
     pub body_rate: u32,
-    /// What a request may take to finish once the server is to stop. Default: 5 s.
+    /// How long a request may take to finish when the server stops. Default: 5 s.
     pub stop_grace: Duration,
 }
 
@@ -108,6 +118,20 @@ impl From<&Settings> for Limits {
 struct App {
     host: Host,
     metrics: Arc<metrics::Metrics>,
+    feed: Arc<dashboard::Feed>,
+    sessions: Arc<sessions::Sessions>,
+}
+
+impl App {
+    /// The state of the handlers of a port, with or without TLS.
+    fn new(host: Host, clients: &Arc<clients::Clients>, port: u16, has_tls: bool) -> Self {
+        Self {
+            metrics: Arc::new(metrics::Metrics::new(&host, clients)),
+            feed: dashboard::Feed::new(&host),
+            sessions: sessions::Sessions::new(Arc::clone(host.access()), port, has_tls),
+            host,
+        }
+    }
 }
 
 impl axum::extract::FromRef<App> for Host {
@@ -129,7 +153,7 @@ impl Harness {
     pub(crate) fn new(host: Host) -> Self {
         let limits = Limits { header_bytes: 8192, question_bytes: 8192, ..Limits::default() };
         let clients = clients::Clients::new(&limits);
-        let app = App { metrics: Arc::new(metrics::Metrics::new(&host, &clients)), host };
+        let app = App::new(host, &clients, 7441, false);
         let (open, stopped) = tokio::sync::watch::channel(false);
         let router = routes::router(app, authority::Names::ANY, &limits, stopped.clone());
         let connections = connection::Connections { router, limits, stopped };

@@ -1,4 +1,4 @@
-//! The description of the API, made from the handlers.
+//! The description of the API, generated from the handlers.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use axum::Extension;
 use axum::http::header;
 use axum::response::IntoResponse;
 use utoipa::OpenApi as _;
-use utoipa::openapi::OpenApi;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{OpenApi, RefOr, Required};
 
 use super::problem::Problem;
 
@@ -17,12 +17,14 @@ use super::problem::Problem;
         title = "umbel",
         description = "Tells which hosts hold an object, from a host's own memory, within a false rate that the operator sets."
     ),
+    servers((url = "/", description = "The host that serves this description")),
     components(schemas(Problem)),
     security((), ("token" = [])),
     modifiers(&Token),
     tags(
         (name = "keys", description = "The own keys of the host that is asked: exact"),
         (name = "questions", description = "Hosts that hold a key; answers say whether they are complete"),
+        (name = "names", description = "Prefixes of names, and the longest one that hosts announce"),
         (name = "sets", description = "Named collections of keys, each with a plan"),
         (name = "hosts", description = "The cluster, and what happens in it"),
         (name = "health", description = "For probes")
@@ -30,7 +32,7 @@ use super::problem::Problem;
 )]
 struct Described;
 
-/// How a client shows who it is, where a host has users.
+/// How a client authenticates if the host has users.
 struct Token;
 
 impl utoipa::Modify for Token {
@@ -40,20 +42,29 @@ impl utoipa::Modify for Token {
     }
 }
 
-/// What an empty description begins with.
+/// The description without any routes.
 pub(super) fn begin() -> OpenApi {
     Described::openapi()
 }
 
-/// Writes paths as the standard does: a key that may hold slashes is a parameter like another.
+/// Converts paths to the standard's syntax: a key that may contain slashes is an ordinary
+/// parameter. Bodies of lines are optional: an empty one contains no keys.
 pub(super) fn finish(mut api: OpenApi) -> String {
-    let paths = std::mem::take(&mut api.paths.paths);
+    let mut paths = std::mem::take(&mut api.paths.paths);
+    let posts = paths.values_mut().filter_map(|item| item.post.as_mut());
+    for body in posts.filter_map(|operation| operation.request_body.as_mut()) {
+        if let RefOr::T(body) = body
+            && body.content.contains_key("text/plain")
+        {
+            body.required = Some(Required::False);
+        }
+    }
     api.paths.paths =
         paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     api.to_json().expect("text and numbers")
 }
 
-/// The description, ready to be sent.
+/// The serialized description.
 #[derive(Debug, Clone)]
 pub(super) struct Description(pub(super) Arc<str>);
 

@@ -1,8 +1,8 @@
-//! Web pages of others change nothing.
+//! Prevents web pages of other origins from changing anything.
 //!
-//! A browser sends simple requests of any page to any address, this machine's loopback too,
-//! without asking first. It names the page's origin: if that is not where the request goes, a
-//! change is refused. Clients that are no browsers name none.
+//! A browser sends simple requests of any page to any address, including this machine's loopback,
+//! without asking first. It sends the page's origin: if that is not the target of the request, a
+//! change is refused. Clients that are not browsers send no origin.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use super::problem::Problem;
 
-/// Lets a request pass unless it is a change that a page of another origin asks for.
+/// Lets a request pass unless it is a change that a page of another origin has caused.
 pub(super) async fn check(request: Request, next: Next) -> Response {
     let asks_only = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     if asks_only || is_own(request.headers()) {
@@ -21,7 +21,7 @@ pub(super) async fn check(request: Request, next: Next) -> Response {
     Problem::new(StatusCode::FORBIDDEN, "origin", detail).into_response()
 }
 
-/// Whether the page that asks, if it is one, came from here.
+/// Whether the origin in the request, if any, is this host.
 fn is_own(headers: &HeaderMap) -> bool {
     let Some(origin) = headers.get(header::ORIGIN) else { return true };
     let Some(host) = headers.get(header::HOST) else { return false };

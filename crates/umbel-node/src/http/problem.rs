@@ -1,5 +1,5 @@
-//! Errors as problem details (RFC 9457): one form for the handlers', the host's and the
-//! framework's own.
+//! Errors as problem details (RFC 9457): one format for errors of handlers, of the host and of
+//! axum.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::HostError;
 /// The media type of problems.
 const MEDIA_TYPE: &str = "application/problem+json";
 
-/// What is wrong, and what to do. Nothing changed, unless it says otherwise.
+/// What is wrong, and what to do. Nothing changed, unless the detail says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(super) struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status determines the kind of problem.
     #[serde(rename = "type")]
     #[schema(example = "about:blank")]
     kind: &'static str,
-    /// The status in words.
+    /// The status as text.
     #[schema(example = "Not Found")]
     title: &'static str,
     /// The status.
     #[schema(example = 404, minimum = 400, maximum = 599)]
     status: u16,
-    /// A word for programs.
+    /// A code for programs.
     #[schema(example = "no_such_set")]
     code: &'static str,
     /// One line for people.
@@ -42,17 +42,17 @@ impl Problem {
         Self { kind: "about:blank", title, status: status.as_u16(), code, detail: detail.into() }
     }
 
-    /// The request says something that cannot be.
+    /// The request is invalid.
     pub(super) fn bad(code: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
-    /// The line for people alone.
+    /// Only the line for people.
     pub(super) fn into_detail(self) -> String {
         self.detail
     }
 
-    /// The same, with more to say.
+    /// The same with `done` appended to the detail.
     pub(super) fn after(mut self, done: &str) -> Self {
         self.detail = format!("{}; {done}", self.detail);
         self
@@ -66,6 +66,7 @@ impl From<HostError> for Problem {
             HostError::NotOwn(_) => (StatusCode::NOT_FOUND, "not_own"),
             HostError::SetName => (StatusCode::BAD_REQUEST, "set_name"),
             HostError::KeyLength { .. } => (StatusCode::BAD_REQUEST, "key_length"),
+            HostError::ChainLength { .. } => (StatusCode::BAD_REQUEST, "chain_length"),
             HostError::PrefixName { .. } => (StatusCode::BAD_REQUEST, "prefix_name"),
             HostError::InOverlay(_) => (StatusCode::CONFLICT, "in_overlay"),
             HostError::NoOverlay(_) => (StatusCode::CONFLICT, "no_overlay"),
@@ -93,19 +94,19 @@ impl IntoResponse for Problem {
     }
 }
 
-/// For paths that lead nowhere.
+/// The error for unknown paths.
 pub(super) async fn no_such_path() -> Problem {
     let detail = "no such path: /openapi.json describes those that there are";
     Problem::new(StatusCode::NOT_FOUND, "no_such_path", detail)
 }
 
-/// For methods that a path does not have.
+/// The error for methods that a path does not support.
 pub(super) async fn no_such_method() -> Problem {
     let detail = "this path has other methods: /openapi.json describes them";
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "method", detail)
 }
 
-/// Makes what the framework refuses in words of its own a problem too.
+/// Converts errors of axum into problems.
 pub(super) async fn from_framework(response: Response) -> Response {
     let status = response.status();
     let plain = response
@@ -113,12 +114,12 @@ pub(super) async fn from_framework(response: Response) -> Response {
         .get(header::CONTENT_TYPE)
         .is_none_or(|kind| kind.to_str().is_ok_and(|kind| kind.starts_with("text/plain")));
     let is_error = status.is_client_error() || status.is_server_error();
-    // Health checks speak plainly, for probes and for people.
+    // Health checks respond in plain text, for probes and for people.
     if !is_error || !plain || response.extensions().get::<Plain>().is_some() {
         return response;
     }
     let (parts, body) = response.into_parts();
-    let detail = said(body).await;
+    let detail = text_of(body).await;
     let code = match status {
         StatusCode::PAYLOAD_TOO_LARGE => "too_large",
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "media_type",
@@ -131,19 +132,46 @@ pub(super) async fn from_framework(response: Response) -> Response {
     response
 }
 
-/// Marks an answer whose text is meant to be plain.
+/// Marks a response that must stay plain text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plain;
 
-/// What a body says, on one line.
-async fn said(body: Body) -> String {
+/// The text of a body on one line, in plain words.
+async fn text_of(body: Body) -> String {
     let bytes = axum::body::to_bytes(body, 4096).await.unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if line.is_empty() { "the request is refused".to_owned() } else { line }
+    if line.is_empty() { "the request is refused".to_owned() } else { plain(line) }
 }
 
-/// The problems that a route may answer with, for the description.
+/// axum's texts, and ours for them.
+const WORDS: [(&str, &str); 14] = [
+    ("Failed to deserialize query string: ", "query: "),
+    ("Failed to deserialize the JSON body into the target type: ", "body: "),
+    ("Failed to parse the request body as JSON: ", "the body is not JSON: "),
+    ("Failed to buffer the request body: length limit exceeded", TOO_LONG),
+    ("length limit exceeded", TOO_LONG),
+    (
+        "Expected request with `Content-Type: application/json`",
+        "this route reads JSON: send it with content-type: application/json",
+    ),
+    ("invalid digit found in string", "a whole number is needed"),
+    ("cannot parse integer from empty string", "a whole number is needed"),
+    ("number too large to fit in target type", "the number is too large"),
+    ("invalid float literal", "a number is needed"),
+    ("expected u64", "expected a whole number"),
+    ("expected u32", "expected a whole number"),
+    ("expected usize", "expected a whole number"),
+    ("expected f64", "expected a number"),
+];
+const TOO_LONG: &str = "the body is longer than limits.http_question_bytes";
+
+fn plain(line: String) -> String {
+    let line = WORDS.iter().fold(line, |line, (theirs, ours)| line.replace(theirs, ours));
+    line.replace('`', "'")
+}
+
+/// The problems that a route may return, for the description.
 pub(super) struct Problems;
 
 impl IntoResponses for Problems {
@@ -170,7 +198,7 @@ impl IntoResponses for Problems {
 fn described(status: &str, what: &str) -> Described {
     let response = ResponseBuilder::new().description(what);
     if status == "431" {
-        // Said before any route is known: there is no body.
+        // Sent before the route is known: there is no body.
         return response.build();
     }
     let schema = Ref::from_schema_name("Problem");

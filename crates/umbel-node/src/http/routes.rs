@@ -1,4 +1,4 @@
-//! Every route, in groups by what a client must be allowed to do.
+//! All routes, grouped by the permission that a client needs.
 
 use axum::extract::DefaultBodyLimit;
 use axum::{Extension, Router, middleware};
@@ -8,12 +8,12 @@ use utoipa_axum::routes;
 
 use super::guard::{Gate, guard};
 use super::{
-    App, Limits, authority, bulk, events, fetch, health, hosts, keys, locate, metrics, missing,
-    openapi, origin, problem, sets, who,
+    App, Limits, authority, bulk, chain, dashboard, events, fetch, health, hosts, keys, listing,
+    locate, metrics, missing, names, openapi, origin, plan, problem, sets, who,
 };
 use crate::access::Permission;
 
-/// What anybody may ask, so that probes and generators of clients need no password.
+/// Routes that are open to everybody, so that probes and client generators need no password.
 fn open() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(health::healthz))
@@ -22,12 +22,15 @@ fn open() -> OpenApiRouter<App> {
         .routes(routes!(openapi::openapi))
 }
 
-/// Questions: nothing changes.
+/// Queries: they change nothing.
 fn read() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(keys::get))
+        .routes(routes!(listing::list))
+        .routes(routes!(names::longest))
         .routes(routes!(who::one))
         .routes(routes!(who::many))
+        .routes(routes!(chain::chain))
         .routes(routes!(locate::locate))
         .routes(routes!(missing::missing))
         .routes(routes!(fetch::fetch))
@@ -37,19 +40,22 @@ fn read() -> OpenApiRouter<App> {
         .routes(routes!(hosts::status))
         .routes(routes!(events::events))
         .routes(routes!(metrics::metrics))
+        .routes(routes!(plan::replica))
 }
 
-/// Changes of keys.
+/// Routes that change keys.
 fn write() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(keys::put))
         .routes(routes!(keys::delete))
         .routes(routes!(bulk::add))
         .routes(routes!(bulk::remove))
+        .routes(routes!(names::announce))
+        .routes(routes!(names::withdraw))
         .routes(routes!(sets::publish))
 }
 
-/// Changes of sets.
+/// Routes that change sets.
 fn admin() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(sets::put))
@@ -57,12 +63,12 @@ fn admin() -> OpenApiRouter<App> {
         .routes(routes!(sets::delete))
 }
 
-/// A group that only those may use who have this permission.
+/// A group of routes that requires this permission.
 fn guarded(routes: OpenApiRouter<App>, needed: Permission) -> OpenApiRouter<App> {
     routes.route_layer(middleware::from_fn(move |request, next| guard(needed, request, next)))
 }
 
-/// The description as JSON: what `/openapi.json` says.
+/// The description as JSON: the content of `/openapi.json`.
 ///
 /// ```
 /// let json: serde_json::Value = serde_json::from_str(&umbel_node::http::description())?;
@@ -89,7 +95,7 @@ pub(super) fn described() -> (Router<App>, String) {
     (router, openapi::finish(api))
 }
 
-/// All routes of a host, with what every request passes through.
+/// All routes of a host, with the layers that every request passes through.
 pub(super) fn router(
     app: App,
     names: authority::Names,
@@ -98,8 +104,10 @@ pub(super) fn router(
 ) -> Router {
     let (routes, description) = described();
     let metrics = std::sync::Arc::clone(&app.metrics);
-    let gate = Gate(std::sync::Arc::clone(app.host.access()));
+    let access = std::sync::Arc::clone(app.host.access());
+    let gate = Gate { access, sessions: std::sync::Arc::clone(&app.sessions) };
     routes
+        .merge(dashboard::router())
         .fallback(problem::no_such_path)
         .method_not_allowed_fallback(problem::no_such_method)
         .layer(DefaultBodyLimit::max(limits.question_bytes))

@@ -1,4 +1,4 @@
-//! The port for HTTP, and how a connection is taken in.
+//! The HTTP port: accepts connections.
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -13,7 +13,6 @@ use tokio::task::JoinSet;
 use super::authority::Names;
 use super::clients::Clients;
 use super::connection::Connections;
-use super::metrics::Metrics;
 use super::{App, Limits, routes};
 use crate::Host;
 use crate::listen::{Port, accept, listen};
@@ -36,7 +35,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
+    /// Listens at `address`; with port 0 the system chooses one. Uses TLS if the host has a
     /// certificate for clients.
     ///
     /// # Errors
@@ -48,15 +47,21 @@ impl Server {
         let listener = listen(address)?;
         let local = listener.local_addr()?;
         let clients = Clients::new(&limits);
-        let metrics = Arc::new(Metrics::new(&host, &clients));
+        #[cfg(feature = "tls")]
+        let tls = host.inner.ports.certificates.as_ref().map(crate::tls::Certificates::acceptor);
+        #[cfg(feature = "tls")]
+        let has_tls = tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        let has_tls = false;
+        let app = App::new(host, &clients, local.port(), has_tls);
         Ok(Self {
-            #[cfg(feature = "tls")]
-            tls: host.inner.ports.certificates.as_ref().map(crate::tls::Certificates::acceptor),
             listener,
             local,
-            app: App { host, metrics },
+            app,
             clients,
             limits,
+            #[cfg(feature = "tls")]
+            tls,
         })
     }
 
@@ -77,11 +82,12 @@ impl Server {
         Names::of(&host.inner.settings, self.local, has_users, has_tls)
     }
 
-    /// Serves clients until `stop` is there; then no more are accepted, requests that are under
-    /// way are finished and all connections closed within [`Limits::stop_grace`].
+    /// Serves clients until `stop` resolves; then it accepts no more connections, finishes running
+    /// requests and closes all connections within [`Limits::stop_grace`].
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let (tell, stopped) = watch::channel(false);
+        let (stop_connections, stopped) = watch::channel(false);
         let names = self.names();
+        tokio::spawn(Arc::clone(&self.app.feed).run(stopped.clone()));
         let router = routes::router(self.app.clone(), names, &self.limits, stopped.clone());
         let entrance = Entrance {
             connections: Connections { router, limits: self.limits, stopped },
@@ -89,11 +95,11 @@ impl Server {
             #[cfg(feature = "tls")]
             tls: self.tls,
         };
-        accept(self.listener, entrance, tell, stop).await;
+        accept(self.listener, entrance, stop_connections, stop).await;
     }
 }
 
-/// Where connections are taken in while the port is open.
+/// Accepts connections while the port is open.
 struct Entrance {
     connections: Connections,
     clients: Arc<Clients>,
@@ -110,11 +116,12 @@ impl Port for Entrance {
 
     fn take_in(&self, socket: TcpStream, peer: SocketAddr, tasks: &mut JoinSet<()>) {
         let Some(admission) = self.clients.admit() else {
-            // Its buffer is empty, so this does not wait; if it cannot be told, it is closed.
-            let told = socket.into_std().and_then(|mut socket| socket.write(FULL));
-            return drop(told);
+            // Its send buffer is empty, so this does not block; if the write fails, the socket is
+            // just closed.
+            let written = socket.into_std().and_then(|mut socket| socket.write(FULL));
+            return drop(written);
         };
-        // Answers are sent whole; waiting for more of them only delays.
+        // Responses are sent in one piece; Nagle's algorithm would only delay them.
         let _ = socket.set_nodelay(true);
         let (connections, from) = (self.connections.clone(), peer.ip());
         #[cfg(feature = "tls")]
@@ -123,18 +130,18 @@ impl Port for Entrance {
             #[cfg(feature = "tls")]
             if let Some(tls) = tls {
                 match tokio::time::timeout(handshake, tls.accept(socket)).await {
-                    Ok(Ok(socket)) => told(peer, connections.serve(socket, from, admission).await),
+                    Ok(Ok(socket)) => log(peer, connections.serve(socket, from, admission).await),
                     Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS with an HTTP client"),
                     Err(_) => tracing::debug!(%peer, "an HTTP client took too long to begin TLS"),
                 }
                 return;
             }
-            told(peer, connections.serve(socket, from, admission).await);
+            log(peer, connections.serve(socket, from, admission).await);
         });
     }
 }
 
-fn told(peer: SocketAddr, ended: hyper::Result<()>) {
+fn log(peer: SocketAddr, ended: hyper::Result<()>) {
     if let Err(error) = ended {
         tracing::debug!(%peer, %error, "an HTTP client's connection broke");
     }

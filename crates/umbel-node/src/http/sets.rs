@@ -1,4 +1,4 @@
-//! Sets: listed, planned, changed, published, deleted.
+//! Sets: list, plan, change, publish, delete.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,16 +10,16 @@ use super::key_text::SetPath;
 use super::lifetime::Seconds;
 use super::problem::{Problem, Problems};
 use crate::host::Change;
-use crate::{Host, Lifetime, SetInfo};
+use crate::{ChainQuery, Host, Lifetime, SetInfo};
 
-/// The sets that somebody has.
+/// The sets that any host is known to have.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Sets {
     /// In the order of their names.
     sets: Vec<SetInfo>,
 }
 
-/// What a set is planned for. What is left out stays as it is, or takes the host's default.
+/// The plan of a set. What is left out stays as it is, or takes the host's default.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Plan {
@@ -29,23 +29,27 @@ pub(super) struct Plan {
     /// Keys that this host will hold.
     #[schema(minimum = 1, maximum = 1_099_511_627_776_u64, example = 100_000)]
     capacity: Option<u64>,
-    /// Hosts that the rate is shared among.
+    /// Number of hosts among which the rate is divided.
     #[schema(minimum = 1, maximum = 1_000_000, example = 32)]
     expected_hosts: Option<u32>,
     /// When replicas are too stale.
     #[schema(example = "miss:0.01,ghost=0.05,longest=1s")]
     policy: Option<String>,
-    /// Seconds that keys live which are added from now on, unless told otherwise; `none`: they
-    /// stay.
+    /// Lifetime in seconds of keys that are added from now on, unless given with the key; `none`:
+    /// they do not expire.
     #[schema(inline, example = 86_400)]
     lifetime: Option<Seconds>,
-    /// Whose word counts when one of its keys is confirmed: `none` for the catalogue's, or how
-    /// the cache itself is asked.
+    /// Who confirms one of this host's keys: `none` for the catalogue alone, otherwise how the
+    /// cache is asked.
     #[schema(example = "HEAD {advertise}/{key}")]
     confirm: Option<String>,
+    /// Makes it a set of chains, whose depths are multiples of this many keys. `false_positive` is
+    /// then the chance, per host and chain, that a depth is too large by more than this.
+    #[schema(minimum = 1, maximum = 1024, example = 8)]
+    chains: Option<u32>,
 }
 
-/// A plan as it is sent. Without this an array would be taken too, as the fields in turn.
+/// A plan in a request. Without this type an array would be accepted too, as the fields in order.
 #[derive(Debug)]
 pub(super) struct Sent(Plan);
 
@@ -72,6 +76,9 @@ impl Plan {
         if self.expected_hosts.is_some_and(|hosts| !(1..=1_000_000).contains(&hosts)) {
             return Err(Problem::bad("plan", "expected_hosts is a whole number from 1 to 1000000"));
         }
+        if self.chains.is_some_and(|step| !(1..=ChainQuery::MAX_STEP).contains(&step)) {
+            return Err(Problem::bad("plan", "chains is a whole number of keys from 1 to 1024"));
+        }
         Ok(Change {
             false_positive: self.false_positive,
             capacity: self.capacity,
@@ -79,38 +86,39 @@ impl Plan {
             policy,
             lifetime: self.lifetime.map_or(Ok(Lifetime::Default), Seconds::lifetime)?,
             confirm,
+            chains: self.chains,
         })
     }
 }
 
-/// What became of a set.
+/// The result of deleting a set.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Deleted {
-    /// Always true: a set that this host does not have is a problem of status 404.
+    /// Always true: if this host does not have the set, the response is a problem with status 404.
     deleted: bool,
 }
 
-/// What became of a set.
+/// The result of publishing a set.
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct Published {
-    /// Always true: a set that this host does not have is a problem of status 404.
+    /// Always true: if this host does not have the set, the response is a problem with status 404.
     published: bool,
 }
 
-/// All sets that this host has or has heard of.
+/// All sets that this host or any other known host has.
 #[utoipa::path(
     get, path = "/v1/sets", operation_id = "list_sets", tag = "sets",
     responses((status = 200, description = "The sets", body = Sets))
 )]
 pub(super) async fn list(State(host): State<Host>) -> Json<Sets> {
-    // The lock of the host may be held while a message is decoded.
-    let told = tokio::task::spawn_blocking(move || {
+    // The lock of the state may be held while a message is decoded.
+    let listed = tokio::task::spawn_blocking(move || {
         host.sets().iter().filter_map(|set| host.set_info(set).ok()).collect()
     });
-    Json(Sets { sets: told.await.unwrap_or_default() })
+    Json(Sets { sets: listed.await.unwrap_or_default() })
 }
 
-/// All about one set: items, shape, policy, estimated and measured rates, traffic.
+/// Details of one set: items, shape, policy, estimated and measured rates, traffic.
 #[utoipa::path(
     get, path = "/v1/sets/{set}", operation_id = "get_set", tag = "sets", params(SetPath),
     responses((status = 200, description = "The set", body = SetInfo), Problems)
@@ -122,12 +130,13 @@ pub(super) async fn get(
     Ok(Json(describe(&host, &set)?))
 }
 
-/// All about one set. Takes a pass over its bits: tasks of this thread go on elsewhere meanwhile.
+/// Details of one set. Takes a pass over its bits: other tasks of this thread continue elsewhere
+/// meanwhile.
 fn describe(host: &Host, set: &str) -> Result<SetInfo, Problem> {
     Ok(tokio::task::block_in_place(|| host.full_set_info(set))?)
 }
 
-/// Makes a set on this host, or builds one that is there into another plan.
+/// Creates a set on this host, or rebuilds an existing one with another plan.
 ///
 /// Until the new filter is published, the old one answers.
 #[utoipa::path(
@@ -146,7 +155,7 @@ pub(super) async fn put(
     Ok((status, Json(describe(&host, &set)?)))
 }
 
-/// Changes some of what a set of this host's own is planned for.
+/// Changes parts of the plan of this host's own set.
 #[utoipa::path(
     patch, path = "/v1/sets/{set}", operation_id = "patch_set", tag = "sets", params(SetPath), request_body = Plan,
     responses((status = 200, description = "The set as it is now", body = SetInfo), Problems)
@@ -161,7 +170,7 @@ pub(super) async fn patch(
     Ok(Json(describe(&host, &set)?))
 }
 
-/// Deletes this host's own set with all its keys. Other hosts keep theirs of the same name.
+/// Deletes this host's own set with all its keys. Other hosts keep their sets of the same name.
 #[utoipa::path(
     delete, path = "/v1/sets/{set}", operation_id = "delete_set", tag = "sets", params(SetPath),
     responses((status = 200, description = "It is gone", body = Deleted), Problems)
@@ -170,7 +179,7 @@ pub(super) async fn delete(
     State(host): State<Host>,
     SetPath { set }: SetPath,
 ) -> Result<Json<Deleted>, Problem> {
-    // A pass over its keys.
+    // Takes a pass over its keys.
     let (deleted, ticket) = tokio::task::block_in_place(|| host.delete(&set))?;
     if !deleted {
         return Err(crate::HostError::NotOwn(set).into());

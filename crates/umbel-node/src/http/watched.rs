@@ -1,4 +1,4 @@
-//! A stream that tells its client's deadline what moves.
+//! A stream that reports its progress to the deadline of its client.
 
 use std::io;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::clients::Client;
 
-/// Any stream: plain, or one of TLS.
+/// Any stream: plain or TLS.
 #[derive(Debug)]
 pub(super) struct Watched<S> {
     stream: S,

@@ -1,9 +1,10 @@
-//! What happened and waits for the driver, bounded in number and in bytes.
+//! The queue of events for the driver, bounded in number and in bytes.
 //!
-//! Always true: what waits takes at most the bytes that the inbox was made for, and one sender
-//! takes at most half of what is free when it comes, so that somebody who floods a host does not
-//! silence the others. What finds no room is dropped and counted, which is loss like any other.
-//! What carries no bytes (who came, who went) finds room even when messages do not.
+//! Always true: queued messages take at most the bytes that the inbox was created for. One sender
+//! may take at most half of what is free when its message arrives, so that a host that floods this
+//! one does not silence the others. An event that finds no room is dropped and counted, like any
+//! other lost message. Events without bytes (a host came or went) find room even when messages do
+//! not.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,39 +14,39 @@ use std::time::Duration;
 
 use umbel::replica::Name;
 
-use super::Happening;
+use super::NetworkEvent;
 
-/// Happenings that wait at most.
+/// Maximum number of queued events.
 const WAITING: usize = 8192;
-/// Of these, messages.
+/// Maximum number of messages among them.
 const MESSAGES: usize = 7168;
-/// What a message takes beside its bytes.
+/// Bytes that a message takes in addition to its content.
 const ENVELOPE: u64 = 128;
 
-/// Where a network hands over what happens. Clones share it.
+/// Where a network puts its events. Clones share one queue.
 #[derive(Debug, Clone)]
 pub struct Inbox {
-    sender: SyncSender<Happening>,
-    held: Arc<Held>,
+    sender: SyncSender<NetworkEvent>,
+    backlog: Arc<Backlog>,
 }
 
 /// The driver's end of an inbox.
 #[derive(Debug)]
-pub(crate) struct Happenings {
-    receiver: Receiver<Happening>,
-    held: Arc<Held>,
+pub(crate) struct NetworkEvents {
+    receiver: Receiver<NetworkEvent>,
+    backlog: Arc<Backlog>,
 }
 
-/// What waits.
+/// Accounting of the queue.
 #[derive(Debug)]
-struct Held {
+struct Backlog {
     bytes: u64,
     dropped: AtomicU64,
     messages: Mutex<Messages>,
 }
 
-/// Messages that wait, and how many bytes whose take. Greetings are nobody's: they may come from
-/// another cluster.
+/// The number of queued messages, and their bytes per sender. Greetings have no sender: they may
+/// come from another cluster.
 #[derive(Debug, Default)]
 struct Messages {
     count: usize,
@@ -54,58 +55,59 @@ struct Messages {
 }
 
 impl Inbox {
-    /// An inbox for messages of so many bytes in all, and the end from which they are taken.
-    pub(crate) fn new(bytes: u64) -> (Self, Happenings) {
+    /// An inbox for messages of at most `bytes` bytes together, and the end from which they are
+    /// taken.
+    pub(crate) fn new(bytes: u64) -> (Self, NetworkEvents) {
         let (sender, receiver) = sync_channel(WAITING);
         let (dropped, messages) = (AtomicU64::new(0), Mutex::default());
-        let held = Arc::new(Held { bytes, dropped, messages });
-        (Self { sender, held: Arc::clone(&held) }, Happenings { receiver, held })
+        let backlog = Arc::new(Backlog { bytes, dropped, messages });
+        (Self { sender, backlog: Arc::clone(&backlog) }, NetworkEvents { receiver, backlog })
     }
 
-    /// Hands over; when the host cannot keep up, it is loss like any other, and counted.
-    pub fn put(&self, happening: Happening) {
-        let message = message_of(&happening).map(|(from, bytes)| (from.cloned(), bytes));
-        let has_room = message.as_ref().is_none_or(|(from, bytes)| self.held.take(from, *bytes));
-        if has_room && self.sender.try_send(happening).is_ok() {
+    /// Queues an event; if the host cannot keep up, the event is dropped and counted.
+    pub fn put(&self, event: NetworkEvent) {
+        let message = message_of(&event).map(|(from, bytes)| (from.cloned(), bytes));
+        let has_room = message.as_ref().is_none_or(|(from, bytes)| self.backlog.take(from, *bytes));
+        if has_room && self.sender.try_send(event).is_ok() {
             return;
         }
         if let Some((from, bytes)) = message.filter(|_| has_room) {
-            self.held.give_back(&from, bytes);
+            self.backlog.give_back(&from, bytes);
         }
-        self.held.dropped.fetch_add(1, Ordering::Relaxed);
+        self.backlog.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Happenings that found no room.
+    /// Events that were dropped because there was no room.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.held.dropped.load(Ordering::Relaxed)
+        self.backlog.dropped.load(Ordering::Relaxed)
     }
 }
 
-impl Happenings {
-    /// The next one, if one comes in time.
-    pub(crate) fn wait(&self, timeout: Duration) -> Result<Happening, RecvTimeoutError> {
-        self.receiver.recv_timeout(timeout).inspect(|happening| self.taken(happening))
+impl NetworkEvents {
+    /// The next event, if one arrives within the timeout.
+    pub(crate) fn wait(&self, timeout: Duration) -> Result<NetworkEvent, RecvTimeoutError> {
+        self.receiver.recv_timeout(timeout).inspect(|event| self.taken(event))
     }
 
-    /// Those that are there already.
-    pub(crate) fn waiting(&self) -> impl Iterator<Item = Happening> {
-        self.receiver.try_iter().inspect(|happening| self.taken(happening))
+    /// The events that are queued already.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = NetworkEvent> {
+        self.receiver.try_iter().inspect(|event| self.taken(event))
     }
 
-    fn taken(&self, happening: &Happening) {
-        if let Some((from, bytes)) = message_of(happening) {
-            self.held.give_back(&from.cloned(), bytes);
+    fn taken(&self, event: &NetworkEvent) {
+        if let Some((from, bytes)) = message_of(event) {
+            self.backlog.give_back(&from.cloned(), bytes);
         }
     }
 }
 
-impl Held {
-    /// Takes room for a message; whether there is some.
+impl Backlog {
+    /// Reserves room for a message; returns whether there was enough.
     fn take(&self, from: &Option<Name>, bytes: u64) -> bool {
         let mut messages = self.messages();
         let own = messages.by_sender.get(from).copied().unwrap_or(0);
-        // What is free if this sender had nothing here, shared between it and all others.
+        // What would be free without this sender's messages; the sender may use half of it.
         let free = self.bytes - messages.bytes;
         if messages.count >= MESSAGES || bytes > free || own + bytes > (free + own) / 2 {
             return false;
@@ -133,13 +135,13 @@ impl Held {
     }
 }
 
-/// Who sent a message, and what it takes; `None` for what a network itself tells.
-fn message_of(happening: &Happening) -> Option<(Option<&Name>, u64)> {
-    let (from, bytes) = match happening {
-        Happening::Said { from, bytes } | Happening::Asked { from, bytes, .. } => {
+/// The sender of a message and the bytes it takes; `None` for an event of the network itself.
+fn message_of(event: &NetworkEvent) -> Option<(Option<&Name>, u64)> {
+    let (from, bytes) = match event {
+        NetworkEvent::Message { from, bytes } | NetworkEvent::Request { from, bytes, .. } => {
             (Some(from), bytes)
         }
-        Happening::Greeted { bytes } => (None, bytes),
+        NetworkEvent::Greeting { bytes } => (None, bytes),
         _ => return None,
     };
     Some((from, bytes.len() as u64 + ENVELOPE))
@@ -157,54 +159,54 @@ mod tests {
         Name::new(text).expect("a name")
     }
 
-    fn said(from: &str, bytes: usize) -> Happening {
-        Happening::Said { from: name(from), bytes: vec![7; bytes] }
+    fn update(from: &str, bytes: usize) -> NetworkEvent {
+        NetworkEvent::Message { from: name(from), bytes: vec![7; bytes] }
     }
 
-    fn left(happenings: &Happenings) -> usize {
-        happenings.waiting().count()
+    fn left(events: &NetworkEvents) -> usize {
+        events.waiting().count()
     }
 
     #[test]
     fn a_flood_of_one_sender_leaves_room_for_others() {
-        let (inbox, happenings) = Inbox::new(ROOM);
-        (0..100).for_each(|_| inbox.put(said("flood", 100_000)));
+        let (inbox, events) = Inbox::new(ROOM);
+        (0..100).for_each(|_| inbox.put(update("flood", 100_000)));
         assert_eq!(inbox.dropped(), 95, "half of a mebibyte takes five");
-        (0..3).for_each(|_| inbox.put(said("other", 80_000)));
-        inbox.put(Happening::Greeted { bytes: vec![1; 1000] });
+        (0..3).for_each(|_| inbox.put(update("other", 80_000)));
+        inbox.put(NetworkEvent::Greeting { bytes: vec![1; 1000] });
         assert_eq!(inbox.dropped(), 95);
-        assert_eq!(left(&happenings), 9);
+        assert_eq!(left(&events), 9);
     }
 
     #[test]
     fn what_was_taken_makes_room_again() {
-        let (inbox, happenings) = Inbox::new(ROOM);
+        let (inbox, events) = Inbox::new(ROOM);
         for _ in 0..1000 {
-            inbox.put(said("a", 400_000));
-            assert!(matches!(happenings.wait(Duration::ZERO), Ok(Happening::Said { .. })));
+            inbox.put(update("a", 400_000));
+            assert!(matches!(events.wait(Duration::ZERO), Ok(NetworkEvent::Message { .. })));
         }
         assert_eq!(inbox.dropped(), 0);
-        let messages = inbox.held.messages();
+        let messages = inbox.backlog.messages();
         assert!(messages.bytes == 0 && messages.count == 0 && messages.by_sender.is_empty());
     }
 
     #[test]
     fn who_went_is_heard_of_in_a_full_inbox() {
-        let (inbox, happenings) = Inbox::new(u64::MAX);
-        (0..WAITING).for_each(|_| inbox.put(said("flood", 1)));
+        let (inbox, events) = Inbox::new(u64::MAX);
+        (0..WAITING).for_each(|_| inbox.put(update("flood", 1)));
         assert_eq!(inbox.dropped() as usize, WAITING - MESSAGES);
-        inbox.put(Happening::Gone { host: name("b"), incarnation: Incarnation(1) });
+        inbox.put(NetworkEvent::Gone { host: name("b"), incarnation: Incarnation(1) });
         assert_eq!(inbox.dropped() as usize, WAITING - MESSAGES);
-        assert!(happenings.waiting().any(|happening| matches!(happening, Happening::Gone { .. })));
-        assert_eq!(left(&happenings), 0);
+        assert!(events.waiting().any(|event| matches!(event, NetworkEvent::Gone { .. })));
+        assert_eq!(left(&events), 0);
     }
 
     #[test]
     fn a_message_that_never_fits_is_dropped_and_charged_to_nobody() {
-        let (inbox, happenings) = Inbox::new(ROOM);
-        inbox.put(said("a", ROOM as usize));
-        assert_eq!((inbox.dropped(), left(&happenings)), (1, 0));
-        inbox.put(said("a", 1));
-        assert_eq!((inbox.dropped(), left(&happenings)), (1, 1));
+        let (inbox, events) = Inbox::new(ROOM);
+        inbox.put(update("a", ROOM as usize));
+        assert_eq!((inbox.dropped(), left(&events)), (1, 0));
+        inbox.put(update("a", 1));
+        assert_eq!((inbox.dropped(), left(&events)), (1, 1));
     }
 }

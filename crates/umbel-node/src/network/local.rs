@@ -1,4 +1,4 @@
-//! Hosts of one process: for tests, and for a host on its own.
+//! A network of hosts in one process: for tests, and for a single host.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use umbel::replica::Name;
 
-use super::{Boxed, Happening, Inbox, Member, Network, Reply};
+use super::{Boxed, Inbox, Join, Member, Network, NetworkEvent, Reply};
 
-/// By cluster and name.
+/// Members by cluster and name.
 type Members = HashMap<(Name, Name), (Member, Inbox)>;
 
-/// Pairs of hosts whose cable was pulled, each in the order of names.
+/// Pairs of hosts that are disconnected, each pair in the order of names.
 type Cuts = BTreeSet<(String, String)>;
 
 /// A network of hosts in this process. Clones share it.
@@ -23,14 +23,14 @@ pub struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// A network that nobody has joined yet.
+    /// An empty network.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Joins: sees everybody who is there, and is seen by them.
-    pub(crate) fn join(&self, me: Member, inbox: Inbox) -> LocalMember {
+    /// Joins: the new member sees all members, and they see it.
+    fn member(&self, me: Member, inbox: Inbox) -> LocalMember {
         let member = LocalMember { network: self.clone(), me };
         for (other, other_inbox) in member.others() {
             inbox.put(alive(&other));
@@ -41,21 +41,21 @@ impl LocalNetwork {
         member
     }
 
-    /// Pulls the cable between two hosts, whatever their cluster: each sees the other go, and
-    /// nothing passes between them.
-    pub fn cut(&self, one: &str, other: &str) {
+    /// Disconnects two hosts, in all clusters: each sees the other disappear, and no message passes
+    /// between them.
+    pub fn disconnect(&self, one: &str, other: &str) {
         let is_new = self.cuts().insert(pair(one, other));
         self.show(one, other, |member| is_new.then(|| gone(member)));
     }
 
-    /// Puts the cable back: each sees the other come.
-    pub fn heal(&self, one: &str, other: &str) {
+    /// Connects two hosts again: each sees the other appear.
+    pub fn reconnect(&self, one: &str, other: &str) {
         let was_cut = self.cuts().remove(&pair(one, other));
         self.show(one, other, |member| was_cut.then(|| alive(member)));
     }
 
-    /// Shows two hosts something about each other.
-    fn show(&self, one: &str, other: &str, what: impl Fn(&Member) -> Option<Happening>) {
+    /// Sends two hosts an event about each other.
+    fn show(&self, one: &str, other: &str, what: impl Fn(&Member) -> Option<NetworkEvent>) {
         let members = self.lock();
         let named = |name: &str| {
             let members = members.values().filter(|(member, _)| member.name.as_str() == name);
@@ -66,8 +66,8 @@ impl LocalNetwork {
             for (member, (_, inbox)) in
                 from.iter().flat_map(|from| to.iter().map(move |to| (from, to)))
             {
-                if let Some(happening) = what(&member.0) {
-                    inbox.put(happening);
+                if let Some(event) = what(&member.0) {
+                    inbox.put(event);
                 }
             }
         }
@@ -87,19 +87,25 @@ impl LocalNetwork {
     }
 }
 
+impl Join for LocalNetwork {
+    fn join(&self, me: Member, inbox: Inbox) -> Arc<dyn Network> {
+        Arc::new(self.member(me, inbox))
+    }
+}
+
 fn pair(one: &str, other: &str) -> (String, String) {
     (one.min(other).to_owned(), one.max(other).to_owned())
 }
 
-fn gone(member: &Member) -> Happening {
-    Happening::Gone { host: member.name.clone(), incarnation: member.incarnation }
+fn gone(member: &Member) -> NetworkEvent {
+    NetworkEvent::Gone { host: member.name.clone(), incarnation: member.incarnation }
 }
 
-fn alive(member: &Member) -> Happening {
-    Happening::Alive { host: member.name.clone(), incarnation: member.incarnation }
+fn alive(member: &Member) -> NetworkEvent {
+    NetworkEvent::Alive { host: member.name.clone(), incarnation: member.incarnation }
 }
 
-/// One host's place in a network of one process.
+/// One host as a member of a network in one process.
 #[derive(Debug)]
 pub(crate) struct LocalMember {
     network: LocalNetwork,
@@ -126,21 +132,21 @@ impl LocalMember {
     fn asked(&self, inbox: &Inbox, bytes: Vec<u8>) -> oneshot::Receiver<Vec<u8>> {
         let (answer, answered) = oneshot::channel();
         let reply = Reply::new(move |bytes| drop(answer.send(bytes)));
-        inbox.put(Happening::Asked { from: self.me.name.clone(), bytes, reply });
+        inbox.put(NetworkEvent::Request { from: self.me.name.clone(), bytes, reply });
         answered
     }
 }
 
 impl Network for LocalMember {
-    fn say(&self, bytes: Vec<u8>) {
+    fn publish_to_all(&self, bytes: Vec<u8>) {
         for (_, inbox) in self.others() {
-            inbox.put(Happening::Said { from: self.me.name.clone(), bytes: bytes.clone() });
+            inbox.put(NetworkEvent::Message { from: self.me.name.clone(), bytes: bytes.clone() });
         }
     }
 
-    fn tell(&self, host: &Name, bytes: Vec<u8>) {
+    fn send_to(&self, host: &Name, bytes: Vec<u8>) {
         if let Some(inbox) = self.other(host) {
-            inbox.put(Happening::Said { from: self.me.name.clone(), bytes });
+            inbox.put(NetworkEvent::Message { from: self.me.name.clone(), bytes });
         }
     }
 
@@ -149,7 +155,7 @@ impl Network for LocalMember {
         let reached =
             |(member, _): &&(Member, Inbox)| !self.network.is_cut(&self.me.name, &member.name);
         for (_, inbox) in members.iter().filter(reached) {
-            inbox.put(Happening::Greeted { bytes: bytes.clone() });
+            inbox.put(NetworkEvent::Greeting { bytes: bytes.clone() });
         }
     }
 

@@ -1,12 +1,13 @@
-//! How hosts reach each other: what a host needs of a network, and what it hears from one.
+//! The network between hosts: what a host needs of it, and which events it reports.
 //!
-//! Four ways of speaking: to everybody (`say`: updates and announcements), to one host alone
-//! (`tell`: what neighbours of an overlay have to say), to strangers too (`greet`: who I am, so
-//! that a host of another cluster can be told apart), and to one host that answers (`ask`: pages,
-//! confirmations). All may be lost; the protocols repair that.
+//! There are four kinds of messages: to all hosts (`publish_to_all`: updates and announcements), to
+//! one host (`send_to`: messages between neighbours of an overlay), to hosts of any cluster
+//! (`greet`: who this host is, so that a mistake in a configuration is noticed), and requests to
+//! one host that replies (`ask`: pages, confirmations). Any message may be lost; the protocols
+//! recover from that.
 //!
-//! Promised to a network: its callbacks only hand over to a bounded [`Inbox`], so it is never
-//! kept waiting. Promised by a network: messages come from whom they say they come from.
+//! Promised to a network: its callbacks only put events into a bounded [`Inbox`], so they never
+//! block. Promised by a network: the sender of a message is authentic.
 
 mod inbox;
 mod local;
@@ -20,19 +21,20 @@ use std::fmt;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use umbel::coverage::Identity;
 use umbel::replica::{Incarnation, Name};
 
-pub(crate) use inbox::Happenings;
 pub use inbox::Inbox;
+pub(crate) use inbox::NetworkEvents;
 pub use local::LocalNetwork;
 #[cfg(feature = "zenoh")]
 pub use zenoh::{Endpoints, Guard, ZenohNetwork};
 
-/// Where other hosts listen, from everything that the settings name: peers, links, the file and
-/// what a name means now.
+/// The addresses of other hosts, from all settings: peers, links, the peers file and the current
+/// result of the DNS lookup.
 ///
 /// # Errors
 /// One line, if the file of peers cannot be read or understood.
@@ -47,33 +49,33 @@ pub async fn peers_of(
 /// A future in a box: what a trait object can return.
 pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What carries a host's messages.
+/// Carries a host's messages.
 pub trait Network: fmt::Debug + Send + Sync + 'static {
     /// Sends to every host of the cluster. Never waits: what cannot be sent now is lost.
-    fn say(&self, bytes: Vec<u8>);
+    fn publish_to_all(&self, bytes: Vec<u8>);
 
-    /// Sends to one host of the cluster and nobody else. Never waits.
-    fn tell(&self, host: &Name, bytes: Vec<u8>);
+    /// Sends to one host of the cluster only. Never waits.
+    fn send_to(&self, host: &Name, bytes: Vec<u8>);
 
     /// Sends to every host in reach, whatever its cluster. Never waits.
     fn greet(&self, bytes: Vec<u8>);
 
-    /// Asks one host; `None` if no answer came in time.
+    /// Sends a request to one host; `None` if no reply came in time.
     fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>>;
 
-    /// Asks whoever lives under one name, and gathers the answers that come in time: several, if
-    /// several hosts have that name.
+    /// Sends a request to all hosts of one name, and collects the replies that come in time:
+    /// several, if several hosts have that name.
     fn ask_lives(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
         let answer = self.ask(host, bytes, timeout);
         Box::pin(async move { answer.await.into_iter().collect() })
     }
 
-    /// Asks every host in reach, and gathers the answers that come in time, each with whom it comes
-    /// from. Whoever is reached in several ways may answer several times.
+    /// Sends a request to every host in reach, and collects the replies that come in time, each
+    /// with its sender. A host that is reached over several paths may reply several times.
     fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<(Name, Vec<u8>)>>;
 
-    /// Notes where another host listens, as hosts tell each other: a network whose links are
-    /// opened one by one links up with it.
+    /// Tells the network where another host listens, as learnt from other hosts. A network that
+    /// opens its links one by one connects to it.
     fn learn(&self, host: &Name, address: SocketAddr) {
         let _ = (host, address);
     }
@@ -83,13 +85,21 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
         LinkReport::default()
     }
 
-    /// Who is at each configured address, as far as that is known.
+    /// Which host is at each configured address, as far as known.
     fn identities(&self) -> BTreeMap<String, Identity> {
         BTreeMap::new()
     }
 
-    /// Leaves: others see it at once.
+    /// Leaves the network: other hosts see that at once.
     fn close(&self) -> Boxed<'_, ()>;
+}
+
+/// A network that hosts can join; see [`crate::Builder::network`].
+pub trait Join: fmt::Debug + Send + Sync + 'static {
+    /// Joins as this host. Everything that happens from now on goes into the inbox, from any
+    /// thread: [`NetworkEvent::Alive`] for every host that is there, and what these send. A host
+    /// that learns of a later life of its name closes the network that it joined and joins again.
+    fn join(&self, me: Member, inbox: Inbox) -> Arc<dyn Network>;
 }
 
 /// The state of the links that a host opens to others.
@@ -97,106 +107,106 @@ pub trait Network: fmt::Debug + Send + Sync + 'static {
 pub struct LinkReport {
     /// Links that are open.
     pub opened: u64,
-    /// Links that were opened again because nothing came over them.
+    /// Links that were reopened because nothing arrived over them.
     pub reopened: u64,
-    /// Configured addresses that are not reached, with the reason.
+    /// Configured addresses that cannot be reached, with the reason.
     pub waiting_for: Vec<String>,
 }
 
-/// Who joins a network.
+/// A host that joins a network.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// The cluster's name.
     pub cluster: Name,
     /// The host's own name.
     pub name: Name,
-    /// This life of it.
+    /// Its incarnation.
     pub incarnation: Incarnation,
 }
 
-/// Something that a host reacts to.
+/// An event that a host reacts to.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Happening {
-    /// A host of the cluster said something to everybody or to this host, or answered.
-    Said {
-        /// Who.
+pub enum NetworkEvent {
+    /// A message from a host of the cluster: to all hosts, to this host, or a reply.
+    Message {
+        /// The sender.
         from: Name,
-        /// What.
+        /// The message.
         bytes: Vec<u8>,
     },
-    /// A host, perhaps of another cluster, said who it is.
-    Greeted {
-        /// What it said.
+    /// A greeting from a host, perhaps of another cluster.
+    Greeting {
+        /// The encoded greeting.
         bytes: Vec<u8>,
     },
-    /// A host of the cluster asked something.
-    Asked {
-        /// Who.
+    /// A request from a host of the cluster.
+    Request {
+        /// The sender.
         from: Name,
-        /// What.
+        /// The request.
         bytes: Vec<u8>,
-        /// Where the answer goes.
+        /// Sends the reply.
         reply: Reply,
     },
-    /// A host of the cluster is there, in this life of it.
+    /// A host of the cluster was seen, in this incarnation.
     Alive {
-        /// Who.
+        /// The host.
         host: Name,
-        /// Its life.
+        /// Its incarnation.
         incarnation: Incarnation,
     },
-    /// A life of a host is over, or out of reach.
+    /// An incarnation of a host has ended, or is out of reach.
     Gone {
-        /// Who.
+        /// The host.
         host: Name,
-        /// The life that ended.
+        /// The incarnation that ended.
         incarnation: Incarnation,
     },
-    /// A host is let in no more: nothing that it says is heard from now on.
+    /// A host is no longer admitted: nothing from it is received from now on.
     Excluded {
-        /// Who.
+        /// The host.
         host: Name,
     },
-    /// The settings name a host no longer: if it is not there, it is not waited for.
+    /// The settings no longer name a host: if it is not connected, it is no longer expected.
     Unexpected {
-        /// Who.
+        /// The host.
         host: Name,
     },
-    /// Whoever lives under a name was asked who it is, because another life of it is seen than the
-    /// one that is believed.
+    /// All hosts of one name were asked for their greetings, because an incarnation was seen that
+    /// differs from the accepted one.
     Tested {
         /// The name.
         host: Name,
-        /// The answers.
+        /// The replies.
         greetings: Vec<Vec<u8>>,
     },
-    /// A host answered which hosts it knows, and where they listen.
+    /// A host replied with the hosts that it knows, and where they listen.
     Hosts {
-        /// Who.
+        /// The sender.
         from: Name,
         /// The hosts.
         hosts: Vec<(Name, SocketAddr)>,
     },
-    /// A host was linked but did not reply: its link is opened again.
+    /// A host was linked but did not reply: its link is reopened.
     LinkReopened {
-        /// Who.
+        /// The host.
         host: Name,
     },
-    /// There is something to send, or a timeout has changed.
+    /// The driver was woken: there is something to send, or a timeout has changed.
     Woken,
 }
 
-/// Where the answer to a question goes; dropped, the asker hears nothing.
+/// Sends the reply to a request; if dropped, the sender of the request receives nothing.
 pub struct Reply(Box<dyn FnOnce(Vec<u8>) + Send>);
 
 impl Reply {
-    /// An answer that goes where `send` takes it.
+    /// A reply that `send` delivers.
     pub fn new(send: impl FnOnce(Vec<u8>) + Send + 'static) -> Self {
         Self(Box::new(send))
     }
 
-    /// Answers.
+    /// Sends the reply.
     pub fn send(self, bytes: Vec<u8>) {
         (self.0)(bytes);
     }

@@ -1,4 +1,5 @@
-//! Which hosts there are: from the settings, a file and a name, gathered anew at any time.
+//! The known peers: from the settings, a file and a DNS name. They can be collected again at any
+//! time.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -8,25 +9,25 @@ use umbel::replica::Name;
 
 use crate::settings::{Endpoint, Settings, peer_line};
 
-/// A peer as the settings say it: its name, its address, or both.
+/// A peer as given in the settings: its name, its address, or both.
 pub(crate) type Expected = (Option<Name>, Option<String>);
 
-/// Where other hosts listen, and who is let in.
+/// Where other hosts listen, and which hosts are admitted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Peers {
     /// Where they listen.
     pub(crate) connect: BTreeSet<Endpoint>,
-    /// Their names, as far as they are known; the own one is among them.
+    /// Their names, as far as they are known; this host's name is among them.
     pub(crate) hosts: BTreeSet<Name>,
-    /// What the settings say of each, but for oneself.
+    /// The settings of each peer, without this host.
     expected: BTreeSet<Expected>,
-    /// What the name was found to mean.
+    /// The result of the last DNS lookup.
     looked_up: Vec<Endpoint>,
 }
 
 impl Peers {
-    /// Everything that is told of peers now. A name that cannot be found means what it meant
-    /// the last time: it may be that nobody is there yet.
+    /// Collects all peers. If a DNS name cannot be resolved, the last result is used: perhaps no
+    /// host is running there yet.
     ///
     /// # Errors
     /// One line, if the file cannot be read or understood.
@@ -60,8 +61,8 @@ impl Peers {
         Ok(peers)
     }
 
-    /// The peers that are expected, by name, address or both. Routers are one that is reached or
-    /// not, whichever of them it is.
+    /// The peers that are expected, by name, address or both. All routers together count as one
+    /// peer: it is enough to reach any of them.
     pub(crate) fn expected(&self, settings: &Settings) -> Vec<Expected> {
         if !settings.through_routers {
             return self.expected.iter().cloned().collect();
@@ -72,7 +73,7 @@ impl Peers {
         named.cloned().chain(routers).collect()
     }
 
-    /// One more; oneself is no peer.
+    /// Adds a peer; this host itself is skipped.
     fn learn(
         &mut self,
         name: Option<Name>,
@@ -91,7 +92,7 @@ impl Peers {
 
 type Line = (Option<Name>, Option<Endpoint>);
 
-/// A peer a line; what follows `#` does not count.
+/// One peer per line; text after `#` is a comment.
 fn read(path: &Path, named: bool) -> Result<Vec<Line>, String> {
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -118,7 +119,7 @@ async fn look_up(many: &Endpoint) -> Result<Vec<Endpoint>, String> {
     let found = tokio::net::lookup_host(many.address()).await;
     let found = found.map_err(|error| format!("peers_dns: {}: {error}", many.address()))?;
     let mut found: Vec<Endpoint> = found.map(|address: SocketAddr| address.into()).collect();
-    // Resolvers answer in changing order.
+    // Resolvers return addresses in changing order.
     found.sort();
     Ok(found)
 }
@@ -134,7 +135,7 @@ mod tests {
         Draft::new().with(layer).expect("sound").settings().expect("sound")
     }
 
-    fn told(peers: &Peers) -> (Vec<String>, Vec<&str>) {
+    fn summary(peers: &Peers) -> (Vec<String>, Vec<&str>) {
         let connect = peers.connect.iter().map(|peer| peer.locator("tls")).collect();
         (connect, peers.hosts.iter().map(Name::as_str).collect())
     }
@@ -152,12 +153,12 @@ mod tests {
         );
         let text_of_all = text;
         let peers = Peers::gather(&settings(&text_of_all), &Peers::default()).await.unwrap();
-        let (connect, hosts) = told(&peers);
+        let (connect, hosts) = summary(&peers);
         assert_eq!(hosts, ["a", "b", "c", "d", "e", "f"]);
         assert!(connect.contains(&"tls/127.0.0.1:4".to_owned()), "{connect:?}");
         let plain: Vec<&String> = connect.iter().filter(|peer| !peer.ends_with(":4")).collect();
         assert_eq!(plain, ["tls/10.0.0.9:1", "tls/c:1", "tls/e:1", "tls/10.0.0.2:1"]);
-        // A name that was made out of an address is not expected beside that address.
+        // A name that was derived from an address is not expected in addition to that address.
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let expected = peers.expected(&settings(&text_of_all)).into_iter();
         let expected = expected.filter(|(_, address)| !text(address).ends_with(":4"));
@@ -174,18 +175,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("peers");
         let secured = "peer_ca = 'a'\npeer_cert = 'c'\npeer_key = 'k'";
-        for (text, more, said) in [
+        for (text, more, message) in [
             ("b:1\nb:70000\n", "", "line 2: a host and a port"),
             ("a b", "", "line 1: letters"),
             ("10.0.0.1:7", secured, "line 1: with certificates"),
         ] {
             std::fs::write(&file, text).unwrap();
-            let told = format!("peers_file = '{}'\n{more}", file.display());
-            let told = Peers::gather(&settings(&told), &Peers::default()).await.unwrap_err();
-            assert!(told.contains(said) && told.lines().count() == 1, "{told}");
+            let text = format!("peers_file = '{}'\n{more}", file.display());
+            let error = Peers::gather(&settings(&text), &Peers::default()).await.unwrap_err();
+            assert!(error.contains(message) && error.lines().count() == 1, "{error}");
         }
         std::fs::remove_file(&file).unwrap();
-        let told = format!("peers_file = '{}'", file.display());
-        assert!(Peers::gather(&settings(&told), &Peers::default()).await.is_err());
+        let text = format!("peers_file = '{}'", file.display());
+        assert!(Peers::gather(&settings(&text), &Peers::default()).await.is_err());
     }
 }

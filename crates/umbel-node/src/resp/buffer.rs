@@ -1,13 +1,14 @@
-//! What was read from a socket and is not yet executed.
+//! Bytes that were read from a socket and are not executed yet.
 //!
-//! Small while a client sends little, 64 KiB for one that fills it, larger only while a single
-//! request is. What lies beyond 64 KiB comes out of a budget of all connections, so that ten
-//! thousand clients with half a request each cannot take the host's memory.
+//! A buffer is small while a client sends little, grows to 64 KiB for a client that fills it, and
+//! beyond that only while a single request is larger. The part beyond 64 KiB is charged to a budget
+//! shared by all connections, so that ten thousand clients with half a request each cannot exhaust
+//! the host's memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that all large buffers may take together.
+/// The bytes that all large buffers may take together.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: AtomicUsize,
@@ -28,26 +29,26 @@ impl Budget {
     }
 }
 
-/// A connection's bytes.
+/// The read buffer of a connection.
 #[derive(Debug)]
 pub(super) struct ReadBuffer {
     bytes: Vec<u8>,
-    /// Where the first byte stands that is not executed.
+    /// Position of the first byte that is not executed yet.
     start: usize,
     budget: Arc<Budget>,
-    /// What this one took from the budget.
+    /// Bytes that this buffer has taken from the budget.
     taken: usize,
 }
 
-/// All large requests together are too large.
+/// All large requests together exceed the budget.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("too many large requests at once; send smaller ones, or try again later")]
 pub(super) struct OverBudget;
 
 impl ReadBuffer {
-    /// What every connection has.
+    /// Initial capacity of every connection.
     const SMALL: usize = 4 << 10;
-    /// What a busy one has without asking anybody.
+    /// Maximum capacity that is not charged to the budget.
     const USUAL: usize = 64 << 10;
 
     pub(super) fn new(budget: &Arc<Budget>) -> Self {
@@ -55,21 +56,21 @@ impl ReadBuffer {
         Self { bytes, start: 0, budget: Arc::clone(budget), taken: 0 }
     }
 
-    /// What is there.
+    /// The bytes that are not executed yet.
     pub(super) fn unread(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
 
-    /// `bytes` more were executed.
+    /// Marks `bytes` more bytes as executed.
     pub(super) fn consume(&mut self, bytes: usize) {
         self.start += bytes;
         debug_assert!(self.start <= self.bytes.len());
     }
 
-    /// The place for more bytes, with room for some at least.
+    /// The vector to append more bytes to, with room for at least some.
     ///
-    /// Grows only when the last bytes filled it, so that what a client announces costs nothing
-    /// until it is sent.
+    /// Grows only when it was filled, so that a length that a client announces costs nothing until
+    /// the bytes are sent.
     pub(super) fn room(&mut self) -> Result<&mut Vec<u8>, OverBudget> {
         let was_full = self.bytes.len() == self.bytes.capacity();
         if self.start == self.bytes.len() {
@@ -87,7 +88,22 @@ impl ReadBuffer {
         Ok(&mut self.bytes)
     }
 
-    /// Gives an empty buffer the size that its client's recent bytes ask for.
+    /// Appends bytes, all of them or none.
+    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), OverBudget> {
+        while self.bytes.capacity() - self.bytes.len() < bytes.len() {
+            self.double()?;
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Drops all bytes, and returns what was taken from the budget.
+    pub(super) fn clear(&mut self) {
+        (self.bytes, self.start) = (Vec::new(), 0);
+        self.budget.give_back(std::mem::take(&mut self.taken));
+    }
+
+    /// Gives an empty buffer a capacity that fits the client's recent requests.
     fn reshape(&mut self) {
         let capacity = (self.bytes.capacity() * 2).clamp(Self::SMALL, Self::USUAL);
         self.bytes = Vec::with_capacity(capacity);

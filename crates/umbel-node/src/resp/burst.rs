@@ -1,7 +1,7 @@
-//! What a connection has read, executed: commands in, replies out, nothing awaited.
+//! Executes what a connection has read: commands in, replies out, without awaiting anything.
 //!
 //! Not here: sockets and waiting (`connection`). A command that must wait for other hosts is
-//! handed back as [`Next::Slow`].
+//! returned as [`Next::Slow`].
 
 use super::commands::{self, Action, Command, FilterHandler, Need};
 use super::context::{Context, Refusal};
@@ -9,27 +9,30 @@ use super::login::Login;
 use super::request::Arguments;
 use super::run::{Form, Run};
 use super::slow::Slow;
+use super::transaction::Queue;
 
-/// What the connection is to do after a request.
+/// What the connection must do after a request.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Nothing: it was answered.
+    /// Nothing: the reply is written.
     Go,
-    /// It joined the run, or began one: nothing is written yet.
+    /// The command joined the run, or began one: no reply is written yet.
     Joined,
-    /// Finish the run, then hand in the same request again: it fits no more.
+    /// Finish the run, then pass the same request again: it does not fit into the run.
     Finish,
     /// Wait for other hosts. The run is finished.
     Slow(Slow),
-    /// Wait until the client has shown who it is. The run is finished.
+    /// Wait until the client is authenticated. The run is finished.
     Login(Login),
+    /// Execute the commands of a transaction. The run is finished.
+    Execute(Queue),
 }
 
 /// The commands of a burst, executed one after the other.
 #[derive(Debug)]
 pub(super) struct Burst<'a> {
     pub(super) context: Context<'a>,
-    /// The command that was executed last; so it was permitted.
+    /// The command that was executed last; so it is permitted.
     last: Option<&'static Command>,
 }
 
@@ -38,13 +41,13 @@ impl<'a> Burst<'a> {
         Self { context, last: None }
     }
 
-    /// Notes that a command is permitted.
+    /// Remembers that a command is permitted.
     fn set_last(&mut self, command: &'static Command) {
         self.last = Some(command);
         self.context.last_name = Some(command.name);
     }
 
-    /// Executes one request, or lets it join the run.
+    /// Executes one request, or adds it to the run.
     #[inline]
     pub(super) fn request<'bytes>(
         &mut self,
@@ -55,7 +58,14 @@ impl<'a> Burst<'a> {
             self.last = None;
         }
         let name = arguments.get(0).unwrap_or_default();
-        // Pipelines repeat themselves.
+        if self.context.transaction.is_open()
+            && let Some(next) = self.in_transaction(name, arguments)
+        {
+            debug_assert!(run.is_empty(), "MULTI finished the run, and nothing has joined since");
+            self.context.commands += 1;
+            return next;
+        }
+        // Pipelines often repeat one command: try the last one first.
         let command = match self.last {
             Some(last) if last.name.as_bytes().eq_ignore_ascii_case(name) => Some(last),
             _ => commands::find(name),
@@ -81,12 +91,101 @@ impl<'a> Burst<'a> {
         self.alone(command, arguments)
     }
 
+    /// Queues a command, or ends the transaction; `None`: the command is executed at once in spite
+    /// of the transaction.
+    fn in_transaction(&mut self, name: &[u8], arguments: Arguments<'_, '_>) -> Option<Next> {
+        let command = commands::find(name);
+        if command.is_none_or(is_method) && is_http(arguments) {
+            self.refuse_http();
+            return Some(Next::Go);
+        }
+        match command.map(|command| command.name) {
+            Some("QUIT" | "RESET") => return None,
+            // Refused, but the transaction continues.
+            Some("MULTI") => self.context.replies.error("MULTI calls can not be nested"),
+            Some("WATCH") => self.context.replies.error("WATCH inside MULTI is not allowed"),
+            Some("EXEC") if arguments.len() == 1 => return Some(self.exec()),
+            Some("DISCARD") if arguments.len() == 1 => {
+                drop(self.context.transaction.take());
+                self.context.replies.ok();
+            }
+            _ => self.queue(command, arguments),
+        }
+        Some(Next::Go)
+    }
+
+    fn exec(&mut self) -> Next {
+        match self.context.transaction.take() {
+            Some(queue) if queue.is_broken() => {
+                let why = "Transaction discarded because of previous errors.";
+                self.context.replies.coded_error("EXECABORT", why);
+                Next::Go
+            }
+            Some(queue) => Next::Execute(queue),
+            None => Next::Go,
+        }
+    }
+
+    /// Queues a command if everything that can be checked in advance is right.
+    fn queue(&mut self, command: Option<&'static Command>, arguments: Arguments<'_, '_>) {
+        let start = self.context.replies.len();
+        let checked = match command {
+            None => Err(commands::unknown(arguments)),
+            Some(command) => self.check(command, arguments),
+        };
+        let pushed = checked.and_then(|is_permitted| match is_permitted {
+            true => {
+                self.context.transaction.push(arguments).map_err(|error| error.to_string().into())
+            }
+            false => {
+                self.context.transaction.refuse();
+                Ok(())
+            }
+        });
+        match pushed {
+            Ok(()) if self.context.replies.len() == start => self.context.replies.simple("QUEUED"),
+            Ok(()) => {}
+            Err(refusal) => {
+                self.context.transaction.refuse();
+                self.context.replies.error(&refusal);
+            }
+        }
+    }
+
+    /// Whether the client may queue a command; if not, the error is written.
+    fn check(
+        &mut self,
+        command: &'static Command,
+        arguments: Arguments<'_, '_>,
+    ) -> Result<bool, Refusal> {
+        if let Some((code, text)) = self.refused(command) {
+            self.context.replies.coded_error(code, &text);
+            return Ok(false);
+        }
+        if !command.accepts(arguments.len()) {
+            return Err(command.wrong_number());
+        }
+        match command.action {
+            Action::Login(_) => Err("Command not allowed inside a transaction".into()),
+            Action::Parent(parent) => match arguments.get(1) {
+                Some(name) => match parent.find(name) {
+                    Some(child) => self.check(child, arguments),
+                    None if name.eq_ignore_ascii_case(b"HELP") => Ok(true),
+                    None => Err(commands::unknown_child(command, name)),
+                },
+                None if parent.alone.is_none() => Err(command.wrong_number()),
+                None => Ok(true),
+            },
+            _ => Ok(true),
+        }
+    }
+
     /// Whether the client may use a command, or one of its children.
     fn permits(&self, command: &'static Command) -> bool {
         self.last.is_some_and(|last| std::ptr::eq(last, command)) || self.refused(command).is_none()
     }
 
-    /// Why the client may not use a command, as a code and a text.
+    /// Why the client may not use a command: error code and text.
     fn refused(&self, command: &'static Command) -> Option<(&'static str, String)> {
         let needed = match command.need() {
             Need::Nothing => return None,
@@ -126,7 +225,7 @@ impl<'a> Burst<'a> {
         })
     }
 
-    /// Executes a command of filters, whose errors have Redis's own words.
+    /// Executes a filter command, whose errors have the same text as in Redis.
     fn filter(&mut self, handle: FilterHandler, arguments: Arguments<'_, '_>) {
         let start = self.context.replies.len();
         if let Err(line) = handle(&mut self.context, arguments) {
@@ -135,7 +234,7 @@ impl<'a> Burst<'a> {
         }
     }
 
-    /// Closes the connection of a browser: a page of anybody's makes it send what the page likes.
+    /// Closes the connection of a browser: any web page can make it send whatever the page likes.
     fn refuse_http(&mut self) {
         let peer = self.context.client.peer;
         tracing::warn!(%peer, "closed a connection that speaks HTTP to the port for Redis clients");
@@ -184,20 +283,20 @@ impl<'a> Burst<'a> {
             Action::Login(read) => {
                 return Ok(read(&mut self.context, arguments)?.map_or(Next::Go, Next::Login));
             }
-            // Commands with keys have joined a run; one without is refused above.
+            // Commands with keys have joined a run above; one without keys has too few arguments.
             Action::Run(..) => return Err(command.wrong_number()),
         }
         Ok(Next::Go)
     }
 }
 
-/// Whether a command has the name of a method of HTTP.
+/// Whether a command has the name of an HTTP method.
 fn is_method(command: &Command) -> bool {
     command.name == "GET"
 }
 
-/// Whether a request is the first line of an HTTP request, or a header that every one has. Redis
-/// closes such connections too.
+/// Whether a request is the first line of an HTTP request, or the `Host` header. Redis closes such
+/// connections too.
 fn is_http(arguments: Arguments<'_, '_>) -> bool {
     let name = arguments.get(0).unwrap_or_default();
     let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
@@ -208,7 +307,7 @@ fn is_http(arguments: Arguments<'_, '_>) -> bool {
         || (methods.iter().any(|method| is(method)) && last.starts_with(b"HTTP/"))
 }
 
-/// What is to be waited for; an error waits as well, so that replies keep their order.
+/// A command that must wait; an error waits as well, so that replies keep their order.
 fn slow(read: Result<Slow, Refusal>) -> Next {
     Next::Slow(read.unwrap_or_else(Slow::Refused))
 }

@@ -1,9 +1,9 @@
-//! The connections there are: admitted, counted, listed.
+//! The connections of a server: admit, count, list.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Instant;
 
 use parking_lot::Mutex;
@@ -15,6 +15,7 @@ use super::database::Database;
 use super::dumps::Dumps;
 use super::reply::Protocol;
 use super::strings::Strings;
+use crate::client_counts::ClientCounts;
 
 /// All connections of a server.
 #[derive(Debug)]
@@ -27,14 +28,11 @@ pub(super) struct Clients {
     pub(super) strings: Strings,
     pub(super) dumps: Dumps,
     open: Mutex<BTreeMap<u64, Arc<Client>>>,
-    accepted: AtomicU64,
-    refused: AtomicU64,
-    evicted: AtomicU64,
-    commands: AtomicU64,
+    pub(super) counts: Arc<ClientCounts>,
 }
 
 impl Clients {
-    pub(super) fn new(limits: Limits, local: SocketAddr) -> Arc<Self> {
+    pub(super) fn new(limits: Limits, local: SocketAddr, counts: Arc<ClientCounts>) -> Arc<Self> {
         Arc::new(Self {
             limits,
             local,
@@ -43,50 +41,48 @@ impl Clients {
             strings: Strings::default(),
             dumps: Dumps::default(),
             open: Mutex::default(),
-            accepted: AtomicU64::new(0),
-            refused: AtomicU64::new(0),
-            evicted: AtomicU64::new(0),
-            commands: AtomicU64::new(0),
+            counts,
         })
     }
 
-    /// Takes a connection in. If it is full, the stranger that has been here longest leaves; if
-    /// there is none, nobody is taken in.
+    /// Admits a connection. If the server is full, the stranger that has been connected longest is
+    /// closed; if there is none, the new connection is refused.
     pub(super) fn admit(self: &Arc<Self>, peer: SocketAddr) -> Option<Admission> {
         let mut open = self.open.lock();
         if open.len() >= self.limits.connections {
             let stranger = open.values().find(|client| client.is_stranger()).cloned();
             let Some(stranger) = stranger else {
-                self.refused.fetch_add(1, Ordering::Relaxed);
+                self.counts.refused.fetch_add(1, Ordering::Relaxed);
                 return None;
             };
             open.remove(&stranger.id);
-            self.evicted.fetch_add(1, Ordering::Relaxed);
+            self.counts.evicted.fetch_add(1, Ordering::Relaxed);
             stranger.leave.notify_one();
         }
-        let id = self.accepted.fetch_add(1, Ordering::Relaxed) + 1;
+        let id = self.counts.accepted.fetch_add(1, Ordering::Relaxed) + 1;
         let client = Arc::new(Client::new(id, peer));
         open.insert(id, Arc::clone(&client));
+        self.counts.open.store(open.len() as u64, Ordering::Relaxed);
         Some(Admission { clients: Arc::clone(self), client })
     }
 
-    /// All of now, in the order of their arrival.
+    /// All open connections, in the order of their arrival.
     pub(super) fn list(&self) -> Vec<Arc<Client>> {
         self.open.lock().values().cloned().collect()
     }
 
     pub(super) fn count_commands(&self, commands: u64) {
-        self.commands.fetch_add(commands, Ordering::Relaxed);
+        self.counts.commands.fetch_add(commands, Ordering::Relaxed);
     }
 
-    /// Connections accepted, refused, and closed to make room; commands; since the start.
+    /// Totals since the start: connections accepted, refused, and closed to make room; commands.
     pub(super) fn totals(&self) -> [u64; 4] {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        [of(&self.accepted), of(&self.refused), of(&self.evicted), of(&self.commands)]
+        let [_, accepted, refused, evicted, commands, _] = self.counts.all();
+        [accepted, refused, evicted, commands]
     }
 }
 
-/// A place among the connections, given back when dropped.
+/// A connection's place in the list, released when dropped.
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) clients: Arc<Clients>,
@@ -95,7 +91,9 @@ pub(super) struct Admission {
 
 impl Drop for Admission {
     fn drop(&mut self) {
-        self.clients.open.lock().remove(&self.client.id);
+        let mut open = self.clients.open.lock();
+        open.remove(&self.client.id);
+        self.clients.counts.open.store(open.len() as u64, Ordering::Relaxed);
     }
 }
 
@@ -105,39 +103,45 @@ pub(super) struct Client {
     pub(super) id: u64,
     pub(super) peer: SocketAddr,
     pub(super) since: Instant,
-    pub(super) told: Mutex<Told>,
+    pub(super) info: Mutex<ClientInfo>,
     is_known: AtomicBool,
     database: AtomicU8,
-    /// Notified when it has to make room.
+    /// Notified when it must close to make room for another one.
     pub(super) leave: Notify,
 }
 
-/// What a client told of itself, and what it did last.
+/// What a client set about itself, and its last command.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ClientInfo {
     pub(super) name: String,
-    /// Who logged in; empty: nobody.
+    /// The user that is logged in; empty: none.
     pub(super) user: String,
     pub(super) library: String,
     pub(super) library_version: String,
     pub(super) protocol: Protocol,
-    /// The last command and when it came.
+    /// The last command and when it arrived.
     pub(super) last: Option<(&'static str, Instant)>,
 }
 
 impl Client {
     fn new(id: u64, peer: SocketAddr) -> Self {
-        let (since, told, is_known) = (Instant::now(), Mutex::default(), AtomicBool::new(false));
-        let (database, leave) = (AtomicU8::new(0), Notify::new());
-        Self { id, peer, since, told, is_known, database, leave }
+        Self {
+            id,
+            peer,
+            since: Instant::now(),
+            info: Mutex::default(),
+            is_known: AtomicBool::new(false),
+            database: AtomicU8::new(0),
+            leave: Notify::new(),
+        }
     }
 
-    /// Whether it has neither logged in nor, where there are no users, sent a command.
+    /// Whether it has neither logged in nor, if no users are configured, sent a command.
     pub(super) fn is_stranger(&self) -> bool {
         !self.is_known.load(Ordering::Relaxed)
     }
 
-    /// Notes whether it has.
+    /// Sets whether it has.
     pub(super) fn set_known(&self, is_known: bool) {
         self.is_known.store(is_known, Ordering::Relaxed);
     }
@@ -153,22 +157,22 @@ impl Client {
 
     /// A line of `CLIENT LIST`, in the form that Redis clients parse.
     pub(super) fn line(&self, local: SocketAddr) -> String {
-        let told = self.told.lock();
-        let (command, at) = told.last.unwrap_or(("NULL", self.since));
+        let info = self.info.lock();
+        let (command, at) = info.last.unwrap_or(("NULL", self.since));
         format!(
             "id={} addr={} laddr={local} fd=0 name={} age={} idle={} flags=N db={} cmd={} user={} \
              lib-name={} lib-ver={} resp={}",
             self.id,
             self.peer,
-            told.name,
+            info.name,
             self.since.elapsed().as_secs(),
             at.elapsed().as_secs(),
             self.database().number(),
             command.to_ascii_lowercase(),
-            if told.user.is_empty() { "default" } else { &told.user },
-            told.library,
-            told.library_version,
-            told.protocol.number(),
+            if info.user.is_empty() { "default" } else { &info.user },
+            info.library,
+            info.library_version,
+            info.protocol.number(),
         )
     }
 }
@@ -180,7 +184,8 @@ mod tests {
     #[test]
     fn strangers_make_room_and_those_who_are_known_do_not() {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let clients = Clients::new(Limits { connections: 2, ..Limits::default() }, address);
+        let limits = Limits { connections: 2, ..Limits::default() };
+        let clients = Clients::new(limits, address, Arc::default());
         let ids = || clients.list().iter().map(|client| client.id).collect::<Vec<_>>();
         let known = clients.admit(address).unwrap();
         known.client.set_known(true);
@@ -199,7 +204,8 @@ mod tests {
     #[test]
     fn no_more_are_admitted_than_there_are_places() {
         let address = SocketAddr::from(([127, 0, 0, 1], 1));
-        let clients = Clients::new(Limits { connections: 2, ..Limits::default() }, address);
+        let limits = Limits { connections: 2, ..Limits::default() };
+        let clients = Clients::new(limits, address, Arc::default());
         let first = clients.admit(address).unwrap();
         let second = clients.admit(address).unwrap();
         first.client.set_known(true);

@@ -1,10 +1,10 @@
-//! One connection: reads, executes what is whole, waits for its writes, replies.
+//! One connection: reads, executes complete requests, waits for its writes, replies.
 //!
-//! Always true: nothing more is read before the replies to what was read are taken by the
-//! client's side, so that a client that does not read stops being served instead of filling
-//! memory; the replies that wait are below `Limits::reply_bytes` and one command's reply (of
-//! `WHO`, one part of it); whoever neither sends nor reads for `Limits::idle` is let go, and
-//! whoever is a stranger for longer than `Limits::login_time`.
+//! Always true: nothing more is read before the client's side has taken the replies to what was
+//! read, so that a client that does not read is no longer served instead of filling memory. Pending
+//! replies take at most `Limits::reply_bytes` and one command's reply (of `WHO`, one part of it). A
+//! client that neither sends nor reads for `Limits::idle` is closed, and so is one that remains a
+//! stranger for longer than `Limits::login_time`.
 
 use std::io;
 use std::sync::Arc;
@@ -22,6 +22,7 @@ use super::reply::Replies;
 use super::request::{Arguments, Parser, Request, RequestLimits, Step};
 use super::run::{Run, Spare};
 use super::slow::Waiting;
+use super::transaction::{Queue, Transaction};
 use crate::access::Identity;
 use crate::{Host, Ticket};
 
@@ -36,11 +37,12 @@ pub(super) struct Connection<S> {
     buffer: ReadBuffer,
     spare: Spare,
     identity: Identity,
-    /// When a stranger is closed; `None`: it is none.
+    transaction: Transaction,
+    /// When the connection is closed if it is still a stranger then; `None`: it is not a stranger.
     deadline: Option<Instant>,
 }
 
-/// Whether a connection goes on after a burst.
+/// Whether a connection continues after a burst.
 #[derive(Debug, PartialEq, Eq)]
 enum Then {
     GoOn,
@@ -55,10 +57,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let identity = host.access().stranger();
         let spare = Spare::default();
         let deadline = Some(Instant::now() + admission.clients.limits.login_time);
-        Self { socket, host, admission, replies, parser, buffer, spare, identity, deadline }
+        let transaction = Transaction::default();
+        Self {
+            socket,
+            host,
+            admission,
+            replies,
+            parser,
+            buffer,
+            spare,
+            identity,
+            transaction,
+            deadline,
+        }
     }
 
-    /// Serves until the client leaves, breaks the protocol, or the server stops.
+    /// Serves until the client leaves, violates the protocol, or the server stops.
     pub(super) async fn serve(mut self, mut stop: watch::Receiver<bool>) -> io::Result<()> {
         let mut stops = stop.clone();
         let mut stopped = std::pin::pin!(stops.wait_for(|stopped| *stopped));
@@ -67,7 +81,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             let patience = self.patience();
             let room = match self.buffer.room() {
                 Ok(room) => room,
-                Err(over) => return self.say_goodbye(&over.to_string()).await,
+                Err(over) => return self.close_with(&over.to_string()).await,
             };
             let read = tokio::select! {
                 biased;
@@ -83,14 +97,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.socket.shutdown().await
     }
 
-    /// How long the next bytes may take.
+    /// How long to wait for the next bytes.
     fn patience(&self) -> Option<Duration> {
         let idle = self.admission.clients.limits.idle;
         let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
         left.into_iter().chain(idle).min()
     }
 
-    /// Notes until when a stranger may be here.
+    /// Updates the deadline of a stranger.
     fn note_deadline(&mut self) {
         let Admission { clients, client } = &self.admission;
         self.deadline = match self.deadline {
@@ -100,9 +114,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         };
     }
 
-    /// Executes every whole request of the buffer and sends the replies.
+    /// Executes every complete request in the buffer and sends the replies.
     async fn burst(&mut self) -> io::Result<Then> {
-        let Self { socket, host, admission, replies, parser, buffer, spare, identity, .. } = self;
+        let Self { socket, host, admission, replies, parser, buffer, spare, .. } = self;
+        let (identity, transaction) = (&mut self.identity, &mut self.transaction);
+        let begun = Instant::now();
         let mut run = Run::new(std::mem::take(spare));
         let limits = admission.clients.limits;
         let mut sender = Sender {
@@ -110,6 +126,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             waiting: Waiting::default(),
             send_at: limits.reply_bytes,
             idle: limits.idle,
+            is_all_executed: false,
+            failure: None,
         };
         host.access().renew(identity);
         let mut burst = Burst::new(Context {
@@ -119,6 +137,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             identity,
             is_identity_new: false,
             replies,
+            transaction,
             ticket: Ticket::NONE,
             last_name: None,
             commands: 0,
@@ -144,7 +163,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                         Request::Array(arguments) => {
                             sender.request(&mut burst, &mut run, arguments).await?;
                         }
-                        // What a line's arguments are borrowed from is gone with the next.
+                        // The arguments of an inline command are borrowed from the parser until its
+                        // next request: execute the command now.
                         Request::Inline(arguments) => {
                             sender.finish(&mut burst.context, &mut run).await?;
                             let mut own = Run::new(Spare::default());
@@ -165,28 +185,34 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             burst.context.replies.error(&error.to_string());
         }
         burst.context.note();
-        // Before the replies are sent: who has read one does not make room for a stranger.
+        // Before the replies are sent: a client that has read one must not be closed to make room
+        // for a stranger.
         burst.context.note_acquaintance();
         sender.send(&mut burst.context).await?;
+        burst.context.note_burst(begun);
         let closes = burst.context.quit || broken.is_some();
         *spare = run.into_spare();
         buffer.consume(consumed);
         Ok(if closes { Then::Close } else { Then::GoOn })
     }
 
-    async fn say_goodbye(mut self, reason: &str) -> io::Result<()> {
+    async fn close_with(mut self, reason: &str) -> io::Result<()> {
         self.replies.error(reason);
         self.socket.write_all(self.replies.bytes()).await?;
         self.socket.shutdown().await
     }
 }
 
-/// What executing a burst waits for: the client's side of the socket, and other hosts.
+/// What executing a burst waits for: the socket, and other hosts.
 struct Sender<'a, S> {
     socket: &'a mut S,
     waiting: Waiting,
     send_at: usize,
     idle: Option<Duration>,
+    /// Whether commands are executed even if their replies cannot be sent: those of a transaction
+    /// are.
+    is_all_executed: bool,
+    failure: Option<io::Error>,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
@@ -196,7 +222,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
         run: &mut Run<'bytes>,
         arguments: Arguments<'bytes, '_>,
     ) -> io::Result<()> {
-        // Replies stand in the order of requests: only what waits, too, joins those that wait.
+        // Replies must keep the order of requests: any other command first waits for the slow
+        // commands before it.
         if !self.waiting.is_empty() && !commands::is_slow(arguments) {
             self.answer_waiting(&mut burst.context).await?;
         }
@@ -208,10 +235,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
                     continue;
                 }
                 Next::Login(login) => {
-                    // Earlier replies need not wait for somebody who is slowed down.
+                    // Send earlier replies now: a login may be delayed.
                     self.send(&mut burst.context).await?;
                     login.answer(&mut burst.context).await;
                 }
+                Next::Execute(queue) => return self.execute(burst, &queue).await,
                 Next::Slow(slow) => {
                     self.waiting.push(slow);
                     if self.waiting.is_full() {
@@ -226,7 +254,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
         }
     }
 
-    /// Executes what has gathered in the run.
+    /// Executes all commands of a transaction, even if the client disconnects meanwhile.
+    async fn execute(&mut self, burst: &mut Burst<'_>, queue: &Queue) -> io::Result<()> {
+        burst.context.replies.array(queue.commands());
+        let mut parser = Parser::new(burst.context.clients.limits.request);
+        let mut run = Run::new(Spare::default());
+        let mut rest = queue.requests();
+        self.is_all_executed = true;
+        while let Ok(Step::Request(Request::Array(arguments), bytes)) = parser.next(rest) {
+            rest = &rest[bytes..];
+            Box::pin(self.request(burst, &mut run, arguments)).await?;
+        }
+        self.finish(&mut burst.context, &mut run).await?;
+        self.answer_waiting(&mut burst.context).await?;
+        self.is_all_executed = false;
+        self.failure.take().map_or(Ok(()), Err)
+    }
+
+    /// Executes the commands in the run.
     async fn finish(&mut self, context: &mut Context<'_>, run: &mut Run<'_>) -> io::Result<()> {
         while !run.is_empty() {
             let turn = match run.changed_set(context.database()) {
@@ -249,13 +294,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        // What came before need not wait for other hosts.
+        // Send earlier replies now: they need not wait for other hosts.
         self.send(context).await?;
         self.waiting.answer(context.host, context.replies).await;
         Ok(())
     }
 
-    /// Waits until the writes have settled, then sends all replies.
+    /// Waits until the writes are durable, then sends all replies.
     async fn send(&mut self, context: &mut Context<'_>) -> io::Result<()> {
         if context.ticket != Ticket::NONE {
             if let Err(error) = context.host.settled(context.ticket).await {
@@ -268,14 +313,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
                 self.socket.write_all(context.replies.bytes()).await?;
                 self.socket.flush().await
             };
-            within(self.idle, sent).await?;
+            let sent = match &self.failure {
+                Some(_) => Ok(()),
+                None => within(self.idle, sent).await,
+            };
             context.replies.clear();
+            match sent {
+                Err(error) if self.is_all_executed => self.failure = Some(error),
+                sent => return sent,
+            }
         }
         Ok(())
     }
 }
 
-/// Waits for a client, but not for ever if there is a limit.
+/// Waits for a client, at most for `idle` if that is set.
 async fn within<T>(
     idle: Option<Duration>,
     waited: impl Future<Output = io::Result<T>>,

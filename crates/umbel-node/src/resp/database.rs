@@ -1,7 +1,7 @@
-//! Redis's numbered databases, as names of sets.
+//! Redis's numbered databases, mapped to names of sets.
 //!
-//! A host has one space of sets. A key of database 0 is the set of that name; the key `k` of database 3
-//! is the set `@3:k`. Commands of umbel name sets and know of no databases.
+//! A host has one namespace of sets. A key of database 0 is the set of that name; the key `k` of
+//! database 3 is the set `@3:k`. Commands of umbel take names of sets and ignore databases.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use std::borrow::Cow;
 pub(super) struct Database(u8);
 
 impl Database {
-    /// How many there are, as in Redis unless it is configured otherwise.
+    /// The number of databases: Redis's default.
     pub(super) const COUNT: u8 = 16;
 
     /// The database of this number, if there is one.
@@ -22,7 +22,7 @@ impl Database {
         self.0
     }
 
-    /// The set that a key is.
+    /// The name of the set for a key.
     pub(super) fn set_of(self, key: &str) -> Cow<'_, str> {
         match self.0 {
             0 => Cow::Borrowed(key),
@@ -30,18 +30,18 @@ impl Database {
         }
     }
 
-    /// The database of a set, and the key that it is there.
+    /// The database of a set, and its key there.
     pub(super) fn key_of(set: &str) -> (Self, &str) {
         let numbered = || {
             let (number, key) = set.strip_prefix('@')?.split_once(':')?;
             let database = Self::new(number.parse().ok()?)?;
-            // What is written otherwise, such as @0: and @03:, is no key of another database.
+            // Other spellings, such as `@0:` and `@03:`, are plain names in database 0.
             (database.0 > 0 && database.0.to_string() == number).then_some((database, key))
         };
         numbered().unwrap_or((Self(0), set))
     }
 
-    /// The key that a set is in this database, if it is one.
+    /// The key of a set in this database, if it belongs to it.
     pub(super) fn key_in(self, set: &str) -> Option<&str> {
         let (database, key) = Self::key_of(set);
         (database == self).then_some(key)

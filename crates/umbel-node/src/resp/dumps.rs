@@ -1,18 +1,18 @@
-//! Where dumps of filters go on: `SCANDUMP` names a place by a number, catalogues by bytes.
+//! The cursors of filter dumps: `SCANDUMP` uses numbers as cursors, catalogues use bytes.
 //!
-//! So many places are remembered; if there are more, those that were asked for longest ago are forgotten,
-//! and whoever asks for one is told to begin again.
+//! A limited number of cursors is kept. Beyond it the least recently used ones are dropped, and a
+//! client that uses a dropped one must start again.
 
 use std::collections::VecDeque;
 
 use parking_lot::Mutex;
 
-/// The number that begins a dump's keys, after its header.
+/// The cursor at which a dump's keys begin, after its header.
 pub(super) const BEGIN: i64 = 1;
-/// The number that comes with a dump's last keys: nothing is left.
+/// The cursor that comes with a dump's last keys: nothing is left.
 pub(super) const END: i64 = 2;
 
-/// Places in dumps of a port's clients.
+/// The cursors of the dumps of all clients of a port.
 #[derive(Debug)]
 pub(super) struct Dumps {
     places: Mutex<Places>,
@@ -21,7 +21,7 @@ pub(super) struct Dumps {
 #[derive(Debug)]
 struct Places {
     next: i64,
-    /// The one that was asked for longest ago first.
+    /// The least recently used first.
     known: VecDeque<Place>,
 }
 
@@ -39,10 +39,10 @@ impl Default for Dumps {
 }
 
 impl Dumps {
-    /// Places that are remembered; each takes as much as a key.
+    /// Maximum number of cursors; each takes as much memory as a key.
     const MAX_PLACES: usize = 128;
 
-    /// Remembers a place; its number.
+    /// Stores a cursor and returns its number.
     pub(super) fn note(&self, set: &str, cursor: Vec<u8>) -> i64 {
         let mut places = self.places.lock();
         let number = places.next;
@@ -54,7 +54,7 @@ impl Dumps {
         number
     }
 
-    /// The place of this number in a dump of this set.
+    /// The cursor of this number in a dump of this set.
     pub(super) fn find(&self, set: &str, number: i64) -> Option<Vec<u8>> {
         if number == BEGIN {
             return Some(Vec::new());

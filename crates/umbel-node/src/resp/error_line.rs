@@ -1,11 +1,11 @@
-//! Errors of filters as they are sent, in the words that Redis clients know.
+//! Error lines of filter commands, with the texts that Redis clients know.
 
 use std::borrow::Cow;
 
 use crate::filter_kind::Full;
 use crate::host::FilterError;
 
-/// An error as it is sent, its code included; nothing changed.
+/// An error line with its code; nothing changed.
 pub(super) type ErrorLine = Cow<'static, str>;
 
 pub(super) const WRONG_TYPE: &str =
@@ -14,7 +14,7 @@ pub(super) const NOT_FOUND: &str = "ERR not found";
 pub(super) const FULL: &str = "Filter is full";
 const MAX_EXPANSIONS: &str = "Maximum expansions reached";
 
-/// An error in RedisBloom's words, where it has words for it.
+/// An error with RedisBloom's text, if RedisBloom has this error.
 pub(super) fn error_line(error: FilterError) -> ErrorLine {
     match error {
         FilterError::NotFound => NOT_FOUND.into(),

@@ -1,23 +1,24 @@
-//! Patterns as Redis has them: `*`, `?`, `[abc]`, `[^a-c]`, `\*`.
+//! Redis's glob patterns: `*`, `?`, `[abc]`, `[^a-c]`, `\*`.
 //!
-//! A pattern is compiled once. Matching keeps one bit for each place of the pattern that the text
-//! may have reached, so that each byte of the text costs a few words, whatever the pattern.
+//! A pattern is compiled once. Matching keeps one bit for each position in the pattern that the
+//! text may have reached, so that each byte of the text costs a few word operations, whatever the
+//! pattern.
 
-/// The longest pattern, in bytes.
+/// Maximum length of a pattern, in bytes.
 pub(super) const MAX_PATTERN: usize = 1024;
 
 /// A compiled pattern.
 ///
-/// Bit `i` of a state: the text so far fits the first `i` parts.
+/// Bit `i` of a state is set if the text so far matches the first `i` parts.
 #[derive(Debug)]
 pub(super) struct Pattern {
-    /// Words of a state.
+    /// Number of words of a state.
     words: usize,
-    /// Parts, stars left out.
+    /// Number of parts, stars not counted.
     parts: usize,
-    /// For each byte, the parts that it fits, `words` words each.
+    /// For each byte, a bit set of the parts that it matches, of `words` words.
     fits: Vec<u64>,
-    /// The places before which a star stands: a state with that bit keeps it.
+    /// The positions that follow a star: a state keeps these bits.
     stars: Vec<u64>,
 }
 
@@ -40,7 +41,7 @@ impl Pattern {
         Ok(compiled)
     }
 
-    /// Adds the first part of what is left of a pattern; returns what follows it.
+    /// Compiles the first part of the remaining pattern; returns what follows it.
     fn add<'a>(&mut self, pattern: &'a [u8]) -> &'a [u8] {
         let (word, bit) = (self.parts / 64, 1u64 << (self.parts % 64));
         let mut class = [false; 256];
@@ -67,7 +68,7 @@ impl Pattern {
         rest
     }
 
-    /// Whether all of a text fits.
+    /// Whether the whole text matches.
     pub(super) fn matches(&self, text: &[u8]) -> bool {
         let mut state = vec![0u64; self.words];
         state[0] = 1;
@@ -84,8 +85,8 @@ impl Pattern {
     }
 }
 
-/// Reads a class of bytes, its opening bracket left out; one without an end goes on to the last
-/// byte, as in Redis. Returns what follows it.
+/// Parses a character class after its opening bracket; a class without a closing bracket extends to
+/// the end of the pattern, as in Redis. Returns what follows it.
 fn read_class<'a>(pattern: &'a [u8], class: &mut [bool; 256]) -> &'a [u8] {
     let (is_negated, mut pattern) = match pattern {
         [b'^', rest @ ..] => (true, rest),
@@ -171,7 +172,7 @@ mod tests {
         assert!(!Pattern::new(&[b'?'; MAX_PATTERN]).unwrap().matches(&[b'x'; MAX_PATTERN - 1]));
     }
 
-    /// The definition, slowly.
+    /// The definition, as a slow reference.
     fn naive(pattern: &[u8], text: &[u8]) -> bool {
         match (pattern, text) {
             ([], _) => text.is_empty(),

@@ -1,27 +1,27 @@
-//! `AUTH`, and `HELLO` with it: a command that waits until its secret has been checked.
+//! `AUTH`, and `HELLO` with `AUTH`: commands that wait until the password has been checked.
 
 use super::context::Context;
 use super::reply::Protocol;
 use crate::access::LoginError;
 
-/// A client that shows who it is.
+/// A login attempt of a client.
 pub(super) struct Login {
     pub(super) user: String,
     pub(super) password: Vec<u8>,
-    /// What happens once it is let in.
+    /// What to do after a successful login.
     pub(super) then: Then,
 }
 
-/// What a login was part of.
+/// The command that contained the login.
 #[derive(Debug)]
 pub(super) enum Then {
-    /// `AUTH`: told that it is in.
+    /// `AUTH`: reply OK.
     Ok,
-    /// `HELLO`: greeted.
+    /// `HELLO`: reply with the greeting.
     Greet(Greeting),
 }
 
-/// What `HELLO` asked for.
+/// The options of `HELLO`.
 #[derive(Debug)]
 pub(super) struct Greeting {
     pub(super) protocol: Protocol,
@@ -35,12 +35,12 @@ impl std::fmt::Debug for Login {
 }
 
 impl Login {
-    /// Checks, and replies. Whoever is not let in stays who it was.
+    /// Checks the password and replies. After a failed login the client keeps its previous user.
     pub(super) async fn answer(self, context: &mut Context<'_>) {
         let from = context.client.peer.ip();
         match context.host.access().login(&self.user, &self.password, from).await {
             Ok(identity) => {
-                context.client.told.lock().user.clone_from(&self.user);
+                context.client.info.lock().user.clone_from(&self.user);
                 context.set_identity(identity);
                 match self.then {
                     Then::Ok => context.replies.ok(),

@@ -6,18 +6,19 @@
 //!    └────── settled ◄── Replies ◄─ keys ◄─────┘
 //! ```
 //!
-//! A task a connection. Everything that is whole in the read buffer is a *burst*: its commands
-//! run one after the other, neighbours that ask the same of one set as one batch of keys,
-//! their replies are gathered, the writes among them are waited for once (`Host::settled`),
-//! and then the replies are sent. So a pipeline shares one group commit and one system call.
+//! There is one task per connection. All complete requests in the read buffer are a *burst*. Its
+//! commands run one after the other; neighbours with the same operation on the same set run as one
+//! batch of keys. Their replies are collected, the writes among them are waited for once
+//! (`Host::settled`), and then the replies are sent. So a pipeline shares one group commit and one
+//! system call.
 //!
-//! Always true: replies come in the order of requests; a write is told only when it has
-//! settled; an error closes the connection only if the protocol itself is broken; what a
-//! connection holds is bounded, whatever its client sends and however slowly it reads.
+//! Always true: replies come in the order of requests; a write is acknowledged only when it is
+//! durable; an error closes the connection only if the protocol itself is violated; the memory of a
+//! connection is bounded, whatever its client sends and however slowly it reads.
 //!
-//! Strangers, who have not logged in (or, without users, not sent a command), keep nobody out:
-//! they have a deadline, may send small requests only, take nothing of the memory for large ones,
-//! and are closed first when the port is full.
+//! Strangers are connections that have not logged in or, if no users are configured, have not sent
+//! a command. They cannot keep others out: they have a deadline, may send only small requests, get
+//! nothing of the memory for large ones, and are closed first when the port is full.
 
 use std::time::Duration;
 
@@ -38,32 +39,33 @@ mod run;
 mod server;
 mod slow;
 mod strings;
+mod transaction;
 
 pub use server::Server;
 
 use request::RequestLimits;
 
-/// How much clients may ask for, and how long they are waited for at the end.
+/// Limits for clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Connections at a time. If one more comes, the stranger that has been connected longest is
-    /// closed; if there is none, the new one is told so and closed. Default: 10,000.
+    /// Maximum number of connections. When one more arrives, the stranger that has been connected
+    /// longest is closed; if there is none, the new connection gets an error and is closed.
+    /// Default: 10,000.
     pub connections: usize,
-    /// How long a connection may be a stranger's: until it logs in or, where there are no users,
+    /// How long a connection may be a stranger: until it logs in or, if no users are configured,
     /// sends its first command. Default: 30 s.
     pub login_time: Duration,
-    /// What one request may weigh.
+    /// Limits for one request.
     pub request: RequestLimits,
-    /// Bytes of read buffers of all connections together, beyond the 64 KiB that each may
-    /// have. Default: 1 GiB.
+    /// Maximum bytes of the read buffers of all connections together, beyond the 64 KiB that each
+    /// connection may have. Default: 1 GiB.
     pub large_requests_bytes: usize,
-    /// How long a client may say nothing, or leave its replies unread; `None`: for ever.
+    /// How long a client may send nothing, or leave its replies unread; `None`: for ever.
     pub idle: Option<Duration>,
-    /// Bytes of replies of a pipeline that are gathered before they are sent; nothing more is
-    /// read until they are. Default: 64 KiB.
+    /// Bytes of replies of a pipeline that are collected before they are sent; nothing more is read
+    /// until they are. Default: 64 KiB.
     pub reply_bytes: usize,
-    /// What a connection may take to finish its burst once the server is to stop.
-    /// Default: 5 s.
+    /// How long a connection may take to finish its burst when the server stops. Default: 5 s.
     pub stop_grace: Duration,
 }
 
@@ -88,7 +90,7 @@ pub(crate) async fn serve_one<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + 
     stream: S,
     limits: Limits,
 ) -> std::io::Result<()> {
-    let clients = clients::Clients::new(limits, ([127, 0, 0, 1], 1).into());
+    let clients = clients::Clients::new(limits, ([127, 0, 0, 1], 1).into(), Default::default());
     let admission = clients.admit(([127, 0, 0, 1], 2).into()).expect("there is room for one");
     let (_open, stopped) = tokio::sync::watch::channel(false);
     connection::Connection::new(stream, host, admission).serve(stopped).await

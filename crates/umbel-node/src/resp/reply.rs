@@ -1,21 +1,21 @@
-//! Replies, written straight into the bytes that go to the socket.
+//! Replies, written directly into the bytes that are sent to the socket.
 //!
-//! RESP2 has five types; RESP3, spoken after `HELLO 3`, has maps, sets, doubles, flags and a
-//! null besides. A command says what it means (`map`, `flag`); the protocol of the
-//! connection decides how that is written.
+//! RESP2 has five types; RESP3, used after `HELLO 3`, adds maps, sets, doubles, booleans and a
+//! null. A command writes the meaning (`map`, `flag`); the protocol of the connection determines
+//! the encoding.
 //!
-//! Replies to writes may be told only when the write has settled. They are marked, so that
-//! they can be made errors if it does not.
+//! A reply to a write may be sent only when the write is durable. Such replies are marked, so that
+//! they can be turned into errors if the write fails.
 
 use std::io::Write;
 use std::ops::Range;
 
 use crate::{Announced, Value};
 
-/// What the client of a connection understands.
+/// The protocol version of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Protocol {
-    /// What every connection begins with.
+    /// The version at the start of every connection.
     #[default]
     Resp2,
     /// After `HELLO 3`.
@@ -31,17 +31,19 @@ impl Protocol {
     }
 }
 
-/// Replies that wait for their way to the client.
+/// Replies that are not sent yet.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     bytes: Vec<u8>,
     protocol: Protocol,
-    /// Whole replies to writes, in order.
+    /// The ranges of complete replies to writes, in order.
     writes: Vec<Range<usize>>,
+    /// Errors that are not counted yet.
+    errors: u64,
 }
 
 impl Replies {
-    /// Memory kept from large replies for the next.
+    /// How much memory of a large reply is kept for the next one.
     const KEPT_BYTES: usize = 64 << 10;
 
     pub(super) const fn protocol(&self) -> Protocol {
@@ -64,7 +66,7 @@ impl Replies {
         self.bytes.is_empty()
     }
 
-    /// Forgets what was sent.
+    /// Removes everything after it was sent.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.writes.clear();
@@ -72,7 +74,7 @@ impl Replies {
         self.writes.shrink_to(Self::KEPT_BYTES / size_of::<Range<usize>>());
     }
 
-    /// Forgets everything after `length`: a reply that turned into an error on its way.
+    /// Removes everything after `length`: a partial reply that is replaced by an error.
     pub(super) fn truncate(&mut self, length: usize) {
         self.bytes.truncate(length);
     }
@@ -82,7 +84,7 @@ impl Replies {
         self.writes.push(from..self.bytes.len());
     }
 
-    /// Turns the replies to writes into errors: what they tell did not come true.
+    /// Replaces the replies to writes by errors: the writes failed.
     pub(super) fn fail_writes(&mut self, reason: &str) {
         let before = std::mem::take(&mut self.bytes);
         let mut kept = 0;
@@ -94,7 +96,7 @@ impl Replies {
         self.bytes.extend_from_slice(&before[kept..]);
     }
 
-    /// `+OK`, and other words without line ends.
+    /// A simple string, such as `+OK`; must not contain line ends.
     pub(super) fn simple(&mut self, text: &str) {
         debug_assert!(!text.contains(['\r', '\n']));
         self.line(b'+', text.as_bytes());
@@ -104,18 +106,18 @@ impl Replies {
         self.bytes.extend_from_slice(b"+OK\r\n");
     }
 
-    /// `-ERR …`; line ends in the text become spaces.
+    /// `-ERR …`; line ends in the text are replaced by spaces.
     pub(super) fn error(&mut self, text: &str) {
         self.coded_error("ERR", text);
     }
 
-    /// An error whose text begins with its code, or has none.
+    /// An error line that already begins with its code, or has none.
     pub(super) fn error_line(&mut self, line: &str) {
         self.bytes.push(b'-');
         self.end_of_error(line);
     }
 
-    /// `-CODE …`, for the few errors that clients know by another word.
+    /// `-CODE …`, for the few errors that have another code than `ERR`.
     pub(super) fn coded_error(&mut self, code: &str, text: &str) {
         self.bytes.push(b'-');
         self.bytes.extend_from_slice(code.as_bytes());
@@ -127,18 +129,24 @@ impl Replies {
         let printable = |byte: u8| if byte == b'\r' || byte == b'\n' { b' ' } else { byte };
         self.bytes.extend(text.bytes().map(printable));
         self.bytes.extend_from_slice(b"\r\n");
+        self.errors += 1;
+    }
+
+    /// The number of errors written since the last call.
+    pub(super) const fn take_errors(&mut self) -> u64 {
+        std::mem::replace(&mut self.errors, 0)
     }
 
     pub(super) fn integer(&mut self, value: i64) {
         self.number(b':', value);
     }
 
-    /// A number of things.
+    /// A count, as an integer.
     pub(super) fn count(&mut self, value: usize) {
         self.integer(i64::try_from(value).unwrap_or(i64::MAX));
     }
 
-    /// 0 or 1: what Redis answers where it means no or yes.
+    /// 0 or 1: Redis's no and yes.
     #[inline]
     pub(super) fn bit(&mut self, yes: bool) {
         self.bytes.extend_from_slice(if yes { b":1\r\n" } else { b":0\r\n" });
@@ -155,13 +163,21 @@ impl Replies {
         self.bulk(text.as_bytes());
     }
 
-    /// That many elements follow.
+    /// The header of an array of this many elements.
     #[inline]
     pub(super) fn array(&mut self, elements: usize) {
         self.length(b'*', elements);
     }
 
-    /// Hosts, as `WHO` answers them.
+    /// Inserts the header of an array at `place`, before elements that are written already.
+    pub(super) fn array_before(&mut self, place: usize, elements: usize) {
+        let end = self.bytes.len();
+        self.array(elements);
+        let header = self.bytes.len() - end;
+        self.bytes[place..].rotate_right(header);
+    }
+
+    /// Hosts, as in the reply to `WHO`.
     #[inline]
     pub(super) fn names(&mut self, names: &[&str]) {
         self.array(names.len());
@@ -170,7 +186,7 @@ impl Replies {
         }
     }
 
-    /// A prefix and its hosts, or nothing, as `MATCH` answers them.
+    /// A prefix and its hosts, or null, as in the reply to `MATCH`.
     pub(super) fn announced(&mut self, found: Option<&Announced>) {
         let Some(Announced { prefix, hosts }) = found else { return self.null() };
         self.array(2);
@@ -179,7 +195,7 @@ impl Replies {
         hosts.iter().for_each(|host| self.text(host));
     }
 
-    /// That many pairs of field and value follow.
+    /// The header of a map of this many fields.
     pub(super) fn map(&mut self, pairs: usize) {
         match self.protocol {
             Protocol::Resp2 => self.length(b'*', 2 * pairs),
@@ -187,7 +203,7 @@ impl Replies {
         }
     }
 
-    /// One value of a map follows: in RESP2 without its name.
+    /// The header of a single value of a map; RESP2 leaves out its name.
     pub(super) fn single(&mut self, name: &str) {
         match self.protocol {
             Protocol::Resp2 => self.array(1),
@@ -198,12 +214,12 @@ impl Replies {
         }
     }
 
-    /// Whether the protocol has flags; else they are numbers.
+    /// Whether the protocol has booleans; otherwise they are integers.
     pub(super) fn has_flags(&self) -> bool {
         self.protocol == Protocol::Resp3
     }
 
-    /// That many different elements follow, in no order.
+    /// The header of a set of this many elements.
     pub(super) fn set(&mut self, elements: usize) {
         match self.protocol {
             Protocol::Resp2 => self.length(b'*', elements),
@@ -232,7 +248,7 @@ impl Replies {
         }
     }
 
-    /// Text for people, to be shown as it is.
+    /// Text for people, to be displayed as it is.
     pub(super) fn verbatim(&mut self, text: &str) {
         match self.protocol {
             Protocol::Resp2 => self.text(text),
@@ -245,7 +261,7 @@ impl Replies {
         }
     }
 
-    /// A field's value.
+    /// The value of a field.
     pub(super) fn value(&mut self, value: &Value) {
         match value {
             Value::Text(text) => self.text(text),
@@ -279,7 +295,8 @@ impl Replies {
 
     #[inline]
     fn length(&mut self, kind: u8, length: usize) {
-        // Nearly all lengths have one digit, and this is where replies spend their time.
+        // A fast path: nearly all lengths have one digit, and replies spend most of their time
+        // here.
         if length < 10 {
             self.bytes.extend_from_slice(&[kind, b'0' + length as u8, b'\r', b'\n']);
         } else {
@@ -321,6 +338,13 @@ mod tests {
         assert_eq!(both(|r| r.bulk(&[b'x'; 12])), same("$12\r\nxxxxxxxxxxxx\r\n"));
         assert_eq!(both(|r| r.array(0)), same("*0\r\n"));
         assert_eq!(both(|r| r.array(100_000)), same("*100000\r\n"));
+        let late = |r: &mut Replies| {
+            r.bit(true);
+            r.integer(7);
+            r.integer(8);
+            r.array_before(4, 2);
+        };
+        assert_eq!(both(late), same(":1\r\n*2\r\n:7\r\n:8\r\n"));
         assert_eq!(both(|r| r.map(2)), ("*4\r\n".into(), "%2\r\n".into()));
         assert_eq!(both(|r| r.set(2)), ("*2\r\n".into(), "~2\r\n".into()));
         assert_eq!(both(Replies::null), ("$-1\r\n".into(), "_\r\n".into()));

@@ -1,29 +1,29 @@
-//! Requests of Redis clients, as they come out of a socket: arrays of bulk strings, and
-//! inline commands.
+//! Parses requests of Redis clients from a socket: arrays of bulk strings, and inline commands.
 //!
 //! ```text
 //! *3\r\n $9\r\nUMBEL.HAS\r\n $6\r\nimages\r\n $5\r\napple\r\n      an array of bulk strings
 //! UMBEL.HAS images "an apple"\r\n                               inline, for people with netcat
 //! ```
 //!
-//! The parser reads from the connection's buffer and keeps positions, not copies: arguments
-//! are borrowed from the buffer. It remembers how far it came, so that a request which
-//! arrives in a thousand pieces is read once, not a thousand times.
+//! The parser reads from the connection's buffer and keeps positions, not copies: arguments are
+//! borrowed from the buffer. It remembers how far it came, so that a request which arrives in a
+//! thousand pieces is parsed once, not a thousand times.
 //!
-//! Always true: any bytes give requests, a wish for more bytes, or an error; limits are checked
-//! where a length is told, before its bytes are waited for; nothing is reserved because a
-//! client announces it.
+//! Always true: any bytes yield requests, a need for more bytes, or an error. Limits are checked as
+//! soon as a length is known, before its bytes are waited for. Nothing is allocated because a
+//! client announces a length.
 //!
-//! Not here: what commands mean (`commands`), the buffer and its growth (`connection`).
+//! Not here: the meaning of commands (`commands`), the buffer and its growth (`buffer`).
 
-/// What one request may weigh.
+/// Limits for one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestLimits {
-    /// Arguments, the command's name included.
+    /// Maximum number of arguments, the command's name included.
     pub arguments: usize,
-    /// Bytes of one argument.
+    /// Maximum length of one argument, in bytes.
     pub argument_bytes: usize,
-    /// Bytes of a whole request, lengths and line ends included; at most [`u32::MAX`].
+    /// Maximum length of a whole request in bytes, lengths and line ends included; at most
+    /// [`u32::MAX`].
     pub request_bytes: usize,
 }
 
@@ -35,32 +35,32 @@ impl Default for RequestLimits {
 }
 
 impl RequestLimits {
-    /// What a client may send that has not logged in where there are users: enough for `AUTH` and
+    /// Limits for a client that has not logged in, if users are configured: enough for `AUTH` and
     /// `HELLO` with all their options.
     pub const BEFORE_LOGIN: Self =
         Self { arguments: 16, argument_bytes: 4 << 10, request_bytes: 16 << 10 };
 }
 
-/// Why a connection cannot go on: where the next request begins is no longer known.
+/// Why a connection cannot continue: the start of the next request is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProtocolError {
-    /// The number of arguments is no number, or above the limit.
+    /// The number of arguments is not a number, or exceeds the limit.
     #[error("Protocol error: invalid multibulk length")]
     ArrayLength,
     /// An argument does not begin with its length.
     #[error("Protocol error: expected '$', got '{}'", .0.escape_ascii())]
     NoLength(u8),
-    /// The length of an argument is no number, or above the limit.
+    /// The length of an argument is not a number, or exceeds the limit.
     #[error("Protocol error: invalid bulk length")]
     ArgumentLength,
     /// An argument is longer or shorter than its length.
     #[error("Protocol error: an argument does not end where its length says")]
     ArgumentEnd,
-    /// The whole request is above the limit.
+    /// The whole request exceeds the limit.
     #[error("Protocol error: too big a request")]
     RequestLength,
-    /// An inline command is above [`Parser::LONGEST_LINE`].
+    /// An inline command is longer than [`Parser::LONGEST_LINE`].
     #[error("Protocol error: too big inline request")]
     LineLength,
     /// An inline command opens a quote and does not close it before a space.
@@ -68,14 +68,14 @@ pub enum ProtocolError {
     Quotes,
 }
 
-/// What stands at the beginning of the bytes.
+/// What is at the beginning of the bytes.
 #[derive(Debug)]
 pub enum Step<'bytes, 'parser> {
     /// A request, and how many bytes it took.
     Request(Request<'bytes, 'parser>, usize),
-    /// Nothing that wants an answer (an empty line or array), in that many bytes.
+    /// An empty line or array, which gets no reply, and how many bytes it took.
     Empty(usize),
-    /// A part of a request; it has at least this many bytes.
+    /// An incomplete request; it needs at least this many bytes.
     More(usize),
 }
 
@@ -84,7 +84,7 @@ pub enum Step<'bytes, 'parser> {
 pub enum Request<'bytes, 'parser> {
     /// An array of bulk strings: its arguments are borrowed from the bytes.
     Array(Arguments<'bytes, 'parser>),
-    /// A line: its arguments were unquoted into the parser.
+    /// An inline command: its arguments were unquoted into the parser.
     Inline(Arguments<'parser, 'parser>),
 }
 
@@ -103,13 +103,13 @@ impl<'bytes> Arguments<'bytes, '_> {
         self.spans.len()
     }
 
-    /// An argument, if there are so many.
+    /// The argument at `index`, if there is one.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<&'bytes [u8]> {
         self.spans.get(index).map(|span| span.of(self.bytes))
     }
 
-    /// All from `index` on.
+    /// All arguments from `index` on.
     #[must_use]
     pub fn from(&self, index: usize) -> impl ExactSizeIterator<Item = &'bytes [u8]> {
         let bytes = self.bytes;
@@ -117,7 +117,7 @@ impl<'bytes> Arguments<'bytes, '_> {
     }
 }
 
-/// Where an argument stands. Halves the memory that a hundred thousand arguments take.
+/// The position of an argument. `u32` halves the memory of a hundred thousand arguments.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     from: u32,
@@ -125,7 +125,7 @@ struct Span {
 }
 
 impl Span {
-    /// Both ends lie within a request, whose length fits (`RequestLimits::request_bytes`).
+    /// Both ends are within a request, whose length fits (`RequestLimits::request_bytes`).
     fn new(from: usize, to: usize) -> Self {
         debug_assert!(from <= to);
         debug_assert!(u32::try_from(to).is_ok());
@@ -137,7 +137,7 @@ impl Span {
     }
 }
 
-/// Reads requests, one after the other.
+/// Parses requests, one after the other.
 ///
 /// ```
 /// use umbel_node::resp::request::{Parser, Request, RequestLimits, Step};
@@ -152,22 +152,22 @@ impl Span {
 #[derive(Debug)]
 pub struct Parser {
     limits: RequestLimits,
-    /// Of the request under way, relative to its first byte.
+    /// Arguments of the current request, relative to its first byte.
     spans: Vec<Span>,
-    /// Bytes of it that were understood (of a line: searched for its end).
+    /// Bytes of it that were parsed (of a line: searched for its end).
     scanned: usize,
-    /// Arguments still to come, once the array's length is known.
+    /// Arguments that are still missing, once the array's length is known.
     awaited: Option<usize>,
-    /// What the arguments of a line are without quotes.
+    /// The arguments of a line without quotes.
     line: Vec<u8>,
 }
 
 impl Parser {
-    /// Bytes of an inline command.
+    /// Maximum length of an inline command, in bytes.
     pub const LONGEST_LINE: usize = 64 << 10;
-    /// Digits of a length, with sign: no length in `i64` has more.
+    /// Maximum number of digits of a length, with sign: no `i64` has more.
     const LONGEST_NUMBER: usize = 20;
-    /// Memory kept from a large request for the next.
+    /// How much memory of a large request is kept for the next one.
     const KEPT_SPANS: usize = 4 << 10;
 
     /// A parser at the beginning of a connection.
@@ -179,19 +179,19 @@ impl Parser {
         parser
     }
 
-    /// Changes the limits for requests that are not read yet.
+    /// Changes the limits for requests that are not parsed yet.
     pub fn set_limits(&mut self, limits: RequestLimits) {
         let request_bytes = limits.request_bytes.min(u32::MAX as usize);
         self.limits = RequestLimits { request_bytes, ..limits };
     }
 
-    /// Reads the request at the beginning of `bytes`.
+    /// Parses the request at the beginning of `bytes`.
     ///
-    /// After [`Step::More`], call again with the same bytes and some more of them; after the
-    /// others, with those that follow.
+    /// After [`Step::More`], call it again with the same bytes and more; after the other steps,
+    /// with the bytes that follow.
     ///
     /// # Errors
-    /// If the bytes are no request. Nothing that follows them can be understood.
+    /// If the bytes are not a request. What follows them cannot be parsed.
     pub fn next<'bytes>(&mut self, bytes: &'bytes [u8]) -> Result<Step<'bytes, '_>, ProtocolError> {
         match bytes.first() {
             None => Ok(Step::More(1)),
@@ -229,7 +229,7 @@ impl Parser {
         Ok(Step::Request(Request::Array(Arguments { bytes, spans: &self.spans }), consumed))
     }
 
-    /// Reads one argument, or says how many bytes the request must have for it.
+    /// Parses one argument, or returns how many bytes the request needs for it.
     fn argument(&mut self, bytes: &[u8]) -> Result<Option<usize>, ProtocolError> {
         let at = self.scanned;
         match bytes.get(at) {
@@ -247,7 +247,7 @@ impl Parser {
         }
         let to = from + length;
         match bytes.get(to..to + 2) {
-            // So that a wrong length is found before its bytes are waited for in vain.
+            // Reject a wrong length at once instead of waiting for bytes that never come.
             None if bytes.get(to).is_some_and(|end| *end != b'\r') => {
                 Err(ProtocolError::ArgumentEnd)
             }
@@ -327,13 +327,13 @@ impl Parser {
 
 /// A number up to its line end.
 enum Number {
-    /// The line end is still to come.
+    /// The line end has not arrived yet.
     Partial,
     /// The number, and where its line ends.
     Whole(i64, usize),
 }
 
-/// The number at `at`; `None` if there is none.
+/// The number at `at`; `None` if it is invalid.
 #[inline]
 fn number(bytes: &[u8], at: usize) -> Option<Number> {
     let (negative, digits) = match bytes.get(at) {
@@ -363,7 +363,7 @@ fn number(bytes: &[u8], at: usize) -> Option<Number> {
     }
 }
 
-/// Copies what stands before the next space or quote.
+/// Copies the text before the next space or quote; returns the rest.
 fn plain<'line>(line: &'line [u8], into: &mut Vec<u8>) -> &'line [u8] {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'');
     let end = line.iter().position(ends).unwrap_or(line.len());
@@ -371,7 +371,7 @@ fn plain<'line>(line: &'line [u8], into: &mut Vec<u8>) -> &'line [u8] {
     &line[end..]
 }
 
-/// Copies up to the closing quote and gives what follows it; `None` if there is none.
+/// Copies the text up to the closing quote and returns the rest; `None` if there is no such quote.
 fn single_quoted<'line>(mut line: &'line [u8], into: &mut Vec<u8>) -> Option<&'line [u8]> {
     loop {
         line = match line {
@@ -389,7 +389,7 @@ fn single_quoted<'line>(mut line: &'line [u8], into: &mut Vec<u8>) -> Option<&'l
     }
 }
 
-/// Copies up to the closing quote and gives what follows it; `None` if there is none.
+/// Copies the text up to the closing quote and returns the rest; `None` if there is no such quote.
 fn double_quoted<'line>(mut line: &'line [u8], into: &mut Vec<u8>) -> Option<&'line [u8]> {
     loop {
         line = match line {

@@ -1,9 +1,9 @@
-//! Neighbouring commands that ask the same of one set, executed as one batch of keys.
+//! Runs: neighbouring commands with the same operation on one set, executed as one batch of keys.
 //!
 //! A batch takes the set's lock once and lets the bank fetch the rows of many keys at a time: a
-//! pipeline of single-key commands is answered at the price of one command with many keys. The
-//! replies are the same: if a batch is refused, its commands are tried one by one, so that
-//! each gets its own answer or error.
+//! pipeline of single-key commands costs as much as one command with many keys. The replies are the
+//! same: if a batch is refused, its commands are executed one by one, so that each gets its own
+//! reply or error.
 
 use std::borrow::Cow;
 
@@ -15,25 +15,25 @@ use crate::filter_kind::Bloom;
 use crate::host::{FilterError, FilterType};
 use crate::{Host, HostError, Lifetime, Ticket};
 
-/// What is asked of the keys.
+/// An operation on keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Question {
+pub(super) enum KeyOperation {
     Add,
     Remove,
     Has,
     Who,
-    /// Adds items to a Bloom filter, which is made if it is not there.
+    /// Adds items to a Bloom filter, which is created if it does not exist.
     AddToBloom,
-    /// Asks a filter for items.
+    /// Tests whether items are in a filter.
     HasInFilter(FilterType),
 }
 
-impl Question {
+impl KeyOperation {
     const fn changes(self) -> bool {
         matches!(self, Self::Add | Self::Remove | Self::AddToBloom)
     }
 
-    /// The set that is meant by the name that a client gave: filters are in databases.
+    /// The set for the name that a client sent: names of filters depend on the database.
     fn set_of(self, database: Database, name: &str) -> Cow<'_, str> {
         match self {
             Self::AddToBloom | Self::HasInFilter(_) => database.set_of(name),
@@ -42,40 +42,40 @@ impl Question {
     }
 }
 
-/// How a command's answers are written.
+/// How a command's results are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// An array of 0 and 1.
     Bits,
-    /// One flag: the command has one key.
+    /// One boolean: the command has one key.
     Flag,
-    /// An array of flags.
+    /// An array of booleans.
     Flags,
 }
 
-/// A command of a run: its keys are the next ones.
+/// A command of a run; its keys follow those of the previous one.
 #[derive(Debug, Clone, Copy)]
 struct Part {
     keys: usize,
     form: Form,
 }
 
-/// Commands that wait to be executed together: one question, one set.
+/// Commands that are executed together: one operation, one set.
 #[derive(Debug)]
 pub(super) struct Run<'bytes> {
-    question: Question,
+    question: KeyOperation,
     set: &'bytes [u8],
     keys: Vec<&'bytes [u8]>,
-    /// Which of the keys are each command's.
+    /// How many keys each command has.
     commands: Vec<Part>,
-    /// Keys of a large command that were answered already.
+    /// Keys of a large command that are processed already.
     answered: usize,
     answers: Vec<bool>,
-    /// When the parts of a large command that changed keys are durable.
+    /// Covers the changes of a large command's parts so far.
     ticket: Ticket,
 }
 
-/// The memory of a run whose keys are gone.
+/// The reusable memory of a finished run.
 #[derive(Debug, Default)]
 pub(super) struct Spare {
     keys: Vec<&'static [u8]>,
@@ -84,16 +84,17 @@ pub(super) struct Spare {
 }
 
 impl<'bytes> Run<'bytes> {
-    /// Keys of several commands together. A command with more is alone in its run, and executed in
-    /// parts of this size, so that others have their turn and replies are sent in between.
+    /// Maximum number of keys of several commands together. A command with more keys has a run of
+    /// its own, and is executed in parts of this size, so that others get their turn and replies
+    /// are sent in between.
     pub(super) const BATCH: usize = 512;
 
     pub(super) fn new(spare: Spare) -> Self {
         let Spare { keys, commands, answers } = spare;
-        // The same memory with another lifetime: nothing is in it.
+        // Reuses the memory with another lifetime: the vector is empty.
         let keys = keys.into_iter().map(|_| -> &'bytes [u8] { &[] }).collect();
         Self {
-            question: Question::Has,
+            question: KeyOperation::Has,
             set: &[],
             keys,
             commands,
@@ -103,7 +104,7 @@ impl<'bytes> Run<'bytes> {
         }
     }
 
-    /// Its memory, for the next.
+    /// Its memory, for the next run.
     pub(super) fn into_spare(mut self) -> Spare {
         self.clear();
         let keys = self.keys.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
@@ -114,24 +115,24 @@ impl<'bytes> Run<'bytes> {
         self.commands.is_empty()
     }
 
-    /// The set that it changes, if it does.
+    /// The set that it changes, if any.
     pub(super) fn changed_set(&self, database: Database) -> Option<Cow<'bytes, str>> {
         let name = str::from_utf8(self.set).ok().filter(|_| self.question.changes());
         name.map(|name| self.question.set_of(database, name))
     }
 
-    /// Whether a command with so many keys may join.
-    pub(super) fn takes(&self, question: Question, set: &[u8], keys: usize) -> bool {
+    /// Whether a command with this many keys may join.
+    pub(super) fn takes(&self, question: KeyOperation, set: &[u8], keys: usize) -> bool {
         self.is_empty()
             || (self.question == question
                 && self.keys.len() + keys <= Self::BATCH
                 && self.set == set)
     }
 
-    /// Joins a command that [`takes`](Self::takes) agreed to.
+    /// Adds a command for which [`takes`](Self::takes) returned true.
     pub(super) fn join(
         &mut self,
-        question: Question,
+        question: KeyOperation,
         form: Form,
         set: &'bytes [u8],
         keys: impl ExactSizeIterator<Item = &'bytes [u8]>,
@@ -142,17 +143,19 @@ impl<'bytes> Run<'bytes> {
         self.keys.extend(keys);
     }
 
-    /// Answers the run or, of a large one, the next part; whether it is done.
+    /// Executes the run or, if it is large, its next part; returns whether it is done.
     pub(super) fn advance(&mut self, context: &mut Context<'_>) -> bool {
         let is_large = self.keys.len() > Self::BATCH;
         let database = context.database();
         let set = str::from_utf8(self.set).map(|name| self.question.set_of(database, name));
         let done = match set.as_deref() {
             Err(_) => self.refuse_all(context, "ERR the name of a set must be UTF-8"),
-            Ok(_) if self.question == Question::AddToBloom && context.is_string(self.set) => {
+            Ok(_) if self.question == KeyOperation::AddToBloom && context.is_string(self.set) => {
                 self.refuse_all(context, &error_line(FilterError::WrongType))
             }
-            Ok(set) if is_large && self.question == Question::Who => self.part_of_who(context, set),
+            Ok(set) if is_large && self.question == KeyOperation::Who => {
+                self.part_of_who(context, set)
+            }
             Ok(set) if is_large => self.part_of_bits(context, set),
             Ok(set) => self.all_commands(context, set),
         };
@@ -181,7 +184,8 @@ impl<'bytes> Run<'bytes> {
     fn all_commands(&mut self, context: &mut Context<'_>, set: &str) -> bool {
         let Self { question, keys, commands, answers, .. } = self;
         let answered = ask(*question, set, keys, commands, answers, context).unwrap_or(0);
-        // One by one those that were refused together, and those that came after a filter was full.
+        // If the batch was refused, or a filter became full, execute the remaining commands one by
+        // one.
         let (answered, left) = commands.split_at(answered);
         let mut rest = &keys[answered.iter().map(|command| command.keys).sum()..];
         for command in left {
@@ -194,8 +198,9 @@ impl<'bytes> Run<'bytes> {
         true
     }
 
-    /// The next keys of a large command that answers yes or no for each, which is alone in its run. Its
-    /// reply is written when all are done; an error after the first part says how many were.
+    /// Executes the next keys of a large command with a yes or no per key, which is alone in its
+    /// run. The reply is written when all keys are done; an error after the first part reports how
+    /// many were processed.
     fn part_of_bits(&mut self, context: &mut Context<'_>, set: &str) -> bool {
         let from = self.answered;
         let part = &self.keys[from..self.keys.len().min(from + Self::BATCH)];
@@ -230,8 +235,8 @@ impl<'bytes> Run<'bytes> {
         true
     }
 
-    /// The next keys of a large `WHO`. Once its reply has begun, an error is the answer to a
-    /// key: the set may have gone in between.
+    /// Executes the next keys of a large `WHO`. Once its reply has begun, an error is written as
+    /// the answer for a key: the set may have been deleted in between.
     fn part_of_who(&mut self, context: &mut Context<'_>, set: &str) -> bool {
         let from = self.answered;
         let part = &self.keys[from..self.keys.len().min(from + Self::BATCH)];
@@ -257,10 +262,10 @@ impl<'bytes> Run<'bytes> {
     }
 }
 
-/// Asks the host, and writes a reply a command: how many were answered. Fewer than all are if a filter was
-/// full before the last. If it refuses, nothing is written.
+/// Calls the host and writes one reply per command; returns how many commands were answered: fewer
+/// than all if a filter became full before the last. On an error nothing is written.
 fn ask(
-    question: Question,
+    question: KeyOperation,
     set: &str,
     keys: &[&[u8]],
     commands: &[Part],
@@ -269,7 +274,7 @@ fn ask(
 ) -> Result<usize, ErrorLine> {
     answers.clear();
     let start = context.replies.len();
-    if question == Question::Who {
+    if question == KeyOperation::Who {
         let asked = who(set, keys, commands, context);
         asked.inspect_err(|_| context.replies.truncate(start)).map_err(refused)?;
         return Ok(commands.len());
@@ -291,25 +296,25 @@ fn ask(
     Ok(commands.len())
 }
 
-/// Asks the host for a yes or no for each key. Fewer answers than keys: the filter is full.
+/// Asks the host for a yes or no per key. Fewer answers than keys mean that the filter is full.
 fn ask_for_bits(
-    question: Question,
+    question: KeyOperation,
     host: &Host,
     set: &str,
     keys: &[&[u8]],
     answers: &mut Vec<bool>,
 ) -> Result<Ticket, ErrorLine> {
     match question {
-        Question::Add => host.add(set, keys, Lifetime::Default, answers).map_err(refused),
-        Question::Remove => host.remove(set, keys, answers).map_err(refused),
-        Question::AddToBloom => {
+        KeyOperation::Add => host.add(set, keys, Lifetime::Default, answers).map_err(refused),
+        KeyOperation::Remove => host.remove(set, keys, answers).map_err(refused),
+        KeyOperation::AddToBloom => {
             host.add_to_bloom(set, keys, Some(Bloom::default()), answers).map_err(error_line)
         }
-        Question::HasInFilter(of) => {
+        KeyOperation::HasInFilter(of) => {
             host.has_in_filter(set, of, keys, answers);
             Ok(Ticket::NONE)
         }
-        Question::Has | Question::Who => {
+        KeyOperation::Has | KeyOperation::Who => {
             host.has(set, keys, answers).map(|()| Ticket::NONE).map_err(refused)
         }
     }
@@ -319,7 +324,7 @@ fn refused(error: HostError) -> ErrorLine {
     error_line(error.into())
 }
 
-/// Writes one command's answers, and that a filter was full after them.
+/// Writes the results of one command, and an error after them if the filter is full.
 fn answer(replies: &mut Replies, form: Form, answers: &[bool], is_full: bool) {
     let one: fn(&mut Replies, bool) = match form {
         Form::Bits => Replies::bit,
@@ -334,7 +339,7 @@ fn answer(replies: &mut Replies, form: Form, answers: &[bool], is_full: bool) {
     }
 }
 
-/// What RedisBloom replies for an item that does not fit.
+/// RedisBloom's error for an item that does not fit.
 pub(super) const FULL: &str = "ERR non scaling filter is full";
 
 fn who(

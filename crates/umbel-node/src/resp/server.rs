@@ -1,4 +1,4 @@
-//! The port for Redis clients, and how a connection is taken in.
+//! The port for Redis clients: accepts connections.
 
 use std::future::Future;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Listens at `address`; with port 0 the system chooses one. Speaks TLS if the host has a
+    /// Listens at `address`; with port 0 the system chooses one. Uses TLS if the host has a
     /// certificate for clients.
     ///
     /// # Errors
@@ -42,7 +42,11 @@ impl Server {
     /// Outside of a tokio runtime.
     pub fn bind(address: SocketAddr, host: Host, limits: Limits) -> io::Result<Self> {
         let listener = listen(address)?;
-        let clients = Clients::new(limits, listener.local_addr()?);
+        let clients = Clients::new(
+            limits,
+            listener.local_addr()?,
+            Arc::clone(&host.inner.ports.redis_clients),
+        );
         Ok(Self {
             #[cfg(feature = "tls")]
             tls: host.inner.ports.certificates.as_ref().map(crate::tls::Certificates::acceptor),
@@ -58,10 +62,10 @@ impl Server {
         self.clients.local
     }
 
-    /// Serves clients until `stop` is there; then no more are accepted, running bursts are
-    /// finished and all connections closed within [`Limits::stop_grace`].
+    /// Serves clients until `stop` resolves; then it accepts no more connections, finishes running
+    /// bursts and closes all connections within [`Limits::stop_grace`].
     pub async fn run(self, stop: impl Future<Output = ()> + Send) {
-        let (tell, stopped) = watch::channel(false);
+        let (stop_connections, stopped) = watch::channel(false);
         let entrance = Entrance {
             host: self.host,
             clients: self.clients,
@@ -69,11 +73,11 @@ impl Server {
             #[cfg(feature = "tls")]
             tls: self.tls,
         };
-        accept(self.listener, entrance, tell, stop).await;
+        accept(self.listener, entrance, stop_connections, stop).await;
     }
 }
 
-/// Where connections are taken in while the port is open.
+/// Accepts connections while the port is open.
 struct Entrance {
     host: Host,
     clients: Arc<Clients>,
@@ -95,11 +99,12 @@ impl Port for Entrance {
 
     fn take_in(&self, socket: TcpStream, peer: SocketAddr, connections: &mut JoinSet<()>) {
         let Some(admission) = self.clients.admit(peer) else {
-            // Its buffer is empty, so this does not wait; if it cannot be told, it is closed.
-            let told = socket.into_std().and_then(|mut socket| socket.write(Self::FULL));
-            return drop(told);
+            // Its send buffer is empty, so this does not block; if the write fails, the socket is
+            // just closed.
+            let written = socket.into_std().and_then(|mut socket| socket.write(Self::FULL));
+            return drop(written);
         };
-        // Replies are sent whole; waiting for more of them only delays.
+        // Replies are sent in one piece; Nagle's algorithm would only delay them.
         let _ = socket.set_nodelay(true);
         let (host, stopped) = (self.host.clone(), self.stopped.clone());
         #[cfg(feature = "tls")]

@@ -1,6 +1,6 @@
-//! Commands that ask other hosts, and so must be waited for.
+//! Slow commands: those that send requests to other hosts and wait for the replies.
 //!
-//! Neighbours in a pipeline wait at the same time; their replies keep the order.
+//! Neighbouring slow commands of a pipeline run concurrently; their replies keep the order.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use super::context::Refusal;
 use super::reply::Replies;
 use crate::{Announced, Host, HostError, Missing};
 
-/// A command that asks other hosts. Owns what it asks for: the buffer may move on.
+/// A slow command. Owns its arguments, because the buffer may be reused meanwhile.
 #[derive(Debug)]
 pub(super) enum Slow {
     Missing {
         set: String,
         keys: Vec<Vec<u8>>,
-        /// Whether keys of which nobody can tell are listed; else they make it an error.
+        /// Whether keys that could not be confirmed are listed; otherwise they cause an error.
         is_partial: bool,
     },
     Locate {
@@ -30,32 +30,32 @@ pub(super) enum Slow {
         name: String,
         timeout: Duration,
     },
-    /// One that asks nobody: its error waits for its turn.
+    /// A command with an error: it asks no host and only waits for its turn.
     Refused(Refusal),
 }
 
-/// How long and how far a key is looked for.
+/// How long and how far to search for a key.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
     pub(super) timeout: Option<Duration>,
     pub(super) hops: Option<u8>,
 }
 
-/// What came of one.
+/// The result of a slow command.
 #[derive(Debug)]
 enum Answer {
     /// Keys, or names of hosts.
     List(Vec<Vec<u8>>),
-    /// Keys that are missing, and keys of which nobody can tell.
+    /// Keys that are missing, and keys that could not be confirmed.
     Partial(Missing),
-    /// Ways to hosts.
+    /// Paths to hosts.
     Paths(Vec<Vec<String>>),
     Announced(Option<Announced>),
     Refused(Refusal),
 }
 
 impl Slow {
-    /// Bytes that it holds, about.
+    /// Approximate size in bytes.
     fn weight(&self) -> usize {
         match self {
             Self::Missing { keys, .. } => keys.iter().map(|key| key.len() + 24).sum(),
@@ -90,7 +90,7 @@ impl Slow {
     }
 }
 
-/// Neighbours that wait together.
+/// Neighbouring slow commands that run concurrently.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     asked: Vec<Slow>,
@@ -98,9 +98,9 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    /// How many may wait at a time.
-    const MOST: usize = 64;
-    /// Bytes that those may hold which wait at a time; a larger one waits alone.
+    /// Maximum number of commands at a time.
+    const MAX: usize = 64;
+    /// Maximum size of these commands together; a larger command runs alone.
     const HEAVIEST: usize = 1 << 20;
 
     pub(super) fn push(&mut self, slow: Slow) {
@@ -113,11 +113,11 @@ impl Waiting {
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.asked.len() >= Self::MOST || self.weight >= Self::HEAVIEST
+        self.asked.len() >= Self::MAX || self.weight >= Self::HEAVIEST
     }
 
-    /// Waits for all and writes their replies in the order of the commands. If this is dropped
-    /// nobody waits any longer.
+    /// Waits for all and writes their replies in the order of the commands. Dropping the future
+    /// cancels all of them.
     pub(super) async fn answer(&mut self, host: &Host, replies: &mut Replies) {
         self.weight = 0;
         let mut answers: Vec<_> = self.asked.iter().map(|_| None).collect();

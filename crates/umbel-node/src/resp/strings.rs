@@ -1,7 +1,8 @@
-//! Plain strings of `SET` and `GET`: few and small, for programs that need a key that is no filter.
+//! Plain strings of `SET` and `GET`: few and small, for programs that need a key that is not a
+//! filter.
 //!
-//! They are in memory and of this port alone: no other host hears of them, and they are gone when the
-//! host stops.
+//! They are kept in the memory of this port: they are not sent to other hosts, and are lost when
+//! the host stops.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,24 +11,24 @@ use parking_lot::Mutex;
 
 use super::database::Database;
 
-/// A key and the number of its database.
+/// The number of a database, and a key.
 type Place = (u8, Box<[u8]>);
 
 /// The strings of a port.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     values: Mutex<HashMap<Place, Box<[u8]>>>,
-    /// How many there are: commands about filters ask, and there are none as a rule.
+    /// Their number, checked by filter commands without a lock: usually there are none.
     count: AtomicUsize,
 }
 
-/// A string was not taken: there are too many, or it is too long.
+/// A string was rejected: there are too many, or it is too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NoRoom;
 
 impl Strings {
     pub(super) const MAX_COUNT: usize = 1024;
-    /// Bytes of a key and of a value.
+    /// Maximum length of a key and of a value, in bytes.
     pub(super) const MAX_BYTES: usize = 1024;
 
     pub(super) fn set(&self, of: Database, key: &[u8], value: &[u8]) -> Result<(), NoRoom> {
@@ -53,7 +54,7 @@ impl Strings {
         self.get(of, key).is_some()
     }
 
-    /// Deletes a string; whether it was there.
+    /// Deletes a string; returns whether it existed.
     pub(super) fn remove(&self, of: Database, key: &[u8]) -> bool {
         let mut values = self.values.lock();
         let was_there = values.remove(&place(of, key)).is_some();
@@ -61,7 +62,7 @@ impl Strings {
         was_there
     }
 
-    /// Deletes all of a database, or of all.
+    /// Deletes all strings of one database, or of all databases.
     pub(super) fn clear(&self, of: Option<Database>) {
         let mut values = self.values.lock();
         values.retain(|(number, _), _| of.is_some_and(|of| of.number() != *number));

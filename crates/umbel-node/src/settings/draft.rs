@@ -1,4 +1,4 @@
-//! Layers on top of each other, and what they come to.
+//! A stack of layers, and the settings that result from it.
 
 use std::path::Path;
 
@@ -15,37 +15,38 @@ use super::{
     SetPlan, Settings, SettingsError, Storage, Timing,
 };
 
-/// Layers on top of each other: what is said later wins, key by key.
+/// A stack of layers: for each key the last layer that sets it wins.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
     layer: Layer,
 }
 
-/// A key as it stands.
+/// A key with its current value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Shown {
     /// The key's name.
     pub key: &'static str,
-    /// Its value; `None` if there is none, and not the value of a secret.
+    /// Its value; `None` if there is none. Secrets are hidden.
     pub value: Option<String>,
     /// Where it comes from.
     pub origin: Origin,
 }
 
 impl Draft {
-    /// Nothing but defaults.
+    /// Only defaults.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lays `layer` on top. A layer that says where the catalogue lives, or what the hash is
-    /// keyed with, in one way takes back what a weaker one said in the other.
+    /// Adds `layer` on top. Some keys exclude each other, such as `data` and `memory`, or
+    /// `hash_key` and `hash_key_file`: a layer that sets one of them removes the other from the
+    /// layers below.
     ///
     /// # Errors
     ///
-    /// [`SettingsError::Both`] if the layer says it in both ways.
+    /// [`SettingsError::Both`] if the layer itself sets both.
     pub fn with(mut self, layer: Layer) -> Result<Self, SettingsError> {
         let layer = layer.alone()?;
         let exclusive = [["data", "memory"], ["hash_key", "hash_key_file"], ["peers", "links"]];
@@ -78,12 +79,12 @@ impl Draft {
         KEYS.iter().map(show).collect()
     }
 
-    /// What they come to.
+    /// The resulting settings.
     ///
     /// # Errors
     ///
-    /// A key that has no default and was not given, a hash key file that cannot be read, and
-    /// what [`Settings`] promises: all of these at once, as far as one does not hide another.
+    /// A key without a default that was not given, a hash key file that cannot be read, and
+    /// violations of what [`Settings`] promises: all of them at once, unless one hides another.
     pub fn settings(&self) -> Result<Settings, SettingsError> {
         SettingsError::all([
             self.name().map(drop),
@@ -113,6 +114,7 @@ impl Draft {
             overlay: self.overlay()?,
             advertise: self.optional("advertise", value::advertise)?,
             confirm_origins: self.all("confirm_origins", value::confirm_origin)?,
+            origins: self.all("origins", value::object_origin)?,
             hash_key: self.hash_key()?,
             hash_key_file: self.optional("hash_key_file", value::path)?,
             allow_remote: self.one("allow_remote", value::flag)?,
@@ -157,7 +159,7 @@ impl Draft {
         }
     }
 
-    /// With certificates a peer is let in by its name, so every name must be known.
+    /// With certificates a peer is admitted by its name, so every name must be known.
     fn check_peers(&self, settings: &Settings) -> Result<(), SettingsError> {
         let nameless = |peer: &&Endpoint| peer.host_name().is_none();
         match settings.peers.iter().find(nameless) {
@@ -194,7 +196,8 @@ impl Draft {
     fn read_secret(&self, path: &Path) -> Result<Seed, SettingsError> {
         let bytes = std::fs::read(path)
             .map_err(|source| SettingsError::Read { path: path.to_owned(), source })?;
-        // The same secret whether it was written by an editor, by `echo` or by `printf`.
+        // Ignores line ends, so that the secret is the same whether written by an editor, `echo` or
+        // `printf`.
         let end = bytes.iter().rposition(|byte| !b"\r\n".contains(byte)).map_or(0, |last| last + 1);
         if end < SHORTEST_SECRET {
             return Err(SettingsError::Value {
@@ -247,11 +250,11 @@ impl Draft {
             let range = "other hosts are needed";
             return Err(refuse("links", range, format!("this one, '{}'", link.name)));
         }
-        let most = self.one("limits.filter_bits", value::filter_bits)?;
+        let max = self.one("limits.filter_bits", value::filter_bits)?;
         match overlay.plan.shape() {
-            Ok(shape) if shape.bits() <= most => Ok(Some(overlay)),
+            Ok(shape) if shape.bits() <= max => Ok(Some(overlay)),
             _ => {
-                let range = format!("fewer keys and filters are needed: {most} bits a filter hold");
+                let range = format!("fewer keys and filters are needed: {max} bits a filter hold");
                 let Plan { items, filters, .. } = overlay.plan;
                 Err(refuse("overlay.items", &range, format!("{items} and {filters}")))
             }
@@ -269,6 +272,8 @@ impl Draft {
             confirms: self.one("limits.confirms", value::some)?,
             http_question_bytes: self.one("limits.http_question_bytes", value::buffer)?,
             http_body_rate: self.one("limits.http_body_rate", value::pace)?,
+            proxies: self.one("limits.proxies", value::some)?,
+            proxy_bytes: self.one("limits.proxy_bytes", value::large)?,
             sets: self.one("limits.sets", value::some)?,
             filter_bits: self.one("limits.filter_bits", value::filter_bits)?,
             hosts: self.one("limits.hosts", value::some)?,
@@ -288,13 +293,14 @@ impl Draft {
             reload: self.one("timing.reload", value::seconds)?,
             stop: self.one("timing.stop", value::seconds)?,
             confirm: self.one("timing.confirm", value::seconds)?,
+            proxy: self.one("timing.proxy", value::seconds)?,
             login: self.one("timing.login", value::seconds)?,
             http_header: self.one("timing.http_header", value::seconds)?,
             http_idle: self.one("timing.http_idle", value::seconds)?,
         })
     }
 
-    /// A cache can be asked only if it is known where it is.
+    /// Checks that the cache can be reached: the host must know its address.
     fn check_confirm(&self, settings: &Settings) -> Result<(), SettingsError> {
         match &settings.set.confirm {
             Confirm::Cache(template)
@@ -311,7 +317,7 @@ impl Draft {
         }
     }
 
-    /// What only all values together show: who could reach this host.
+    /// Checks who could reach this host, which depends on several values.
     fn check_exposure(&self, settings: &Settings) -> Result<(), SettingsError> {
         let ports =
             [("resp", settings.resp), ("http", settings.http), ("listen", Some(settings.listen))];
@@ -359,7 +365,7 @@ impl Draft {
         self.layer.given.get(key).map_or(Origin::Default, |given| given.origin.clone())
     }
 
-    /// A key with a default.
+    /// The value of a key with a default.
     fn one<'a, T>(
         &'a self,
         key: &'static str,
@@ -369,7 +375,7 @@ impl Draft {
         Ok(value.expect("the table of keys has a default for it"))
     }
 
-    /// A key that need not be given.
+    /// The value of an optional key.
     fn optional<'a, T>(
         &'a self,
         key: &'static str,

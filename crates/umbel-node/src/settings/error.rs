@@ -1,77 +1,78 @@
-//! Why a configuration was refused.
+//! Errors in a configuration.
 
 use std::io;
 use std::path::PathBuf;
 
 use super::Origin;
 
-/// Why a configuration was refused: one line that says where, what, and what to do.
+/// Why a configuration was refused: one line with the location, the problem and what to do.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// A file that is not there or cannot be read.
+    /// A file that does not exist or cannot be read.
     #[error("{}: {source}", path.display())]
     Read {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file that is not TOML.
     #[error("{}, line {line}: {message}", path.display())]
     Syntax {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Where in it, from 1.
+        /// The line, from 1.
         line: usize,
         /// What is wrong.
         message: String,
     },
-    /// A key that does not exist.
+    /// An unknown key.
     #[error("{origin}: there is no key '{key}'{}", suggestion(meant))]
     Unknown {
-        /// Where it stands.
+        /// Where it was given.
         origin: Origin,
-        /// What was written.
+        /// The key as it was written.
         key: String,
-        /// What was most likely meant.
+        /// The key that was most likely meant.
         meant: Option<String>,
     },
     /// A value out of its range.
     #[error("{origin}: {}: {range}, not {given}", .key.replace('.', " "))]
     Value {
-        /// Where it stands.
+        /// Where it was given.
         origin: Origin,
         /// The key.
         key: &'static str,
-        /// What the value may be.
+        /// The permitted values.
         range: String,
-        /// What it was, in quotes; secrets are not told.
+        /// The given value, in quotes; secrets are hidden.
         given: String,
     },
-    /// Two values that exclude each other.
+    /// Two keys that exclude each other.
     #[error("{origin}: give '{one}' or '{other}', not both")]
     Both {
-        /// Where the second stands.
+        /// Where the second was given.
         origin: Origin,
         /// The first key.
         one: &'static str,
         /// The second key.
         other: &'static str,
     },
-    /// A value that has no default and was not given.
+    /// A key without a default was not given.
     #[error("{0}")]
     Missing(&'static str),
-    /// A port beyond this machine that was not permitted, or not with the well-known hash key.
+    /// A port reachable from other machines that was not permitted, or not with the well-known hash
+    /// key.
     #[error("{0}")]
     Exposed(String),
-    /// Two mistakes or more, none of them of this kind.
+    /// Two or more errors, none of them of this kind.
     #[error("{}", in_one_line(.0))]
     Several(Vec<SettingsError>),
 }
 
 impl SettingsError {
-    /// Every mistake, in the order in which they were found.
+    /// All errors, in the order in which they were found.
     pub fn mistakes(&self) -> impl Iterator<Item = &Self> {
         match self {
             Self::Several(all) => all.iter(),
@@ -79,7 +80,7 @@ impl SettingsError {
         }
     }
 
-    /// What all these results come to: an error names every mistake among them.
+    /// Combines the results; the error lists every mistake.
     ///
     /// # Errors
     ///

@@ -1,40 +1,40 @@
 //! Every key of the configuration, in one table.
 //!
-//! Files, environment, flags, the commented file that `umbel config init` writes and what
-//! `umbel config show` prints are all made from [`KEYS`]: a key that is added here is
-//! everywhere. `docs/configuration.md` names each of them; a test sees to that.
+//! Files, environment, flags, the commented file that `umbel config init` writes and the output of
+//! `umbel config show` are all generated from [`KEYS`]: a key that is added here is available
+//! everywhere. `docs/configuration.md` lists each of them; a test checks that.
 
 use super::value;
 
-/// One key: what it is called, what it may be, and what it is if nobody says.
+/// One key: its name, its permitted values, and its default.
 #[derive(Debug)]
 pub struct Key {
-    /// As written in a file: `cluster`, or `set.capacity` for `capacity` under `[set]`.
+    /// Its name in a file: `cluster`, or `set.capacity` for `capacity` under `[set]`.
     pub name: &'static str,
     /// What it is for, in one line.
     pub what: &'static str,
     /// Placeholder of its value in help texts.
     pub value: &'static str,
-    /// What it is if nobody says.
+    /// Its default, if it has one.
     pub default: Option<&'static str>,
     /// A value that works, for keys without a default.
     pub example: &'static str,
-    /// How it is written.
+    /// The form of its value.
     pub kind: Kind,
     pub(super) check: fn(&str) -> Result<(), String>,
 }
 
-/// How a key is written.
+/// The form of a key's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
     /// One value.
     One,
-    /// A list; in the environment with commas between, as a flag one at a time.
+    /// A list; in the environment separated by commas, as a flag one value at a time.
     Many,
     /// `true` or `false`; as a flag without a value.
     Switch,
-    /// A path; in a file relative to the file's folder.
+    /// A path; in a file relative to the file's directory.
     Path,
     /// A value that is never shown.
     Secret,
@@ -47,7 +47,7 @@ impl Key {
         KEYS.iter().find(|key| key.name == name)
     }
 
-    /// The key that somebody who wrote `name` most likely meant.
+    /// The key that was most likely meant by `name`.
     #[must_use]
     pub fn nearest(name: &str) -> Option<&'static Self> {
         let distance = |key: &Key| {
@@ -58,7 +58,7 @@ impl Key {
         (distance(nearest) <= 1.max(name.len() / 3)).then_some(nearest)
     }
 
-    /// The heading under which help texts list it.
+    /// The heading in help texts.
     #[must_use]
     pub fn heading(&self) -> &'static str {
         let (section, _) = self.name.split_once('.').unwrap_or_default();
@@ -70,12 +70,12 @@ impl Key {
             ("log", _) => "Log",
             (_, "name" | "cluster" | "data" | "memory" | "durability" | "leave_on_stop") => "Host",
             (_, "resp" | "http" | "http_hosts" | "users" | "tls_cert" | "tls_key") => "Clients",
-            (_, "allow_remote" | "advertise" | "confirm_origins") => "Clients",
+            (_, "allow_remote" | "advertise" | "confirm_origins" | "origins") => "Clients",
             _ => "Other hosts",
         }
     }
 
-    /// Its variable in the environment, such as `UMBEL_SET_CAPACITY`.
+    /// Its environment variable, such as `UMBEL_SET_CAPACITY`.
     #[must_use]
     pub fn variable(&self) -> String {
         format!("UMBEL_{}", self.name.replace('.', "_").to_uppercase())
@@ -85,7 +85,7 @@ impl Key {
     #[must_use]
     pub fn flag(&self) -> String {
         match self.kind {
-            // Given one at a time.
+            // A flag gives one value at a time, so its name is in the singular.
             Kind::Many => self.name.trim_end_matches('s').replace(['.', '_'], "-"),
             _ => self.name.replace(['.', '_'], "-"),
         }
@@ -106,7 +106,7 @@ macro_rules! key {
     };
 }
 
-/// Every key, in the order in which people read them.
+/// All keys, in the order of the documentation.
 #[rustfmt::skip]
 pub static KEYS: &[Key] = &[
     key!("name", "NAME", None, "cache-1", One, value::name,
@@ -149,6 +149,8 @@ pub static KEYS: &[Key] = &[
         "Base URL from which this host's objects are fetched; part of answers that name this host"),
     key!("confirm_origins", "ORIGIN", None, "http://cache-1:8080", Many, value::confirm_origin,
         "Further servers that the CONFIRM option of a set may name, besides those of advertise and set.confirm"),
+    key!("origins", "[SET=]URL", None, "images=http://origin.example/{key}", Many, value::object_origin,
+        "Where objects are fetched that no host holds, for 'fetch' with else=origin: a URL with {key} or {key64}, for one set or for all others"),
     key!("hash_key", "TEXT", None, "", Secret, value::secret,
         "Secret key of the cluster's key hash; the same on every host; at least 16 bytes"),
     key!("hash_key_file", "FILE", None, "/etc/umbel/hash-key", Path, value::path,
@@ -207,6 +209,10 @@ pub static KEYS: &[Key] = &[
         "Minimum bytes per second of an HTTP request's body, averaged over timing.http_idle; 0: any progress is enough"),
     key!("limits.confirms", "COUNT", Some("64"), "", One, value::some,
         "Maximum number of concurrent requests to this host's cache"),
+    key!("limits.proxies", "COUNT", Some("64"), "", One, value::some,
+        "Maximum number of objects that this host reads from its cache for other hosts at once, and of objects that it passes on to clients"),
+    key!("limits.proxy_bytes", "BYTES", Some("1073741824"), "", One, value::large,
+        "Maximum size of an object that this host passes on"),
     key!("limits.sets", "COUNT", Some("10000"), "", One, value::some,
         "Maximum number of sets of this host, and of each other host"),
     key!("limits.hosts", "COUNT", Some("10000"), "", One, value::some,
@@ -235,6 +241,8 @@ pub static KEYS: &[Key] = &[
         "Maximum duration of a stop"),
     key!("timing.confirm", "DURATION", Some("1"), "", One, value::seconds,
         "Maximum time that this host's cache may take to confirm keys; other hosts wait for 2 seconds"),
+    key!("timing.proxy", "DURATION", Some("60"), "", One, value::seconds,
+        "Maximum time that passing on an object may take"),
     key!("timing.login", "DURATION", Some("30"), "", One, value::seconds,
         "Maximum time until a RESP client has logged in, or sent its first command where there are no users"),
     key!("timing.http_header", "DURATION", Some("10"), "", One, value::seconds,

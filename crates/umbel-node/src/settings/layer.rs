@@ -1,7 +1,7 @@
-//! What one place says: a file, the environment, or flags.
+//! The values from one source: a file, the environment, or flags.
 //!
-//! Always true: every key exists and every value is in its range, so that a mistake is found
-//! even where a stronger layer has the last word.
+//! Always true: every key exists and every value is in its range, so that a mistake is found even
+//! if a stronger layer overrides it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,14 +11,14 @@ use toml::de::{DeTable, DeValue};
 
 use super::{KEYS, Key, Kind, Origin, SettingsError};
 
-/// The values of a key, and where they stand. A key that is no list has exactly one.
+/// The values of a key, and where they were given. A key that is not a list has exactly one.
 #[derive(Debug, Clone)]
 pub(super) struct Given {
     pub(super) values: Vec<String>,
     pub(super) origin: Origin,
 }
 
-/// What one place says.
+/// The values from one source.
 #[derive(Debug, Clone, Default)]
 pub struct Layer {
     pub(super) given: BTreeMap<&'static str, Given>,
@@ -31,7 +31,7 @@ impl Layer {
         Self::default()
     }
 
-    /// What a flag says.
+    /// Sets a key, as a flag does.
     ///
     /// # Errors
     ///
@@ -48,16 +48,16 @@ impl Layer {
         }
     }
 
-    /// Whether it says anything of a key.
+    /// Whether it sets a key.
     #[must_use]
     pub fn has(&self, key: &str) -> bool {
         self.given.contains_key(key)
     }
 
-    /// What the environment says: `UMBEL_CLUSTER`, `UMBEL_SET_CAPACITY` and so on. Empty
-    /// variables do not count. Others that begin with `UMBEL_` may belong to somebody else
-    /// (Kubernetes makes some for every service), and are refused only if they look like a
-    /// key with a slip.
+    /// Reads the environment: `UMBEL_CLUSTER`, `UMBEL_SET_CAPACITY` and so on. Empty variables are
+    /// ignored. Unknown variables that begin with `UMBEL_` may belong to another program
+    /// (Kubernetes creates some for every service), and are refused only if they look like a
+    /// mistyped key.
     ///
     /// # Errors
     ///
@@ -86,20 +86,20 @@ impl Layer {
         }
     }
 
-    /// What a TOML file says.
+    /// Reads a TOML file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or is no TOML; otherwise every unknown key and every value out of
-    /// its range.
+    /// A file that cannot be read or is not TOML; otherwise every unknown key and every value out
+    /// of its range.
     pub fn file(path: &Path) -> Result<Self, SettingsError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| SettingsError::Read { path: path.to_owned(), source })?;
         Self::toml(path, &text)
     }
 
-    /// What TOML text says; `path` is what messages call it, and where relative paths in it
-    /// start.
+    /// Reads TOML text; `path` is used in messages, and relative paths in the text start at its
+    /// directory.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl Layer {
         Ok(())
     }
 
-    /// One place does not say two things at once.
+    /// Checks that one source does not set two keys that exclude each other.
     pub(super) fn alone(self) -> Result<Self, SettingsError> {
         let memory = self.given.get("memory").filter(|given| given.values == ["true"]);
         if let Some((memory, _)) = memory.zip(self.given.get("data")) {
@@ -202,7 +202,7 @@ impl Key {
     }
 }
 
-/// Variables of the client commands and of the command line itself.
+/// Environment variables of the client commands and of the command line itself.
 const CLIENT_VARIABLES: [&str; 7] = [
     "UMBEL_AT",
     "UMBEL_CONFIG",
@@ -228,14 +228,14 @@ fn wrong_kind(key: &'static Key, value: &DeValue<'_>, origin: Origin) -> Setting
     SettingsError::Value { origin, key: key.name, range: range.to_owned(), given }
 }
 
-/// Paths in a file start at the file's folder.
+/// Paths in a file are relative to the file's directory.
 fn beside(file: &Path, paths: Vec<String>) -> Vec<String> {
     let folder = file.parent().unwrap_or(Path::new(""));
     let whole = |path: String| folder.join(path).to_string_lossy().into_owned();
     paths.into_iter().map(whole).collect()
 }
 
-/// A value for messages.
+/// A value as shown in messages.
 fn shown(key: &Key, value: &str) -> String {
     match key.kind {
         Kind::Secret => "what was given".to_owned(),
@@ -250,7 +250,7 @@ fn split(key: &Key, text: &str) -> Vec<String> {
     }
 }
 
-/// The values as text, if they can be.
+/// The values as text, if they have a simple type.
 fn texts(value: &DeValue<'_>) -> Option<Vec<String>> {
     let text = match value {
         DeValue::String(text) => text.clone().into_owned(),

@@ -1,18 +1,19 @@
-//! What a host is told when it starts: file, then environment, then flags.
+//! The configuration of a host: defaults, overridden by file, environment and flags in this order.
 //!
-//! [`KEYS`] names every key. A [`Layer`] holds what one place says, already checked value by
-//! value; a [`Draft`] lays them on top of each other and remembers where each value comes
-//! from; [`Draft::settings`] checks what only all of them together can show.
+//! [`KEYS`] lists every key. A [`Layer`] contains the values from one source, each already
+//! validated; a [`Draft`] stacks layers and records where each value comes from;
+//! [`Draft::settings`] checks what depends on several values.
 //!
-//! Always true of [`Settings`] made so: every value is in its range; no port is open beyond
-//! this machine without users and certificates, unless that was permitted; with certificates
-//! every peer's name is known; and hosts of several machines share a secret hash key, since
-//! with the well-known one anybody can craft keys that collide.
+//! Always true of [`Settings`] made this way: every value is in its range; no port is reachable
+//! from other machines without users and certificates, unless that was permitted; with certificates
+//! every peer's name is known; and hosts on several machines share a secret hash key, since with
+//! the well-known one anybody can craft keys that collide.
 
 mod draft;
 mod error;
 mod key;
 mod layer;
+mod object_origin;
 mod origin;
 mod overlay;
 mod template;
@@ -27,12 +28,13 @@ use umbel::replica::{Name, Policy};
 use umbel::{HashId, KeyHasher, Rate, Seed};
 use umbel_store::Durability;
 
-use crate::Confirm;
+use crate::{Confirm, Template};
 
 pub use draft::{Draft, Shown};
 pub use error::SettingsError;
 pub use key::{KEYS, Key, Kind};
 pub use layer::Layer;
+pub use object_origin::ObjectOrigin;
 pub use origin::Origin;
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
@@ -40,7 +42,7 @@ pub use template::template;
 #[cfg(feature = "zenoh")]
 pub(crate) use value::peer_line;
 
-/// The whole configuration of a host, checked.
+/// The complete, validated configuration of a host.
 ///
 /// ```
 /// use umbel_node::Settings;
@@ -53,13 +55,13 @@ pub(crate) use value::peer_line;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Unlike that of every other host of the cluster.
+    /// Name of this host; must be unique in the cluster.
     pub name: Name,
-    /// Hosts of another cluster are refused.
+    /// Name of the cluster; hosts of other clusters are refused.
     pub cluster: Name,
-    /// Where the catalogue lives.
+    /// Where the catalogue is stored.
     pub storage: Storage,
-    /// When an add is done, for a catalogue in a folder.
+    /// When an add is acknowledged, for a catalogue in a folder.
     pub durability: Durability,
     /// Where Redis clients connect; `None`: no such port.
     pub resp: Option<SocketAddr>,
@@ -69,47 +71,49 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where other hosts listen.
     pub peers: Vec<Endpoint>,
-    /// Whether other hosts are reached through zenoh routers only, which `peers` names; nothing
-    /// listens then.
+    /// Whether other hosts are reached only through zenoh routers, which `peers` lists; then the
+    /// host does not listen.
     pub through_routers: bool,
-    /// A file that says where more of them do.
+    /// A file that lists more peers.
     pub peers_file: Option<PathBuf>,
-    /// A name at whose addresses more of them do.
+    /// A DNS name whose addresses are more peers.
     pub peers_dns: Option<Endpoint>,
-    /// Names of hosts that are let in, beyond those that peers tell.
+    /// Names of admitted hosts, in addition to those of the peers.
     pub hosts: Vec<Name>,
     /// Certificates between hosts; `None`: plain TCP.
     pub peer_tls: Option<PeerFiles>,
-    /// Names under which the HTTP port may be addressed, beyond those that the host knows.
+    /// Names under which the HTTP port may be addressed, in addition to those that the host knows.
     pub http_hosts: Vec<String>,
-    /// Who may do what; `None`: everybody everything.
+    /// The users file; `None`: everybody may do everything.
     pub users: Option<PathBuf>,
     /// The certificate of the ports for clients; `None`: plain TCP.
     pub tls: Option<KeyFiles>,
-    /// The host's place in an overlay; `None`: everybody knows everybody.
+    /// The host's place in an overlay; `None`: a mesh, in which every host knows every other.
     pub overlay: Option<Overlay>,
-    /// Where this host's objects are fetched.
+    /// The URL from which this host's objects are fetched.
     pub advertise: Option<String>,
-    /// Servers that may confirm keys of a set, beyond that of `advertise`.
+    /// Servers that may confirm keys of a set, in addition to that of `advertise`.
     pub confirm_origins: Vec<String>,
-    /// What the cluster's key hash is keyed with.
+    /// Where objects are fetched from that no host holds.
+    pub origins: Vec<ObjectOrigin>,
+    /// The key of the cluster's key hash.
     pub hash_key: HashKey,
-    /// The file that it was read from, if it was.
+    /// The file that it was read from, if any.
     pub hash_key_file: Option<PathBuf>,
-    /// Whether ports may be open beyond this machine.
+    /// Whether ports may be reachable from other machines.
     pub allow_remote: bool,
-    /// Whether others are to name this host no longer when it stops; otherwise it will be back, and
-    /// they are asked to go on naming it for `timing.absence`.
+    /// Whether other hosts stop naming this host when it stops. Otherwise it is expected back, and
+    /// they are asked to keep naming it for `timing.absence`.
     pub leave_on_stop: bool,
-    /// Sets that their first add makes.
+    /// The plan of sets that are created by their first add.
     pub set: SetPlan,
-    /// What is refused beyond.
+    /// Limits: what exceeds them is refused.
     pub limits: Limits,
-    /// How long things may take.
+    /// Intervals and timeouts.
     pub timing: Timing,
-    /// What is logged: a level, or levels of parts as in `info,zenoh=debug`.
+    /// The log level, or levels per module as in `info,zenoh=debug`.
     pub log_level: String,
-    /// How it is logged.
+    /// The format of the log.
     pub log_format: LogFormat,
 }
 
@@ -139,7 +143,15 @@ impl Settings {
         named.chain(own.as_deref()).chain(default.as_deref()).any(|permitted| permitted == origin)
     }
 
-    /// How everybody in the cluster hashes keys.
+    /// Where to fetch the objects of a set that no host holds: the origin of this set, otherwise
+    /// that for all other sets.
+    #[must_use]
+    pub fn origin_of(&self, set: &str) -> Option<&Template> {
+        let of = |name: Option<&str>| self.origins.iter().find(|origin| origin.set() == name);
+        of(Some(set)).or_else(|| of(None)).map(ObjectOrigin::template)
+    }
+
+    /// The key hasher, which is the same for all hosts of the cluster.
     #[must_use]
     pub fn hasher(&self) -> KeyHasher {
         match self.hash_key {
@@ -149,19 +161,19 @@ impl Settings {
     }
 }
 
-/// Where a catalogue lives.
+/// Where a catalogue is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In memory: gone when the host stops.
+    /// In memory: lost when the host stops.
     Memory,
     /// In this folder.
     Folder(PathBuf),
 }
 
-/// Where a host listens for others: a host name or an address, and a port.
+/// Where a host listens for other hosts: a host name or an address, and a port.
 ///
-/// Written `cache-2:7447`, or `cache-2=10.0.0.2:7447` where the address does not begin with the
-/// host's name. Displayed as zenoh writes it: `tcp/cache-2:7447`.
+/// Written `cache-2:7447`, or `cache-2=10.0.0.2:7447` if the address does not begin with the host's
+/// name. Displayed in zenoh's syntax: `tcp/cache-2:7447`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Endpoint {
     name: Option<String>,
@@ -170,13 +182,13 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// As zenoh writes it, with this protocol.
+    /// In zenoh's syntax, with this protocol.
     #[must_use]
     pub fn locator(&self, protocol: &str) -> String {
         format!("{protocol}/{}:{}", self.host, self.port)
     }
 
-    /// As the system's resolver takes it.
+    /// In the syntax of the system's resolver.
     #[must_use]
     pub fn address(&self) -> String {
         format!("{}:{}", self.host, self.port)
@@ -188,16 +200,16 @@ impl Endpoint {
         self.name.as_deref().and_then(Name::new)
     }
 
-    /// Which host it is: what was written before `=`, or the first part of a host name.
+    /// The name of the host: what was written before `=`, or the first label of a host name.
     #[must_use]
     pub fn host_name(&self) -> Option<Name> {
-        let told = self.name.as_deref();
+        let given = self.name.as_deref();
         let bare = self.host();
         let from_address = || match bare.parse::<IpAddr>() {
             Err(_) if bare != "localhost" => bare.split('.').next(),
             _ => None,
         };
-        told.or_else(from_address).and_then(Name::new)
+        given.or_else(from_address).and_then(Name::new)
     }
 
     /// The host name, or the address, without brackets.
@@ -206,7 +218,7 @@ impl Endpoint {
         self.host.trim_start_matches('[').trim_end_matches(']')
     }
 
-    /// Whether it is certainly on this machine.
+    /// Whether it is known to be on this machine.
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         let bare = self.host();
@@ -233,27 +245,27 @@ impl fmt::Display for Endpoint {
 /// A certificate and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyFiles {
-    /// The certificate, and those between it and the authority, as PEM.
+    /// The certificate and its intermediate certificates, as PEM.
     pub cert: PathBuf,
     /// The private key, as PEM.
     pub key: PathBuf,
 }
 
-/// What hosts show each other.
+/// The files for authentication between hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerFiles {
-    /// Who signs the hosts' certificates, as PEM.
+    /// The authority that signs the hosts' certificates, as PEM.
     pub ca: PathBuf,
-    /// What this host shows.
+    /// This host's certificate and key.
     pub own: KeyFiles,
 }
 
-/// What the cluster's key hash is keyed with.
+/// The key of the cluster's key hash.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum HashKey {
-    /// The same everywhere: enough for hosts of one machine.
+    /// The public default: enough for hosts on one machine.
     WellKnown,
-    /// Known to the cluster's hosts alone.
+    /// Known only to the hosts of the cluster.
     Secret(Seed),
 }
 
@@ -266,51 +278,58 @@ impl fmt::Debug for HashKey {
     }
 }
 
-/// How a set is made when nobody has reserved it.
+/// The plan of a set that nobody has reserved.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SetPlan {
     /// Chance that one lookup of an absent key names any wrong host.
     pub false_positive: Rate,
-    /// Keys that it has room for at this host from the start; `None`: it starts on the lowest rung.
+    /// Keys for which it has room at this host from the start; `None`: it starts on the lowest
+    /// rung.
     pub capacity: Option<u64>,
-    /// Hosts that the rate is planned for; `None`: as many as have the set, with room.
+    /// Number of hosts that the rate is planned for; `None`: as many as have the set, with a
+    /// margin.
     pub expected_hosts: Option<u32>,
     /// When its replicas are updated.
     pub policy: Policy,
-    /// When a key leaves on its own; `None`: never.
+    /// When a key expires; `None`: never.
     pub lifetime: Option<Duration>,
-    /// Whose word counts when a key is confirmed.
+    /// Who confirms one of this host's keys: the catalogue or the cache.
     pub confirm: Confirm,
 }
 
-/// What is refused beyond.
+/// Limits: what exceeds them is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Clients connected at once.
+    /// Maximum number of connected clients of the RESP port.
     pub connections: usize,
-    /// How long a client of the RESP port may say nothing; `None`: for ever.
+    /// How long a client of the RESP port may send nothing; `None`: for ever.
     pub idle: Option<Duration>,
-    /// Most bytes of one request at the RESP port.
+    /// Maximum bytes of one request at the RESP port.
     pub request_bytes: u64,
-    /// Replies of a pipeline that are gathered before they are sent.
+    /// Bytes of replies of a pipeline that are collected before they are sent.
     pub reply_bytes: u64,
-    /// HTTP clients connected at once.
+    /// Maximum number of connected HTTP clients.
     pub http_connections: usize,
-    /// Bytes of an HTTP request's line and headers together.
+    /// Maximum bytes of an HTTP request's line and headers together.
     pub http_header_bytes: usize,
-    /// Bytes of an HTTP question about many keys.
+    /// Maximum bytes of an HTTP query about many keys.
     pub http_question_bytes: usize,
-    /// Bytes a second that the body of an HTTP request brings at least.
+    /// Minimum rate of the body of an HTTP request, in bytes per second.
     pub http_body_rate: u32,
-    /// Objects that this host's cache is asked for at once.
+    /// Maximum number of objects about which this host's cache is asked at once.
     pub confirms: usize,
-    /// Sets of this host, and of each other host.
+    /// Maximum number of objects that are read for other hosts at once, and that are passed on to
+    /// clients at once.
+    pub proxies: usize,
+    /// Maximum bytes of an object that is passed on.
+    pub proxy_bytes: u64,
+    /// Maximum number of sets of this host, and of each other host.
     pub sets: usize,
-    /// Most other hosts of a mesh.
+    /// Maximum number of other hosts in a mesh.
     pub hosts: usize,
-    /// Most bits accepted of another host's set.
+    /// Maximum number of bits of another host's filter.
     pub filter_bits: u64,
     /// Memory for all replicas; `None`: a quarter of what the process may use.
     pub replica_bytes: Option<u64>,
@@ -318,43 +337,46 @@ pub struct Limits {
     pub own_bytes: Option<u64>,
 }
 
-/// How long things may take.
+/// Intervals and timeouts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Timing {
-    /// From one announcement to the next.
+    /// Interval between two announcements.
     pub announce: Duration,
     /// How long the replicas of a host that disappeared keep answering.
     pub grace: Duration,
-    /// How long a host may say nothing at all before it counts as gone.
+    /// How long a host may send nothing at all before it counts as gone.
     pub silence: Duration,
     /// How long a host that disappeared without leaving is still expected.
     pub forget: Duration,
-    /// How long others are asked to go on naming this host while it restarts, and how long this host
-    /// names others that ask for it, at most.
+    /// How long other hosts are asked to keep naming this host while it restarts, and the maximum
+    /// time for which this host does so for others.
     pub absence: Duration,
     /// How long readiness waits for the replicas of other hosts.
     pub ready: Duration,
-    /// From one look at the files of users, certificates and peers to the next.
+    /// Interval between two checks of the files of users, certificates and peers.
     pub reload: Duration,
     /// How long a stop may take.
     pub stop: Duration,
     /// How long this host's cache may take to confirm keys.
     pub confirm: Duration,
-    /// How long a client of the RESP port may take to log in, or without users to send a command.
+    /// How long passing on an object may take.
+    pub proxy: Duration,
+    /// How long a client of the RESP port may take to log in or, if no users are configured, to
+    /// send a command.
     pub login: Duration,
-    /// From the first byte of an HTTP request to the end of its headers.
+    /// Maximum time from the first byte of an HTTP request to the end of its headers.
     pub http_header: Duration,
     /// How long an HTTP connection may be without a byte in either direction.
     pub http_idle: Duration,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
     Text,
-    /// For machines, one object a line.
+    /// For machines, one JSON object per line.
     Json,
 }
 

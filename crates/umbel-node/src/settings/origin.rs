@@ -7,11 +7,11 @@ use std::path::PathBuf;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// Nobody said otherwise.
+    /// The default.
     Default,
     /// A line of a file, from 1.
     File(PathBuf, usize),
-    /// A variable of the environment.
+    /// An environment variable.
     Environment(String),
     /// A flag.
     Flag(String),

@@ -1,4 +1,5 @@
-//! A host's place in an overlay: its links, and what all hosts of the overlay agree on.
+//! A host's place in an overlay: its links, and the parameters on which all hosts of the overlay
+//! agree.
 
 use std::fmt;
 
@@ -13,9 +14,9 @@ use super::Endpoint;
 pub struct Overlay {
     /// The neighbours: at least one.
     pub links: Vec<Link>,
-    /// What all hosts of the overlay agree on.
+    /// The parameters on which all hosts of the overlay agree.
     pub plan: Plan,
-    /// Whether the overlay measures keys a home and filters a link, and plans anew when they
+    /// Whether the overlay measures keys per home and filters per link, and plans again when they
     /// drift.
     pub measured: bool,
     /// Steps of the random walk of a query that no link claims.
@@ -23,13 +24,13 @@ pub struct Overlay {
 }
 
 impl fmt::Display for Overlay {
-    /// What must be the same at every host.
+    /// The parameters that must be the same at every host.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&agreement(&self.plan, self.measured))
     }
 }
 
-/// What hosts of an overlay agree on, in words.
+/// The parameters on which hosts of an overlay agree, as text.
 pub(crate) fn agreement(plan: &Plan, measured: bool) -> String {
     let Plan { kind, depth, items, filters, false_positive } = plan;
     let measured = if measured { ", measured" } else { "" };
@@ -38,7 +39,7 @@ pub(crate) fn agreement(plan: &Plan, measured: bool) -> String {
     )
 }
 
-/// A neighbour: its name, and where it listens unless it connects by itself.
+/// A neighbour: its name, and where it listens unless it connects to this host.
 ///
 /// Displayed as it is written: `cache-2@tcp/cache-2:7447`.
 #[derive(Debug, Clone, PartialEq, Eq)]

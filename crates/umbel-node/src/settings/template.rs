@@ -2,8 +2,8 @@
 
 use super::{KEYS, Key, Kind};
 
-/// A file with every key, its default and what it is for. Only what a host cannot do without
-/// is given; the rest stands as comments.
+/// A file with every key, its default and its purpose. Only keys that a host requires are set; the
+/// rest are comments.
 #[must_use]
 pub fn template(name: &str, data: &str) -> String {
     let mut text = String::from(
@@ -30,7 +30,7 @@ pub fn template(name: &str, data: &str) -> String {
     text
 }
 
-/// A value as TOML writes it.
+/// A value in TOML syntax.
 fn literal(key: &Key, value: &str) -> String {
     let quoted = toml::Value::String(value.to_owned()).to_string();
     let bare = value.parse::<f64>().is_ok() && key.default.is_some();

@@ -1,4 +1,4 @@
-//! What a configuration promises, layer by layer.
+//! The promises of a configuration, layer by layer.
 
 use std::path::Path;
 
@@ -18,15 +18,15 @@ fn flags(given: &[(&str, &str)]) -> Result<Layer, SettingsError> {
     Ok(layer)
 }
 
-/// What `text` is told, as a file of its own beside a name and `memory`.
-fn told(text: &str) -> String {
+/// The error for `text`, as a file in addition to a name and `memory`.
+fn error_of(text: &str) -> String {
     let base = flags(&[("name", "a"), ("memory", "true")]).unwrap();
     let outcome = file(text)
         .and_then(|file| Draft::new().with(base)?.with(file))
         .and_then(|draft| draft.settings());
-    let told = outcome.unwrap_err().to_string();
-    assert_eq!(told.lines().count(), 1, "{told}");
-    told
+    let error = outcome.unwrap_err().to_string();
+    assert_eq!(error.lines().count(), 1, "{error}");
+    error
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn memory_overrules_a_weaker_folder_and_the_other_way_round() {
     assert_eq!(draft("data = '/d'", ("memory", "true")), Storage::Memory);
     assert_eq!(draft("memory = true", ("data", "/d")), Storage::Folder("/d".into()));
     assert!(
-        told("memory = true\ndata = 'd'").contains("line 1: give 'data' or 'memory', not both")
+        error_of("memory = true\ndata = 'd'").contains("line 1: give 'data' or 'memory', not both")
     );
 }
 
@@ -84,7 +84,7 @@ fn what_cannot_be_done_without_is_asked_for() {
 
 #[test]
 fn mistakes_in_a_file_are_told_with_their_line() {
-    for (text, said) in [
+    for (text, message) in [
         ("\nclutser = 'a'", "line 2: there is no key 'clutser'; did you mean 'cluster'?"),
         ("capacity = 5", "there is no key 'capacity'; did you mean 'set.capacity'?"),
         (
@@ -119,10 +119,10 @@ fn mistakes_in_a_file_are_told_with_their_line() {
         ("[overlay]\nentry = 'bloom'", "line 2: overlay entry: cubf, abf or attenuated is needed"),
         ("links = ['b@cache-2:7447']", "links: hosts of several machines need a secret"),
     ] {
-        let told = told(text);
-        assert!(told.contains(said), "{text}: {told}");
+        let error = error_of(text);
+        assert!(error.contains(message), "{text}: {error}");
     }
-    assert!(!told("hash_key = 'short'").contains("'short'"), "secrets are not told");
+    assert!(!error_of("hash_key = 'short'").contains("'short'"), "secrets are not shown");
 }
 
 #[test]
@@ -138,18 +138,18 @@ fn all_mistakes_are_reported_at_once() {
     }
     let error = environment(&[("UMBEL_RESP", "x"), ("UMBEL_HTTP", "y")]).unwrap_err();
     assert_eq!(error.mistakes().count(), 2);
-    // Neither a name nor a place for the catalogue.
+    // Neither a name nor a storage for the catalogue is given.
     assert_eq!(Draft::new().settings().unwrap_err().mistakes().count(), 2);
 }
 
 #[test]
 fn slips_in_the_environment_are_found_and_strangers_left_alone() {
-    let said = environment(&[("UMBEL_CLUSTRE", "a")]).unwrap_err().to_string();
-    assert!(said.contains("UMBEL_CLUSTRE") && said.contains("'UMBEL_CLUSTER'"), "{said}");
-    let said = environment(&[("UMBEL_SET_CAPACITY", "x")]).unwrap_err().to_string();
+    let message = environment(&[("UMBEL_CLUSTRE", "a")]).unwrap_err().to_string();
+    assert!(message.contains("UMBEL_CLUSTRE") && message.contains("'UMBEL_CLUSTER'"), "{message}");
+    let message = environment(&[("UMBEL_SET_CAPACITY", "x")]).unwrap_err().to_string();
     assert!(
-        said.contains("UMBEL_SET_CAPACITY: set capacity: 'none' is needed, or a whole number"),
-        "{said}"
+        message.contains("UMBEL_SET_CAPACITY: set capacity: 'none' is needed, or a whole number"),
+        "{message}"
     );
     let strangers = [
         ("UMBEL_AT", "a"),
@@ -171,10 +171,10 @@ fn slips_in_the_environment_are_found_and_strangers_left_alone() {
 #[test]
 fn no_port_is_open_beyond_the_machine_unless_permitted() {
     for key in ["resp", "http", "listen"] {
-        let said = told(&format!("{key} = '192.0.2.1:1'"));
-        assert!(said.contains(key) && said.contains("allow_remote"), "{said}");
+        let message = error_of(&format!("{key} = '192.0.2.1:1'"));
+        assert!(message.contains(key) && message.contains("allow_remote"), "{message}");
     }
-    assert!(told("resp = '0.0.0.0:7440'").contains("allow_remote"));
+    assert!(error_of("resp = '0.0.0.0:7440'").contains("allow_remote"));
     let key = "hash_key = 'a secret of many bytes'";
     let open =
         format!("name = 'a'\nmemory = true\nlisten = '192.0.2.1:1'\nallow_remote = true\n{key}");
@@ -185,9 +185,9 @@ fn no_port_is_open_beyond_the_machine_unless_permitted() {
 
 #[test]
 fn hosts_of_several_machines_need_a_secret() {
-    let said = told("listen = '192.0.2.1:1'\nallow_remote = true");
-    assert!(said.contains("secret hash key"), "{said}");
-    assert!(told("peers = ['cache-2:7447']").contains("peers: hosts of several machines"));
+    let message = error_of("listen = '192.0.2.1:1'\nallow_remote = true");
+    assert!(message.contains("secret hash key"), "{message}");
+    assert!(error_of("peers = ['cache-2:7447']").contains("peers: hosts of several machines"));
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn the_file_that_init_writes_works_and_says_what_holds_anyway() {
     let text = template("cache-1", "data");
     let given = Draft::new().with(file(&text).unwrap()).unwrap();
     assert_eq!(given.settings().unwrap().storage, Storage::Folder("conf/data".into()));
-    // Every comment is a value that holds, but for those that exclude each other.
+    // Every comment is a valid setting, except for those that exclude each other.
     let all: String = text
         .lines()
         .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line))
@@ -260,17 +260,17 @@ fn ports_with_users_and_certificates_need_no_permission() {
         let port = format!("{port} = '192.0.2.1:1'\n");
         assert!(settings(&format!("{port}{users}{tls}")).is_ok());
         for half in [users, tls, peer] {
-            let said = settings(&format!("{port}{half}")).unwrap_err();
-            assert!(said.contains("users, tls_cert and tls_key"), "{said}");
+            let message = settings(&format!("{port}{half}")).unwrap_err();
+            assert!(message.contains("users, tls_cert and tls_key"), "{message}");
         }
     }
     let listen = "listen = '192.0.2.1:1'\n";
     assert!(settings(&format!("{listen}{peer}")).is_ok());
-    let said = settings(&format!("{listen}{users}{tls}")).unwrap_err();
-    assert!(said.contains("peer_ca, peer_cert and peer_key"), "{said}");
+    let message = settings(&format!("{listen}{users}{tls}")).unwrap_err();
+    assert!(message.contains("peer_ca, peer_cert and peer_key"), "{message}");
     assert!(settings("tls_cert = 'c'").unwrap_err().contains("both tls_cert and tls_key"));
     assert!(settings("peer_key = 'k'").unwrap_err().contains("all of peer_ca"));
-    let said = settings(&format!("{peer}peers = ['127.0.0.1:7']")).unwrap_err();
-    assert!(said.contains("cache-2=10.0.0.2:7447"), "{said}");
+    let message = settings(&format!("{peer}peers = ['127.0.0.1:7']")).unwrap_err();
+    assert!(message.contains("cache-2=10.0.0.2:7447"), "{message}");
     assert!(settings(&format!("{peer}peers = ['b=127.0.0.1:7', 'cache-3:7']")).is_ok());
 }

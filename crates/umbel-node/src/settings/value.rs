@@ -1,4 +1,4 @@
-//! What each value may be: one parser a kind, whose message names the range.
+//! The permitted values of each key: one parser per kind, whose error message states the range.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -11,20 +11,20 @@ use umbel::replica::{Name, Policy};
 use umbel::route::EntryKind;
 use umbel_store::Durability;
 
-use super::{Endpoint, Link, LogFormat};
+use super::{Endpoint, Link, LogFormat, ObjectOrigin};
 use crate::Confirm;
 
-/// Bytes that the name of a host or cluster may have.
+/// Maximum length of the name of a host or cluster, in bytes.
 const LONGEST_NAME: usize = 64;
 
-/// Fewer bytes are no secret.
+/// Minimum length of a secret, in bytes.
 pub(super) const SHORTEST_SECRET: usize = 16;
 
-/// The name of a host or cluster: it is part of addresses on the wire, so letters, digits,
-/// `.`, `_` and `-` only.
+/// The name of a host or cluster: it is part of addresses on the wire, so only letters, digits,
+/// `.`, `_` and `-` are allowed.
 pub(super) fn name(text: &str) -> Result<Name, String> {
-    let told = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
-    let fits = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(told);
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ".-_".contains(c);
+    let fits = (1..=LONGEST_NAME).contains(&text.len()) && text.chars().all(is_allowed);
     let range = "letters, digits, '.', '_' and '-' are allowed, 1 to 64 of them";
     Name::new(text).filter(|_| fits).ok_or_else(|| range.to_owned())
 }
@@ -51,7 +51,7 @@ pub(super) fn durability(text: &str) -> Result<Durability, String> {
     }
 }
 
-/// An address to serve: an IP address or `localhost`, and a port.
+/// An address to listen on: an IP address or `localhost`, and a port.
 fn address(text: &str) -> Result<SocketAddr, String> {
     let range = "an address with a port is needed, such as 127.0.0.1:7440 or [::1]:7440";
     if let Some(port) = text.strip_prefix("localhost:") {
@@ -65,8 +65,8 @@ pub(super) fn address_or_off(text: &str) -> Result<Option<SocketAddr>, String> {
     if text == "off" { Ok(None) } else { address(text).map(Some) }
 }
 
-/// Where other hosts connect. The wildcard address is refused: hosts tell each other where
-/// they listen, and nobody can connect to 0.0.0.0.
+/// Where other hosts connect. The wildcard address is refused: hosts send each other the addresses
+/// at which they listen, and nobody can connect to 0.0.0.0.
 pub(super) fn listen(text: &str) -> Result<SocketAddr, String> {
     let listen = address(without_protocol(text)?)?;
     if listen.ip().is_unspecified() {
@@ -84,17 +84,17 @@ pub(super) fn peer(text: &str) -> Result<Endpoint, String> {
     let (host, port) = without_protocol(text)?.rsplit_once(':').ok_or(range)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or(range)?;
     let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
-    let sound = match literal {
+    let is_valid = match literal {
         Some(literal) => literal.parse::<std::net::Ipv6Addr>().is_ok(),
         None => is_host_name(host),
     };
-    if !sound || matches!(host.parse(), Ok(ip) if IpAddr::is_unspecified(&ip)) {
+    if !is_valid || matches!(host.parse(), Ok(ip) if IpAddr::is_unspecified(&ip)) {
         return Err(range.to_owned());
     }
     Ok(Endpoint { name: called, host: host.to_owned(), port })
 }
 
-/// A line of a file of peers: a peer, or the name alone of a host that connects by itself.
+/// A line of a peers file: a peer, or only the name of a host that connects to this one.
 #[cfg(feature = "zenoh")]
 pub(crate) fn peer_line(text: &str) -> Result<(Option<Name>, Option<Endpoint>), String> {
     if !text.contains([':', '=', '/']) {
@@ -103,7 +103,7 @@ pub(crate) fn peer_line(text: &str) -> Result<(Option<Name>, Option<Endpoint>), 
     peer(text).map(|peer| (peer.host_name(), Some(peer)))
 }
 
-/// A neighbour: `cache-2`, or `cache-2@cache-2:7447` where this host connects to it.
+/// A neighbour: `cache-2`, or `cache-2@cache-2:7447` if this host connects to it.
 pub(super) fn link(text: &str) -> Result<Link, String> {
     let (host, address) = match text.split_once('@') {
         Some((host, address)) => (host, Some(peer(address))),
@@ -127,7 +127,7 @@ pub(super) fn filters(text: &str) -> Result<u64, String> {
     whole(text, 1, 1_000_000, "1000000")
 }
 
-/// A path is told host by host, so that a walk without end is of no use.
+/// The path of a walk is recorded host by host, so an unlimited walk is useless.
 pub(super) fn walk(text: &str) -> Result<u32, String> {
     whole(text, 0, 1000, "1000").map(|steps| steps as u32)
 }
@@ -153,23 +153,28 @@ fn without_protocol(text: &str) -> Result<&str, String> {
     }
 }
 
-/// What people can paste into a browser or a client; umbel itself never opens it.
+/// A URL that people can paste into a browser or a client; umbel itself never opens it.
 pub(super) fn advertise(text: &str) -> Result<String, String> {
     let range = "a URL is needed, such as http://cache-1:8080, of at most 255 bytes";
-    let sound = text.split_once("://").is_some_and(|(scheme, rest)| {
+    let is_valid = text.split_once("://").is_some_and(|(scheme, rest)| {
         !scheme.is_empty()
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
             && !rest.is_empty()
     });
     let plain = text.len() <= 255 && text.chars().all(|c| c.is_ascii_graphic());
-    if sound && plain { Ok(text.to_owned()) } else { Err(range.to_owned()) }
+    if is_valid && plain { Ok(text.to_owned()) } else { Err(range.to_owned()) }
 }
 
-/// A server that may confirm keys.
+/// The origin of a server that may confirm keys.
 pub(super) fn confirm_origin(text: &str) -> Result<String, String> {
     let range = "the origin of a server is needed, such as http://cache-1:8080, without a path";
     let origin = crate::confirm::origin(text);
     origin.filter(|origin| origin.len() == text.len()).ok_or_else(|| range.to_owned())
+}
+
+/// Where objects of one set, or of all others, are fetched from if no host holds them.
+pub(super) fn object_origin(text: &str) -> Result<ObjectOrigin, String> {
+    text.parse()
 }
 
 pub(super) fn secret(text: &str) -> Result<&str, String> {
@@ -191,7 +196,7 @@ pub(super) fn capacity(text: &str) -> Result<u64, String> {
     whole(text, 1, 1 << 40, "2^40")
 }
 
-/// Keys that a set has room for from the start, if any.
+/// Number of keys for which a set has room from the start, or `none`.
 pub(super) fn reserved(text: &str) -> Result<Option<u64>, String> {
     if text == "none" {
         return Ok(None);
@@ -207,7 +212,7 @@ pub(super) fn expected_hosts(text: &str) -> Result<Option<u32>, String> {
     hosts.map_err(|range| format!("'auto' is needed, or {range}"))
 }
 
-/// Bytes of memory, or what suits the machine.
+/// Bytes of memory, or `auto`: what suits the machine.
 pub(super) fn memory(text: &str) -> Result<Option<u64>, String> {
     if text == "auto" {
         return Ok(None);
@@ -238,7 +243,7 @@ pub(super) fn some(text: &str) -> Result<usize, String> {
     whole(text, 1, 1_000_000, "1000000").map(|count| count as usize)
 }
 
-/// Length of a filter.
+/// Maximum number of bits of a filter.
 pub(super) fn filter_bits(text: &str) -> Result<u64, String> {
     whole(text, 1 << 10, 1 << 48, "2^48")
 }
@@ -247,17 +252,17 @@ pub(super) fn large(text: &str) -> Result<u64, String> {
     bytes(text, 1 << 10, 1 << 48, "2^48")
 }
 
-/// What a connection may make a host hold.
+/// Maximum bytes that a connection may make a host buffer.
 pub(super) fn buffer(text: &str) -> Result<usize, String> {
     bytes(text, 1 << 13, 1 << 30, "2^30").map(|bytes| bytes as usize)
 }
 
-/// Bytes per second; 0 is none.
+/// Bytes per second; 0 means no minimum.
 pub(super) fn pace(text: &str) -> Result<u32, String> {
     bytes(text, 0, 1_000_000_000, "1000000000").map(|bytes| bytes as u32)
 }
 
-/// Not so long that adding it to a moment could overflow, not so short that it is nothing.
+/// Short enough that adding it to a point in time cannot overflow, and at least a millisecond.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let given = parse_duration(text).filter(|given| *given >= Duration::from_millis(1));
     given.ok_or_else(|| {
@@ -266,7 +271,7 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     })
 }
 
-/// Hosts are thought dead for up to two seconds now and then without being so.
+/// Live hosts seem dead for up to two seconds now and then.
 pub(super) fn grace(text: &str) -> Result<Duration, String> {
     let range = "a number of seconds from 2 to 10^9 is needed";
     seconds(text).ok().filter(|grace| grace.as_secs() >= 2).ok_or_else(|| range.to_owned())
@@ -274,14 +279,14 @@ pub(super) fn grace(text: &str) -> Result<Duration, String> {
 
 pub(super) fn log_level(text: &str) -> Result<String, String> {
     let levels = ["trace", "debug", "info", "warn", "error", "off"];
-    let sound = |part: &str| {
+    let is_valid = |part: &str| {
         let (target, level) = part.split_once('=').unwrap_or(("all", part));
         let plain = |c: char| c.is_ascii_alphanumeric() || "_:-".contains(c);
         !target.is_empty() && target.chars().all(plain) && levels.contains(&level)
     };
     let range =
         "trace, debug, info, warn, error or off is needed, of a part as in 'info,zenoh=debug'";
-    if text.split(',').all(sound) { Ok(text.to_owned()) } else { Err(range.to_owned()) }
+    if text.split(',').all(is_valid) { Ok(text.to_owned()) } else { Err(range.to_owned()) }
 }
 
 pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
@@ -293,17 +298,17 @@ pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
 }
 
 /// A whole number, such as `1000`, `1e3` or `1k`.
-fn whole(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
+fn whole(text: &str, min: u64, max: u64, shown: &str) -> Result<u64, String> {
     parse_count(text)
-        .filter(|number| (least..=most).contains(number))
-        .ok_or_else(|| format!("a whole number from {least} to {shown} is needed"))
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| format!("a whole number from {min} to {shown} is needed"))
 }
 
 /// A number of bytes, such as `65536` or `64KiB`.
-fn bytes(text: &str, least: u64, most: u64, shown: &str) -> Result<u64, String> {
-    parse_bytes(text).filter(|number| (least..=most).contains(number)).ok_or_else(|| {
-        format!("a number of bytes from {least} to {shown} is needed, such as 64MiB")
-    })
+fn bytes(text: &str, min: u64, max: u64, shown: &str) -> Result<u64, String> {
+    parse_bytes(text)
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| format!("a number of bytes from {min} to {shown} is needed, such as 64MiB"))
 }
 
 #[cfg(test)]

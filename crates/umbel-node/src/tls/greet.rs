@@ -1,6 +1,6 @@
-//! A handshake with another host, and nothing more: whether each believes the other.
+//! A TLS handshake with another host, and nothing more: checks whether each trusts the other.
 //!
-//! As links between hosts do it, the certificate's common name counts and the address does not.
+//! As for links between hosts, the certificate's common name counts and the address does not.
 
 use std::io::{self, Read as _};
 use std::net::{SocketAddr, TcpStream};
@@ -18,24 +18,24 @@ use tokio_rustls::rustls::{
     SignatureScheme, Stream,
 };
 
-use super::{TlsError, chain, client_builder, name_in, provider, told};
+use super::{TlsError, chain, client_builder, name_in, pem_error, provider};
 use crate::settings::PeerFiles;
 
-/// How long a refusal of this host's own certificate is waited for: it comes after the
+/// How long to wait for the other side to refuse this host's certificate: that happens after the
 /// handshake.
 const REFUSAL: Duration = Duration::from_millis(500);
 
-/// Shakes hands with the host at an address; the common name that it shows.
+/// Performs a handshake with the host at an address; returns the common name of its certificate.
 ///
 /// # Errors
-/// One line: nobody is there, it speaks no TLS, or one of the two does not believe the other.
+/// One line: no host is there, it does not use TLS, or one of the two does not trust the other.
 pub fn greet(address: SocketAddr, files: &PeerFiles, patience: Duration) -> Result<String, String> {
     let config = config(files).map_err(|error| error.to_string())?;
     let mut socket = TcpStream::connect_timeout(&address, patience).map_err(|e| e.to_string())?;
     let limit = |socket: &TcpStream, time| socket.set_read_timeout(Some(time));
     limit(&socket, patience).map_err(|error| error.to_string())?;
     let name = ServerName::IpAddress(address.ip().into());
-    let mut session = ClientConnection::new(config, name).map_err(|error| said(&error))?;
+    let mut session = ClientConnection::new(config, name).map_err(|error| explanation(&error))?;
     while session.is_handshaking() {
         session.complete_io(&mut socket).map_err(|error| why(&error))?;
     }
@@ -55,7 +55,7 @@ fn config(files: &PeerFiles) -> Result<Arc<ClientConfig>, TlsError> {
     let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider());
     let inner = inner.build().map_err(|error| refused(&error))?;
     let key = PrivateKeyDer::from_pem_file(&files.own.key)
-        .map_err(|error| TlsError::new(&files.own.key, told(&error)))?;
+        .map_err(|error| TlsError::new(&files.own.key, pem_error(&error)))?;
     let config = client_builder()
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(WhateverName(inner)))
@@ -64,15 +64,15 @@ fn config(files: &PeerFiles) -> Result<Arc<ClientConfig>, TlsError> {
     Ok(Arc::new(config))
 }
 
-/// What went wrong, in words that say what to do.
+/// The error, in words that say what to do.
 fn why(error: &io::Error) -> String {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
-    inner.map_or_else(|| format!("no TLS: {error}"), said)
+    inner.map_or_else(|| format!("no TLS: {error}"), explanation)
 }
 
-fn said(error: &Error) -> String {
+fn explanation(error: &Error) -> String {
     match error {
-        // An authority of the same name and another key signs what does not hold.
+        // A bad signature means an authority of the same name with another key.
         Error::InvalidCertificate(
             CertificateError::UnknownIssuer | CertificateError::BadSignature,
         ) => "its certificate is of another authority than peer_ca".to_owned(),
@@ -87,7 +87,7 @@ fn said(error: &Error) -> String {
     }
 }
 
-/// Believes what the authority signed, whatever address it was found at.
+/// Accepts every certificate that the authority signed, whatever address it was found at.
 #[derive(Debug)]
 struct WhateverName(Arc<WebPkiServerVerifier>);
 
@@ -101,7 +101,7 @@ impl ServerCertVerifier for WhateverName {
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         use CertificateError::{NotValidForName, NotValidForNameContext};
-        // The name is looked at last, when everything else is sound.
+        // The name is checked last, when everything else is valid.
         match self.0.verify_server_cert(certificate, between, name, ocsp, now) {
             Err(Error::InvalidCertificate(NotValidForName | NotValidForNameContext { .. })) => {
                 Ok(ServerCertVerified::assertion())

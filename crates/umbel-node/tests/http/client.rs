@@ -64,14 +64,39 @@ impl Port {
     }
 
     fn send_as(&self, method: &str, path: &str, kind: &str, body: &[u8]) -> Answer {
+        self.send_with(method, path, &[("content-type", kind)], body)
+    }
+
+    /// A request with these headers.
+    pub(crate) fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        let mut socket = self.begin(method, path, headers, body);
+        Answer::read(&mut socket)
+    }
+
+    /// Sends a request and reads nothing.
+    pub(crate) fn begin(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> TcpStream {
         let mut socket = self.connect();
         let length = body.len();
+        let more: String =
+            headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let head = format!(
-            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: {kind}\r\n\
+            "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{more}\
              content-length: {length}\r\n\r\n"
         );
         let _ = socket.write_all(head.as_bytes()).and_then(|()| socket.write_all(body));
-        Answer::read(&mut socket)
+        socket
     }
 
     pub(crate) fn get(&self, path: &str) -> Answer {
@@ -168,4 +193,19 @@ pub(crate) fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(30), "not within half a minute: {what}");
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// Listens on a free port, and serves every connection in a thread of its own.
+pub(crate) fn serve_each(
+    serve: impl Fn(std::net::TcpStream) + Clone + Send + 'static,
+) -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(socket.expect("a client")));
+        }
+    });
+    address
 }

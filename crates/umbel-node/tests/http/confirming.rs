@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use umbel_node::LocalNetwork;
 use umbel_node::http::Limits;
 
-use super::client::{Port, eventually};
+use super::client::{Port, eventually, serve_each};
 
 /// A small HTTP server that stands for a cache: it knows some paths, and what it was asked.
 #[derive(Clone, Default)]
@@ -25,15 +25,8 @@ struct Cache {
 impl Cache {
     fn open() -> (Self, SocketAddr) {
         let cache = Self::default();
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("bound");
         let server = cache.clone();
-        std::thread::spawn(move || {
-            for socket in listener.incoming() {
-                let server = server.clone();
-                std::thread::spawn(move || server.serve(socket.expect("a client")));
-            }
-        });
+        let address = serve_each(move |socket| server.serve(socket));
         (cache, address)
     }
 

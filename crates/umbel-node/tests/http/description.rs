@@ -24,7 +24,7 @@ fn the_document_names_every_route() {
             assert!(names.insert(operation["operationId"].to_string()), "{operation}");
         }
     }
-    assert_eq!(names.len(), 24);
+    assert_eq!(names.len(), 30);
 }
 
 #[test]
@@ -44,6 +44,20 @@ fn the_document_notes_every_routes_worst_case_once() {
         .collect();
     routes.sort_unstable();
     assert_eq!(named, routes);
+}
+
+#[test]
+fn the_description_is_valid() {
+    let tool = root().join("target/openapi-spec-validator/bin/openapi-spec-validator");
+    if !tool.exists() {
+        eprintln!("skipped, since openapi-spec-validator is missing: run `cargo xtask clients`");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("openapi.json");
+    std::fs::write(&file, umbel_node::http::description()).expect("written");
+    let output = Command::new(tool).arg(file).output().expect("it runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 /// Real requests by a tool that knows nothing but the description: whatever it makes up, the

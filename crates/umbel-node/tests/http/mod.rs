@@ -2,8 +2,11 @@
 
 mod client;
 mod confirming;
+mod dashboard;
 mod description;
+mod fetching;
 mod hostile;
+mod metrics;
 
 use std::io::{Read as _, Write as _};
 
@@ -246,7 +249,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     let long_name = format!("/v1/sets/{}/keys/a", "n".repeat(256));
     let long_key = format!("/v1/sets/s/keys/{}", "k".repeat(32769));
     for (method, path, status, code) in [
-        ("GET", "/", 404, "no_such_path"),
+        ("GET", "/none", 404, "no_such_path"),
         ("GET", "/v1/sets/s/keys/", 404, "no_such_path"),
         ("GET", "/v2/sets", 404, "no_such_path"),
         ("POST", "/v1/hosts", 405, "method"),
@@ -277,6 +280,18 @@ fn what_is_wrong_is_told_and_changes_nothing() {
         ("POST", "/v1/sets/none/publish", 404, "no_such_set"),
         ("DELETE", "/v1/sets/none", 404, "not_own"),
         ("PUT", "/v1/sets/t", 415, "media_type"),
+        ("GET", "/v1/sets/none/keys", 404, "no_such_set"),
+        ("GET", "/v1/sets/s/keys?count=0", 400, "count"),
+        ("GET", "/v1/sets/s/keys?count=100001", 400, "count"),
+        ("GET", "/v1/sets/s/keys?cursor=", 400, "cursor"),
+        ("GET", "/v1/sets/s/keys?cursor=xy", 400, "cursor"),
+        ("GET", "/v1/sets/s/keys?cursor=abc", 400, "cursor"),
+        ("POST", "/v1/sets/s/announce", 400, "prefix_name"),
+        ("POST", "/v1/sets/s/withdraw", 400, "prefix_name"),
+        ("POST", "/v1/sets/s/announce?encoding=base64", 400, "request"),
+        ("GET", "/v1/sets/s/match/a//b", 400, "prefix_name"),
+        ("GET", "/v1/sets/s/match/%FF", 400, "prefix_name"),
+        ("GET", "/v1/sets/s/match/a?confirm=0", 400, "timeout"),
     ] {
         eprintln!("{method} {path:.40}");
         port.send(method, path, b"k\n").is_problem(status, code);
@@ -308,6 +323,101 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     }
     port.json("PATCH", "/v1/sets/t", "{}").is_problem(404, "no_such_set");
     assert_eq!(sets(), before);
+}
+
+/// Before, an object of JSON was stored as one key.
+#[test]
+fn keys_may_be_an_array_of_json() {
+    let port = Port::open();
+    let added = port.json("POST", "/v1/sets/s/keys", r#"{"keys":["a","b\nc","a"]}"#).json();
+    assert_eq!((&added["keys"], &added["changed"]), (&3.into(), &2.into()));
+    assert_eq!(port.get("/v1/sets/s/keys/b%0Ac").status, 200);
+    let who = port.json("POST", "/v1/sets/s/who", r#"["a","x"]"#).json();
+    assert_eq!(who["answers"][0], json!({ "key": "a", "hosts": ["here"] }));
+    let missing = port.json("POST", "/v1/sets/s/missing", r#"["a","x"]"#).json();
+    assert_eq!(missing["missing"], json!(["x"]));
+    let removed = port.json("POST", "/v1/sets/s/keys:remove", r#"["a","x"]"#).json();
+    assert_eq!((&removed["keys"], &removed["changed"]), (&2.into(), &1.into()));
+    let numbers = port.json("POST", "/v1/sets/n/keys?encoding=number", "[1,-1,\"2\"]").json();
+    assert_eq!(numbers["changed"], 3);
+    // One that is no key is told by its place, as a line is.
+    let long = "x".repeat(40_000);
+    let refused = port.json("POST", "/v1/sets/s/keys", &json!(["c", "", long]).to_string()).json();
+    assert_eq!((&refused["changed"], &refused["refused"]), (&1.into(), &2.into()));
+    assert_eq!(refused["errors"][0]["line"], 2);
+    for body in ["", "{", "null", "\"a\"", "{}", "[1]", r#"{"keys":"a"}"#, r#"{"key":["a"]}"#] {
+        for path in ["keys", "keys:remove", "who", "missing", "chain", "announce"] {
+            port.json("POST", &format!("/v1/sets/s/{path}"), body).is_problem(400, "body");
+        }
+    }
+    assert_eq!(port.get("/v1/sets/s").json()["items"], 2);
+    let limits = Limits { question_bytes: 8192, ..Limits::default() };
+    let small = Port::with(limits);
+    let many = json!(vec!["x".repeat(1000); 20]).to_string();
+    small.json("POST", "/v1/sets/s/keys", &many).is_problem(413, "too_large");
+}
+
+#[test]
+fn keys_are_listed_page_by_page() {
+    let port = Port::open();
+    let body: String = (0..2500).map(|n| format!("{n}\n")).collect();
+    port.send("POST", "/v1/sets/s/keys", body.as_bytes());
+    let (mut keys, mut path) = (Vec::new(), String::from("/v1/sets/s/keys?count=999"));
+    loop {
+        let page = port.get(&path).json();
+        let some = page["keys"].as_array().expect("an array").iter();
+        keys.extend(
+            some.map(|key| key.as_str().expect("a text").parse::<u32>().expect("a number")),
+        );
+        let Some(cursor) = page["cursor"].as_str() else { break };
+        path = format!("/v1/sets/s/keys?count=999&cursor={cursor}");
+    }
+    keys.sort_unstable();
+    assert_eq!(keys, (0..2500).collect::<Vec<_>>());
+    port.send("PUT", "/v1/sets/b/keys/%FF", b"");
+    port.get("/v1/sets/b/keys").is_problem(400, "not_text");
+    assert_eq!(
+        port.get("/v1/sets/b/keys?encoding=base64").json(),
+        json!({"keys": ["_w"], "cursor": null})
+    );
+}
+
+#[test]
+fn prefixes_are_announced_matched_and_withdrawn() {
+    let port = Port::open();
+    let announced = port.send("POST", "/v1/sets/n/announce", b"/a\n/a/b/\n/a\n").json();
+    assert_eq!(announced, json!({ "prefixes": 3, "changed": 2 }));
+    let found = port.get("/v1/sets/n/match/a/b/c").json();
+    assert_eq!((&found["prefix"], &found["hosts"]), (&"/a/b".into(), &json!(["here"])));
+    let withdrawn = port.json("POST", "/v1/sets/n/withdraw", r#"["/a/b"]"#).json();
+    assert_eq!(withdrawn, json!({ "prefixes": 1, "changed": 1 }));
+    assert_eq!(port.get("/v1/sets/n/match/a/b?confirm=500").json()["prefix"], "/a");
+    let none = port.get("/v1/sets/n/match/z").json();
+    assert_eq!((&none["prefix"], &none["hosts"]), (&json!(null), &json!([])));
+    // All or none.
+    port.send("POST", "/v1/sets/n/announce", b"/x\nnone\n").is_problem(400, "prefix_name");
+    assert_eq!(port.get("/v1/sets/n/match/x").json()["prefix"], json!(null));
+}
+
+#[test]
+fn errors_have_no_inner_words_of_the_framework() {
+    let port = Port::open();
+    let detail = |answer: &Answer| answer.json()["detail"].as_str().expect("a text").to_owned();
+    assert_eq!(
+        detail(&port.get("/v1/sets/s/locate/k?timeot=1")),
+        "query: timeot: unknown field 'timeot', expected 'encoding' or 'timeout'"
+    );
+    assert_eq!(
+        detail(&port.get("/v1/sets/s/locate/k?timeout=soon")),
+        "query: timeout: a whole number is needed"
+    );
+    let media = detail(&port.send("PUT", "/v1/sets/t", b"{}"));
+    assert_eq!(media, "this route reads JSON: send it with content-type: application/json");
+    let capacity = detail(&port.json("PUT", "/v1/sets/t", r#"{"capacity":"many"}"#));
+    assert!(capacity.starts_with("body: "), "{capacity}");
+    for inner in ["deserialize", "u64", "target type", "`"] {
+        assert!(!capacity.contains(inner), "{capacity}");
+    }
 }
 
 #[test]
@@ -372,9 +482,9 @@ fn what_happens_is_told_as_it_happens() {
     until("event: update_received\ndata: {\"set\":\"s\",\"host\":\"lily\",\"epoch\":");
     fern.json("PUT", "/v1/sets/s", r#"{"capacity":1000}"#);
     until("event: rebuilt\ndata: {\"set\":\"s\"}\n\n");
-    network.cut("fern", "lily");
+    network.disconnect("fern", "lily");
     until("event: host_suspected\ndata: {\"host\":\"lily\"}\n\n");
-    network.heal("fern", "lily");
+    network.reconnect("fern", "lily");
     lily.runtime.block_on(lily.host.stop());
     until("event: host_down\ndata: {\"host\":\"lily\"}\n\n");
     fern.stop();
@@ -393,7 +503,7 @@ fn metrics_are_what_monitors_read() {
     for line in [
         "umbel_http_requests_total{method=\"PUT\",route=\"/v1/sets/{set}/keys/{key}\",status=\"201\"} 1",
         "umbel_http_requests_total{method=\"GET\",route=\"none\",status=\"404\"} 1",
-        "umbel_http_request_seconds_count{method=\"GET\",route=\"/v1/sets/{set}/who/{key}\"} 1",
+        "umbel_http_request_duration_seconds_count{method=\"GET\",route=\"/v1/sets/{set}/who/{key}\"} 1",
         "umbel_set_items{set=\"s\\\"\\\\q\"} 1.0",
         "umbel_host_hosts_known 1.0",
         "umbel_peer_current{peer=\"here\"} 1.0",
@@ -404,7 +514,8 @@ fn metrics_are_what_monitors_read() {
     }
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
-        assert!(name.starts_with("umbel_") && value.parse::<f64>().is_ok(), "{line}");
+        let is_ours = name.starts_with("umbel_") || name.starts_with("process_");
+        assert!(is_ours && value.parse::<f64>().is_ok(), "{line}");
     }
 }
 

@@ -9,11 +9,11 @@
 //! 24  8  store's identity          last 4    CRC-32C of everything before
 //! ```
 //!
-//! It is small and is only ever replaced as a whole, by renaming; so a reader finds the
-//! old one or the new one. The generation rises with each.
+//! It is small and is always replaced as a whole, by renaming; so a reader finds the old one or the
+//! new one. Each has a higher generation than the one before.
 //!
-//! Always true of a decoded manifest: file numbers rise from the oldest part to the newest,
-//! none is zero, and the newest part is a differential file, the one being written.
+//! Always true of a decoded manifest: file numbers increase from the oldest part to the newest,
+//! none is zero, and the newest part is a differential file: the one being written.
 
 use super::{Malformed, VERSION};
 use crate::numbers::{u16_at, u32_at, u64_at};
@@ -25,33 +25,33 @@ const PART: usize = 9;
 /// Which files make up the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
-    /// Rises with each manifest.
+    /// Incremented with each new manifest.
     pub generation: u64,
-    /// Names this store among others; keys its hashes.
+    /// Identity of this store, also used as the key of its hashes.
     pub store: u64,
     /// Number of the master file, if there is one.
     pub master: Option<u64>,
-    /// Sequence up to which the master has everything.
+    /// The master contains all changes up to this sequence.
     pub integrated: u64,
-    /// The files with what came later, oldest first.
+    /// The files with later changes, oldest first.
     pub parts: Vec<Part>,
 }
 
 /// One differential file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// In which form it is.
+    /// Its format.
     pub form: Form,
     /// The file's number, which is also in its name.
     pub number: u64,
 }
 
-/// In which form a differential file is.
+/// Format of a differential file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Records in the order they came; its index is in memory.
+    /// Records in the order in which they were written; the index is in memory.
     Differential,
-    /// Records by key, with the index on disk.
+    /// Records sorted by key, with the index on disk.
     Sorted,
 }
 
@@ -148,7 +148,7 @@ impl Part {
     }
 }
 
-/// The manifest's own name, and the one it is written under.
+/// Name of the manifest, and the name under which it is written before it is renamed.
 pub(crate) const NAME: &str = "MANIFEST";
 pub(crate) const NEW_NAME: &str = "MANIFEST.new";
 

@@ -1,9 +1,9 @@
-//! The bytes of every file, and nothing else: no files are opened here.
+//! The format of every file. No files are opened here.
 //!
-//! `docs/store.md` draws each layout. Every parser takes any bytes: it returns what they
-//! mean or what is wrong with them, never panics, and never takes more memory than the
-//! bytes it was given. Every byte of every file is under a checksum (CRC-32C), and every
-//! file names its format version before anything that depends on it.
+//! `docs/store.md` draws each layout. Every parser accepts arbitrary bytes: it returns the decoded
+//! value or what is wrong, never panics, and never allocates more memory than the bytes it was
+//! given. Every byte of every file is covered by a checksum (CRC-32C), and every file names its
+//! format version before anything that depends on it.
 //!
 //! All numbers are little-endian.
 
@@ -12,10 +12,10 @@ pub mod page;
 pub mod record;
 pub mod trailer;
 
-/// The format that this release writes and reads.
+/// The format version that this release writes and reads.
 pub const VERSION: u16 = 1;
 
-/// What is wrong with some bytes, and at which of them.
+/// What is wrong with some bytes, and at which offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("byte {offset}: {what}")]
 pub struct Malformed {
@@ -23,7 +23,7 @@ pub struct Malformed {
     pub offset: usize,
     /// What is wrong.
     pub what: &'static str,
-    /// If all that is wrong is the version: the one found.
+    /// The version found, if only the version is wrong.
     pub version: Option<u16>,
 }
 
@@ -36,7 +36,7 @@ impl Malformed {
         Self { offset, what: "unknown format version", version: Some(found) }
     }
 
-    /// The same as an error of the file it was found in.
+    /// Converts it to an error that names the file; `base` is the offset of the bytes in the file.
     pub(crate) fn in_file(self, file: &str, base: usize) -> crate::Error {
         match self.version {
             Some(found) => crate::Error::Version { file: file.to_owned(), found, known: VERSION },
@@ -45,7 +45,7 @@ impl Malformed {
     }
 }
 
-/// Eight bytes from the start of `key` as a number that sorts like them; missing ones are 0.
+/// The first eight bytes of `key` as a number that sorts like them; missing bytes count as 0.
 #[inline]
 pub(crate) fn head(key: &[u8]) -> u64 {
     match key.first_chunk::<8>() {
@@ -58,7 +58,7 @@ pub(crate) fn head(key: &[u8]) -> u64 {
     }
 }
 
-/// How many bytes two keys share at their start.
+/// Length of the common prefix of two keys.
 pub(crate) fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

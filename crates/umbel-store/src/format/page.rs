@@ -1,4 +1,4 @@
-//! A page of sorted records: what a master or sorted file is made of.
+//! A page of sorted records. Master and sorted files consist of pages.
 //!
 //! ```text
 //!  0  4  CRC-32C of the rest, seeded with file number and place
@@ -16,10 +16,10 @@
 //!                         length of the key rest (2 bytes), key rest, value; …
 //! ```
 //!
-//! Records of one length cost nothing beside their bytes, less the shared prefix.
+//! Records of equal length take only their own bytes, without the shared prefix.
 //!
-//! Always true of a [`Page`]: the places of all records of the "all alike" layout lie
-//! inside it. Records of any length are checked one by one as they are read.
+//! Always true of a [`Page`]: in the layout "all alike" every record lies inside the page. Records
+//! of any length are checked one by one as they are read.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -27,7 +27,7 @@ use std::ops::Range;
 use super::{Malformed, head, shared_prefix};
 use crate::numbers::{u16_at, u32_at};
 
-/// What a page's length is a multiple of.
+/// The length of a page is a multiple of this.
 pub const UNIT: usize = 4096;
 const FIXED: usize = 20;
 
@@ -36,7 +36,7 @@ const FIXED: usize = 20;
 pub struct Page<'a> {
     bytes: &'a [u8],
     count: usize,
-    /// Where the records, or their places, start.
+    /// Where the records start, or the table of their offsets.
     base: usize,
     prefix: &'a [u8],
     layout: Layout,
@@ -48,7 +48,7 @@ enum Layout {
     AnyLength,
 }
 
-/// Length in units of the page that starts these bytes; `None` if it is cut short.
+/// Length, in units, of the page at the start of these bytes; `None` if it is cut short.
 #[must_use]
 pub fn units(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= FIXED).then(|| u16_at(bytes, 4) as usize).filter(|&units| units > 0)
@@ -56,18 +56,18 @@ pub fn units(bytes: &[u8]) -> Option<usize> {
 
 /// Whether the page's checksum is right. `place` is its first unit in the file.
 #[must_use]
-pub fn is_sound(bytes: &[u8], number: u64, place: u32) -> bool {
+pub fn is_valid(bytes: &[u8], number: u64, place: u32) -> bool {
     bytes.len() >= FIXED
         && crc32c::crc32c_append(seed(number, place), &bytes[4..]) == u32_at(bytes, 0)
 }
 
-/// A page that ends up elsewhere, or in another file, is noticed.
+/// Seed of a page's checksum. It makes a page at the wrong place, or in another file, invalid.
 fn seed(number: u64, place: u32) -> u32 {
     (number as u32).rotate_left(16) ^ place
 }
 
 impl<'a> Page<'a> {
-    /// Reads the fixed part of a page. The checksum is [`is_sound`]'s business.
+    /// Reads the fixed part of a page. Does not check the checksum; [`is_valid`] does.
     ///
     /// # Errors
     /// If the bytes are not one whole page.
@@ -94,7 +94,7 @@ impl<'a> Page<'a> {
         if base + needed > used {
             return Err(Malformed::new(6, "a page has no room for its records"));
         }
-        // Cut off what is unused: the last record ends where the page's use ends.
+        // Cut off the unused rest: the last record ends at the last used byte.
         Ok(Self { bytes: &bytes[..used], count, base, prefix: &bytes[FIXED..base], layout })
     }
 
@@ -104,13 +104,13 @@ impl<'a> Page<'a> {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether the page has no records.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// What all keys in the page start with.
+    /// The prefix that all keys in the page share.
     #[must_use]
     pub fn prefix(&self) -> &'a [u8] {
         self.prefix
@@ -147,7 +147,7 @@ impl<'a> Page<'a> {
         found.ok_or(Malformed::new(place, "a record lies outside its page"))
     }
 
-    /// Length of a key and of a value, if all are alike.
+    /// Length of a key and of a value, if all records have the same.
     #[must_use]
     pub fn alike(&self) -> Option<(usize, usize)> {
         match self.layout {
@@ -181,7 +181,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Where among these records a key is, or else would be.
+    /// Binary search: where among these records a key is, or would have to be inserted.
     #[inline]
     fn search(&self, rest: &[u8], among: Range<usize>) -> Result<Result<usize, usize>, Malformed> {
         let wanted = head(rest);
@@ -199,12 +199,12 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Where the records of a page start that are all alike and share a prefix of this length.
+/// Offset of the first record in a page of the layout "all alike" with a prefix of this length.
 pub(crate) const fn first_row(prefix: usize) -> usize {
     FIXED + prefix
 }
 
-/// Fills pages with records that come in ascending order.
+/// Fills pages with records that arrive in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct PageBuilder {
     /// Keys and values one after the other, with the lengths of each.
@@ -260,8 +260,8 @@ impl PageBuilder {
     /// Appends the page to `out`, and starts an empty one.
     pub(crate) fn finish(&mut self, number: u64, place: u32, out: &mut Vec<u8>) {
         let start = out.len();
-        // A lone record shares its key with nobody; and behind a prefix of 64 KiB it would
-        // start beyond what two bytes can say.
+        // A single record has no use for a shared prefix; and after a prefix of 64 KiB it would
+        // start at an offset that does not fit into two bytes.
         let prefix = if self.lengths.len() == 1 { 0 } else { self.prefix };
         out.extend_from_slice(&[0; FIXED]);
         out.extend_from_slice(&self.first_key()[..prefix]);
@@ -319,7 +319,7 @@ mod tests {
 
     fn check(records: &BTreeMap<Vec<u8>, Vec<u8>>) {
         let bytes = build(records);
-        assert!(is_sound(&bytes, 3, 9) && !is_sound(&bytes, 3, 8) && !is_sound(&bytes, 4, 9));
+        assert!(is_valid(&bytes, 3, 9) && !is_valid(&bytes, 3, 8) && !is_valid(&bytes, 4, 9));
         let page = Page::new(&bytes).unwrap();
         for (i, (key, value)) in records.iter().enumerate() {
             for among in [0..records.len(), 0..usize::MAX, i..i + 1] {
@@ -361,7 +361,7 @@ mod tests {
         for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(!is_sound(&damaged, 3, 9), "bit {bit}");
+            assert!(!is_valid(&damaged, 3, 9), "bit {bit}");
         }
     }
 

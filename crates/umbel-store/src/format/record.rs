@@ -11,12 +11,12 @@
 //! 36  4  CRC-32C of 0..36
 //! ```
 //!
-//! Flag [`MORE`]: the batch goes on with the next record; a batch counts only whole.
-//! Flag [`SYNCED`]: everything before this record was durable when it was written. If such
-//! a record is good, a bad one before it is damage; otherwise bad bytes at the end are what
-//! a crash may leave of a group that was never acknowledged.
+//! Flag [`MORE`]: the batch continues with the next record; an incomplete batch is ignored.
+//! Flag [`SYNCED`]: everything before this record was durable when it was written. If such a record
+//! is good, a bad one before it is damage. Otherwise bad bytes at the end are what a crash may
+//! leave of a group that was never acknowledged.
 //!
-//! The salt is known to nobody outside, so no value can hold bytes that pass for a record.
+//! The salt is secret, so nobody can craft a value whose bytes look like a valid record.
 
 use super::{Malformed, VERSION};
 use crate::numbers::{u16_at, u32_at, u64_at};
@@ -26,7 +26,7 @@ use crate::{MAX_KEY, MAX_VALUE};
 pub const HEADER: usize = 40;
 /// Length of a record without key and value.
 pub const RECORD: usize = 19;
-/// Flag: the batch goes on with the next record.
+/// Flag: the batch continues with the next record.
 pub const MORE: u8 = 0x40;
 /// Flag: everything before this record was durable when it was written.
 pub const SYNCED: u8 = 0x80;
@@ -38,11 +38,11 @@ const MAGIC: &[u8; 8] = b"UMBELDIF";
 pub enum Kind {
     /// The key was absent before.
     Insert = 1,
-    /// The key was there with another value, or the same.
+    /// The key existed, with another value or the same.
     Change = 2,
-    /// The key was there and is no more.
+    /// The key existed and is removed.
     Delete = 3,
-    /// No key: the store was closed in good order. Everything before it was durable.
+    /// No key: the store was cleanly closed. Everything before this record was durable.
     Closed = 4,
 }
 
@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// What it does to the number of records.
+    /// By how much it changes the number of records.
     pub(crate) const fn net(self) -> i64 {
         match self {
             Self::Insert => 1,
@@ -67,12 +67,12 @@ impl Kind {
     }
 }
 
-/// What the header of a differential file says.
+/// The header of a differential file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The file's number, which is also in its name.
     pub number: u64,
-    /// Next sequence when the file was made; that of its first record is not below.
+    /// Next sequence when the file was created; the sequence of its first record is at least this.
     pub first_sequence: u64,
     /// What the records' checksums are seeded with.
     pub salt: u32,
@@ -123,7 +123,7 @@ impl Header {
 pub struct Record<'a> {
     /// What it does.
     pub kind: Kind,
-    /// Whether the batch goes on with the next record.
+    /// Whether the batch continues with the next record.
     pub more: bool,
     /// Whether everything before it was durable when it was written.
     pub synced: bool,
@@ -164,7 +164,7 @@ impl<'a> Record<'a> {
     /// Reads the record at the start of `bytes`.
     ///
     /// # Errors
-    /// If there is no whole, sound record.
+    /// If there is no complete, valid record.
     pub fn decode(salt: u32, bytes: &'a [u8]) -> Result<Self, Malformed> {
         if bytes.len() < RECORD {
             return Err(Malformed::new(bytes.len(), "a record is cut short"));

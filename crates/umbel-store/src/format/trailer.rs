@@ -1,4 +1,4 @@
-//! The head and the end of a master or sorted file.
+//! The head and the trailer of a master or sorted file.
 //!
 //! ```text
 //! 0                    head: magic, version, number, store, inputs; padded to 4 KiB
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Head: `0 "UMBELMST" | 8 version u16 | 10 zero | 12 inputs u32 | 16 number u64 | 24 store
-//! u64 | 32 inputs, u64 each | 4092 CRC-32C`. The inputs are the numbers of the files
-//! merged into it, so that a merge that was stopped is taken up only if it is the same.
+//! u64 | 32 inputs, u64 each | 4092 CRC-32C`. The inputs are the numbers of the files merged into
+//! it; a stopped merge is resumed only if its inputs are the same.
 //!
 //! Always true of a decoded trailer: its sections lie one after the other, without gaps,
 //! inside the file's length, and have the lengths that their counts imply.
@@ -29,7 +29,7 @@ use crate::numbers::{u16_at, u32_at, u64_at};
 /// Length of the trailer.
 pub const TRAILER: usize = 128;
 const MAGIC: &[u8; 8] = b"UMBELMST";
-/// The most inputs that a head names; more than any merge has.
+/// Maximum number of inputs in a head; more than any merge has.
 pub(crate) const MAX_INPUTS: usize = (UNIT - 36) / 8;
 
 /// The head of a master or sorted file.
@@ -68,7 +68,7 @@ impl Head {
     /// Reads a head.
     ///
     /// # Errors
-    /// If the bytes do not start with a sound head of this version.
+    /// If the bytes do not start with a valid head of this version.
     pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let Some(bytes) = bytes.get(..UNIT) else {
             return Err(Malformed::new(bytes.len(), "the head is cut short"));
@@ -98,11 +98,11 @@ pub struct Trailer {
     pub records: u64,
     /// Of these, deletes: only sorted files have any.
     pub deletes: u64,
-    /// What the records do to the number of keys: their own number in a master.
+    /// By how much the records change the number of keys; in a master, the number of records.
     pub net: i64,
-    /// Changes that were made to get here: what paper 2 calls u. Zero in a master.
+    /// Changes that went into the file: what paper 2 calls u. Zero in a master.
     pub updates: u64,
-    /// Last sequence that is in it.
+    /// Last sequence in the file.
     pub sequence: u64,
     /// Number of pages.
     pub pages: u32,
@@ -203,7 +203,7 @@ impl Trailer {
     }
 }
 
-/// No hashes stand for a blocked filter, whose length is then a number of blocks.
+/// Zero hashes mean a blocked filter; its length is then a number of blocks.
 fn decode_filter(trailer: &[u8]) -> Option<FileFilter> {
     let length = u64_at(trailer, 80);
     if trailer[10] == 0 {

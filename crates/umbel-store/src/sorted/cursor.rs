@@ -1,4 +1,4 @@
-//! Walks a sorted file in key order.
+//! A cursor over a sorted file, in key order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Sorted;
 use crate::error::Result;
 
-/// Stands on one record of a sorted file, or past its end.
+/// A cursor: at one record of a sorted file, or past its end.
 #[derive(Debug)]
 pub(crate) struct SortedCursor {
     sorted: Arc<Sorted>,
@@ -18,7 +18,7 @@ pub(crate) struct SortedCursor {
 }
 
 impl SortedCursor {
-    /// Stands on the first record whose key is not below `from`.
+    /// Starts at the first record whose key is not below `from`.
     pub(crate) fn new(sorted: Arc<Sorted>, from: &[u8]) -> Result<Self> {
         let page = sorted.page_of(from).unwrap_or(0);
         let mut record = 0;
@@ -33,13 +33,13 @@ impl SortedCursor {
         Ok(cursor)
     }
 
-    /// The key stood on, or `None` past the end.
+    /// The key of the current record, or `None` past the end.
     #[inline]
     pub(crate) fn key(&self) -> Option<&[u8]> {
         (!self.at_end).then_some(&self.key[..])
     }
 
-    /// The stored value stood on.
+    /// The stored value of the current record.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         &self.sorted.contents[self.value.clone()]
@@ -51,7 +51,7 @@ impl SortedCursor {
         self.settle()
     }
 
-    /// Goes on to the next page while this one has no such record, then reads it.
+    /// Moves to the next page while this one has no more records, then reads the record.
     fn settle(&mut self) -> Result<()> {
         while self.page < self.sorted.pages() {
             let page = self.sorted.page(self.page)?;
@@ -62,7 +62,7 @@ impl SortedCursor {
                 self.key.clear();
                 self.key.extend_from_slice(page.prefix());
                 self.key.extend_from_slice(rest);
-                // Where the value lies in the file, so that no borrow outlives this call.
+                // Keep the value's offset in the file, so that no borrow outlives this call.
                 let start = value.as_ptr().addr() - self.sorted.contents.as_ptr().addr();
                 self.value = start..start + value.len();
                 return Ok(());

@@ -1,16 +1,15 @@
-//! Which page of a sorted file a key must be in.
+//! The index of a sorted file: finds the page that a key must be in.
 //!
-//! For each page but the first there is a *separator*: the shortest bytes that are above
-//! every key before the page and not above any key in it. All separators share a start;
-//! the eight bytes after it, as a number, are the page's *head*. Heads are searched first,
-//! separators only where heads are equal: so keys with a long common start are found as
-//! quickly as random ones.
+//! Each page but the first has a *separator*: the shortest byte string that is above every key
+//! before the page and not above any key in it. All separators share a prefix; the eight bytes
+//! after it, as a number, are the page's *head*. Heads are searched first, separators only where
+//! heads are equal. So keys with a long common prefix are found as quickly as random ones.
 //!
-//! Heads are numbers, so a table says for each stretch of them which page comes first: one
-//! entry a page, made when the file is opened. Where keys are spread evenly that leaves a page
-//! or two to choose from; anywhere else what is left is halved.
+//! The range of heads is divided into equal *stretches*. A table with one entry per page, built
+//! when the file is opened, gives the first page of each stretch. If keys are spread evenly, one or
+//! two pages are left to choose from; otherwise binary search finds the page among those left.
 //!
-//! Always true: any bytes give some answer without a panic; bytes whose checksum is right
+//! Always true: arbitrary bytes give some result without a panic; bytes whose checksum is right
 //! give the right one.
 
 use std::cmp::Ordering;
@@ -21,32 +20,32 @@ use crate::format::trailer::Trailer;
 use crate::format::{Malformed, head, shared_prefix};
 use crate::numbers::{u32_at, u64_at};
 
-/// Where the parts of the index lie in the file.
+/// Where the parts of the index are in the file.
 #[derive(Debug)]
 pub(super) struct Index {
     pages: usize,
     units: Range<usize>,
     ends: Range<usize>,
     separators: Range<usize>,
-    /// What all separators start with.
+    /// The prefix that all separators share.
     common: Vec<u8>,
-    /// Whether every page is one unit long: then its place needs no looking up.
+    /// Whether every page is one unit long: then its offset can be computed.
     uniform: bool,
     stretches: Stretches,
 }
 
-/// The span of heads, cut into stretches of one length, as many as there are pages.
+/// The range of heads, divided into stretches of equal length, as many as there are pages.
 #[derive(Debug, Default)]
 struct Stretches {
     first: u64,
     range: u64,
-    /// By how much a distance is shifted to have 32 bits.
+    /// Right shift that reduces a distance to 32 bits.
     shift: u32,
-    /// Stretches for each such distance, times 2^32.
+    /// Stretches per unit of such a distance, times 2^32.
     scale: u64,
     /// For each stretch the first page whose head is in it or beyond; then the number of pages.
     starts: Vec<u32>,
-    /// The heads of all pages, and a few that are above every other.
+    /// The heads of all pages, followed by a few sentinels of the maximum value.
     heads: Vec<u64>,
 }
 
@@ -71,7 +70,7 @@ impl Stretches {
         stretches
     }
 
-    /// The stretch that a head is in: it rises with the head, and is below the number of pages.
+    /// The stretch that a head is in: increases with the head, and is below the number of pages.
     #[inline]
     fn of(&self, head: u64) -> usize {
         let distance = head.saturating_sub(self.first).min(self.range) >> self.shift;
@@ -84,9 +83,9 @@ impl Stretches {
         self.starts[stretch] as usize..self.starts[stretch + 1] as usize
     }
 
-    /// The last page whose head is below `wanted`, and its bounds, if it is among the first
-    /// few of the stretch or the one before them, and the next one's head is not equal: for then
-    /// the separators decide. Counted without a branch that depends on the key.
+    /// The last page whose head is below `wanted`, and its bounds. `None` unless it is one of the
+    /// first few pages of the stretch or the page before them, and the next head is above `wanted`:
+    /// if it is equal, the separators decide. Counts without a branch that depends on the key.
     #[inline(always)]
     fn near(&self, wanted: u64) -> Option<(usize, Bounds)> {
         let from = *self.starts.get(self.of(wanted))? as usize;
@@ -109,8 +108,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Which of `parts` equal parts between the bounds a head is in. Cut to 20 bits, so that
-    /// a short division is enough.
+    /// Which of `parts` equal parts between the bounds a head is in. Distances are reduced to 20
+    /// bits, so that a short division is enough.
     #[inline]
     pub(super) fn part(&self, head: u64, parts: u32) -> usize {
         let range = self.high.saturating_sub(self.low);
@@ -119,7 +118,7 @@ impl Bounds {
         (distance * parts / ((range >> shift) as u32 + 1)) as usize
     }
 
-    /// Bytes that all heads between the bounds start with.
+    /// Number of leading bytes that all heads between the bounds share.
     pub(super) fn shared(&self) -> usize {
         (self.low ^ self.high).leading_zeros() as usize / 8
     }
@@ -147,12 +146,12 @@ impl Index {
                 "pages do not end where the index starts",
             ));
         }
-        // Every page has at least one unit, so if all together have no more, each has one.
+        // Every page has at least one unit, so if there are as many units as pages, each has one.
         index.uniform = end as usize == pages + 1;
         Ok(index)
     }
 
-    /// First unit of a page and the one past its last. The end of all for `pages`.
+    /// First unit of a page, and the unit after its last. For `pages`, the end of all pages.
     #[inline]
     pub(super) fn units(&self, file: &[u8], page: usize) -> (u32, u32) {
         if self.uniform {
@@ -163,13 +162,13 @@ impl Index {
         (u32_at(units, page * 4), u32_at(units, next * 4))
     }
 
-    /// Length of what all separators start with.
+    /// Length of the prefix that all separators share.
     pub(super) fn common(&self) -> usize {
         self.common.len()
     }
 
-    /// The head of a key: the eight bytes after what all separators share, as a number. It
-    /// never falls as keys rise, whatever they start with.
+    /// The head of a key: the eight bytes after the shared prefix, as a number. It never decreases
+    /// as keys increase, whatever they start with.
     #[inline]
     pub(super) fn head(&self, key: &[u8]) -> u64 {
         if self.common.is_empty() {
@@ -182,8 +181,8 @@ impl Index {
         }
     }
 
-    /// The head of a key that lies between the bounds of a page: so it starts with what all
-    /// separators share.
+    /// The head of a key that lies between the bounds of a page, and therefore starts with the
+    /// prefix that all separators share.
     pub(super) fn head_inside(&self, prefix: &[u8], rest: &[u8]) -> u64 {
         match prefix.get(self.common.len()..) {
             Some(more) if more.len() < 8 => head(more) | head(rest) >> (8 * more.len()),
@@ -192,19 +191,19 @@ impl Index {
         }
     }
 
-    /// The bounds of a page; none for the first and the last, which have one only.
+    /// The bounds of a page; `None` for the first and the last, which have only one bound.
     pub(super) fn bounds(&self, page: usize) -> Option<Bounds> {
         (0 < page && page + 1 < self.pages).then(|| self.stretches.bounds(page))
     }
 
-    /// The page in which a key with this head is, if anywhere, and its bounds; `None` if that
-    /// takes a closer look.
+    /// The only page that can contain a key with this head, and its bounds; `None` if
+    /// [`Self::page_of`] has to decide.
     #[inline(always)]
     pub(super) fn near(&self, wanted: u64) -> Option<(usize, Bounds)> {
         self.stretches.near(wanted)
     }
 
-    /// The page in which a key is, if anywhere.
+    /// The only page that can contain a key.
     pub(super) fn page_of(&self, file: &[u8], key: &[u8]) -> Option<usize> {
         let wanted = self.head(key);
         if self.pages <= 1 {
@@ -222,7 +221,8 @@ impl Index {
         }))
     }
 
-    /// The last page that is not past the key; those before the range are not, those after it are.
+    /// Binary search for the last page that is not past the key. No page before the range is past
+    /// it; all pages after the range are.
     fn halve(&self, range: Range<usize>, is_past: impl Fn(usize) -> bool) -> usize {
         let (mut low, mut high) = (range.start, range.end.min(self.pages));
         while low < high {
@@ -244,10 +244,10 @@ impl Index {
     }
 }
 
-/// Heads that are looked at together.
+/// Number of heads that are compared together.
 const FEW: usize = 4;
 
-/// Collects the index of a file that is being written.
+/// Builds the index of a file that is being written.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
     units: Vec<u32>,
@@ -257,7 +257,7 @@ pub(super) struct IndexBuilder {
 }
 
 impl IndexBuilder {
-    /// Notes a page that starts at `unit` with `first` and ends with `last`.
+    /// Adds a page that starts at `unit`, and whose first and last keys are `first` and `last`.
     pub(super) fn page(&mut self, unit: u32, first: &[u8], last: &[u8]) {
         if !self.units.is_empty() {
             let shared = shared_prefix(&self.last_key, first);

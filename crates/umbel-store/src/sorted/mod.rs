@@ -1,16 +1,16 @@
 //! A finished file of sorted pages: the master, or a differential file whose index outgrew
 //! the memory budget. It is mapped and never changes.
 //!
-//! Head, index, filter and trailer are checked when it is opened; each page when it is
-//! first read, and then not again while it is open. So a lookup gives the right answer or
-//! an error, and a warm one pays for no checksum: it goes from the index straight to the
-//! few records that can be the one.
+//! Head, index, filter and trailer are checked when the file is opened; each page is checked when
+//! it is first read, and then not again while the file is open. So a lookup returns the right
+//! answer or an error, and lookups in pages already read pay for no checksum: they go from the
+//! index directly to the few records that can match.
 //!
 //! In a sorted differential file the first byte of a value says whether the record is an
-//! insert, a change or a delete; a master has only keys that are there.
+//! insert, a change or a delete; a master has only keys that exist.
 //!
-//! Not here: how such a file is written (`writer`), in which page a key must be (`index`), and
-//! where in that page (`places`).
+//! Not here: how such a file is written (`writer`), how the page of a key is found (`index`), and
+//! how its place in the page is found (`places`).
 
 mod cursor;
 mod index;
@@ -33,12 +33,12 @@ use crate::storage::{Contents, Storage};
 use index::Index;
 use places::Places;
 
-/// What a file of sorted pages is.
+/// What a file of sorted pages is used as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Keys that are there; its filter is blocked.
+    /// Existing keys; its filter is blocked.
     Master,
-    /// Changes; its filter is the one of paper 2.
+    /// Changes; its filter is the standard filter of paper 2.
     Differential,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Sorted {
     trailer: Trailer,
     filter: Range<usize>,
     index: Index,
-    /// What is remembered of each page.
+    /// What is remembered about each page.
     places: Vec<Places>,
     /// Length of a key and of a value, if all records of the first page are alike.
     alike: Option<(usize, usize)>,
@@ -85,7 +85,7 @@ impl Sorted {
         let index = Index::new(&contents, &trailer).map_err(in_file)?;
         let places = std::iter::repeat_with(Places::new).take(trailer.pages as usize).collect();
         let filter = filter_at..contents.len() - TRAILER;
-        // Not checked yet: a wrong answer makes lookups slower, not wrong.
+        // The page is not checked yet. Wrong lengths make lookups slower, not wrong.
         let first = contents.get(UNIT..2 * UNIT).and_then(|bytes| Page::new(bytes).ok());
         let alike = first.and_then(|page| page.alike());
         Ok(Self { name, contents, trailer, filter, index, places, alike })
@@ -107,14 +107,14 @@ impl Sorted {
         self.trailer.pages as usize
     }
 
-    /// Whether the filter lets the key pass; `false` is certain.
+    /// Whether the filter says that the file may contain the key; `false` is certain.
     #[inline(always)]
     pub(crate) fn may_contain(&self, hash: KeyHash) -> bool {
         self.trailer.filter.may_contain(&self.contents[self.filter.clone()], hash)
     }
 
-    /// The stored value of a key, without asking the filter. Out of line, so that lookups which
-    /// the filter ends stay short.
+    /// The stored value of a key, without using the filter. Not inlined, so that lookups that end
+    /// at the filter stay short.
     #[inline(never)]
     pub(crate) fn find(&self, key: &[u8]) -> Result<Option<&[u8]>> {
         match self.find_in_rows(key) {
@@ -123,8 +123,9 @@ impl Sorted {
         }
     }
 
-    /// In a page that was checked and whose records are as long as all others, without
-    /// looking at its start; `None` if it is another.
+    /// The fast path: works if the page was checked before, and its records have the same length as
+    /// those of the first page. It does not read the start of the page. `None` if it does not
+    /// apply.
     #[inline(always)]
     fn find_in_rows(&self, key: &[u8]) -> Option<Option<&[u8]>> {
         let (key_len, value_len) = self.alike.filter(|(key_len, _)| *key_len == key.len())?;
@@ -147,7 +148,7 @@ impl Sorted {
         found.map_err(|error| error.in_file(&self.name, self.page_offset(number)))
     }
 
-    /// The page in which the key is, if anywhere.
+    /// The only page that can contain the key.
     pub(crate) fn page_of(&self, key: &[u8]) -> Option<usize> {
         self.index.page_of(&self.contents, key)
     }
@@ -162,8 +163,8 @@ impl Sorted {
             return Err(Error::corrupt(&self.name, offset, "a page is missing"));
         };
         let in_page = |error: Malformed| error.in_file(&self.name, offset);
-        if !self.places[number].is_sound() {
-            if !page::is_sound(bytes, self.trailer.number, from) {
+        if !self.places[number].is_valid() {
+            if !page::is_valid(bytes, self.trailer.number, from) {
                 return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
             }
             let bounds = self.index.bounds(number);
@@ -178,15 +179,15 @@ impl Sorted {
         self.index.units(&self.contents, number).0 as usize * UNIT
     }
 
-    /// Reads everything once more, as if for the first time: checksums, order, counts, and
-    /// that index and filter lead to each record. Calls `step` with each page's bytes.
+    /// Reads all pages again and checks everything: checksums, order, counts, and that index and
+    /// filter lead to each record. Calls `step` with the length of each page.
     pub(crate) fn verify(&self, hasher: &KeyHasher, mut step: impl FnMut(u64)) -> Result<()> {
         let (mut records, mut last) = (0, None::<Vec<u8>>);
         for number in 0..self.pages() {
             let (from, to) = self.index.units(&self.contents, number);
             let offset = from as usize * UNIT;
             let bytes = self.contents.get(offset..to as usize * UNIT).unwrap_or_default();
-            if !page::is_sound(bytes, self.trailer.number, from) {
+            if !page::is_valid(bytes, self.trailer.number, from) {
                 return Err(Error::corrupt(&self.name, offset, "a page's checksum is wrong"));
             }
             let in_page = |error: Malformed| error.in_file(&self.name, offset);
@@ -211,8 +212,8 @@ impl Sorted {
         Ok(())
     }
 
-    /// Reads every page once, so that what was written is known to be readable, and the
-    /// first readers after a switch find it in memory and checked.
+    /// Reads every page once. This proves that what was written is readable, and the first readers
+    /// after a switch find the pages in memory and checked.
     pub(crate) fn warm(&self) -> Result<()> {
         (0..self.pages()).try_for_each(|number| self.page(number).map(drop))
     }

@@ -1,11 +1,12 @@
-//! What is remembered of a page once it was read: that it is sound, and where its keys lie.
+//! What is remembered about a page after it was read: that it is valid, and where its keys are.
 //!
-//! The heads between a page's bounds are cut into equal parts, and for each part is noted how
-//! many records come before it. So a lookup knows the few records that can be the one
-//! before it has seen anything of the page, and waits for memory once. It takes 64 bytes of
-//! memory a page and nothing on disk.
+//! The range of heads between a page's bounds is divided into equal parts; for each part, the
+//! number of records before it is kept. So a lookup knows the few records that can match before
+//! it has read any byte of the page, and waits for memory only once. It takes 64 bytes of memory
+//! per page and nothing on disk.
 //!
-//! Always true: what is noted of a page whose checksum was right bounds every key's place.
+//! Always true: if the page's checksum was right, every key is in the range of records given for
+//! it.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -14,37 +15,38 @@ use super::index::{Bounds, Index};
 use crate::format::Malformed;
 use crate::format::page::Page;
 
-/// What is remembered of one page.
+/// What is remembered about one page.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(super) struct Places {
-    /// Records before each part, and all of them.
+    /// Number of records before each part; last, the number of all records.
     before: [AtomicU8; PARTS as usize + 1],
     known: AtomicU8,
 }
 
 impl Places {
-    /// Of a page that was not read yet.
+    /// For a page that was not read yet.
     pub(super) fn new() -> Self {
         let before = std::array::from_fn(|_| AtomicU8::new(0));
         Self { before, known: AtomicU8::new(NOTHING) }
     }
 
-    /// Whether the page was read and is sound.
-    pub(super) fn is_sound(&self) -> bool {
+    /// Whether the page was read and is valid.
+    pub(super) fn is_valid(&self) -> bool {
         self.known.load(Ordering::Acquire) != NOTHING
     }
 
     /// The records that can have a key with this head.
     pub(super) fn among(&self, bounds: Option<Bounds>, head: u64) -> Range<usize> {
         match (self.known.load(Ordering::Acquire), bounds) {
-            (NOTHING | SOUND, _) | (_, None) => 0..usize::MAX,
+            (NOTHING | VALID, _) | (_, None) => 0..usize::MAX,
             (_, Some(bounds)) => self.in_part(bounds, head),
         }
     }
 
-    /// If all records of the page are as long as those of the file: how long a prefix they are
-    /// without, which every key between the page's bounds has, and as [`Self::among`].
+    /// If all records of the page have the same length as those of the file's first page: the
+    /// length of the page's prefix, which every key between the page's bounds has, and
+    /// [`Self::among`].
     #[inline]
     pub(super) fn rows(&self, bounds: Bounds, head: u64) -> Option<(usize, Range<usize>)> {
         let known = self.known.load(Ordering::Acquire).wrapping_sub(FIRST_ROWS);
@@ -58,7 +60,8 @@ impl Places {
         before(part)..before(part + 1)
     }
 
-    /// Notes that a page is sound, and where its keys lie. Two that do so at once note the same.
+    /// Records that a page is valid, and where its keys are. Two threads that do so at the same
+    /// time store the same values.
     pub(super) fn learn(
         &self,
         page: &Page<'_>,
@@ -66,7 +69,7 @@ impl Places {
         bounds: Option<Bounds>,
         alike: Option<(usize, usize)>,
     ) -> Result<(), Malformed> {
-        let mut known = SOUND;
+        let mut known = VALID;
         if let Some(bounds) = bounds.filter(|_| page.len() <= u8::MAX as usize) {
             self.note(page, index, bounds)?;
             let prefix = page.prefix().len();
@@ -95,12 +98,12 @@ impl Places {
     }
 }
 
-/// Into how many parts a page's bounds are cut.
+/// Number of parts between the bounds of a page.
 const PARTS: u32 = 62;
-// How much is known: nothing; that the page is sound; its places too; or also that its
-// records are as long as all others, without a prefix of so many bytes.
+// How much is known: nothing; that the page is valid; also where its keys are; or also that its
+// records have the same length as all others, and the length of its prefix (added to FIRST_ROWS).
 const NOTHING: u8 = 0;
-const SOUND: u8 = 1;
+const VALID: u8 = 1;
 const PLACES: u8 = 2;
 const FIRST_ROWS: u8 = 3;
 const LONGEST_PREFIX: u8 = u8::MAX - FIRST_ROWS;

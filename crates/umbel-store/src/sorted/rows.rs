@@ -1,10 +1,9 @@
-//! Searching the few records of a page that can be the one, where all have one length.
+//! Searches the few records of a page that can match, if all have the same length.
 
-/// The value of the key `rest` among rows of `len` bytes, each a key without its prefix, then a
-/// value; `None` if that takes a closer look. They are compared by their first eight
-/// bytes, all of them and without a branch: a search that takes wrong turns waits for memory
-/// at each of them, and keeps the processor from what it could do meanwhile, such as the
-/// next lookup.
+/// The value of the key `rest` among rows of `len` bytes; each row is a key without its prefix,
+/// followed by a value. `None` if the full search has to decide. The first eight bytes of all rows
+/// are compared, without a branch: a binary search with mispredicted branches waits for memory at
+/// each of them, and keeps the processor from other work such as the next lookup.
 #[inline(always)]
 pub(super) fn find<'a>(rows: &'a [u8], len: usize, rest: &[u8]) -> Option<Option<&'a [u8]>> {
     let wanted = u64::from_ne_bytes(*rest.first_chunk()?);
@@ -18,11 +17,11 @@ pub(super) fn find<'a>(rows: &'a [u8], len: usize, rest: &[u8]) -> Option<Option
         return Some(None);
     }
     let (key, value) = rows.get(found..found + len)?.split_at_checked(rest.len())?;
-    // Two keys may well share eight bytes.
+    // Two keys may have the same first eight bytes.
     is_same(key, rest).then_some(Some(value))
 }
 
-/// Whether two keys of one length, at least eight, are the same: inline, eight bytes at a time.
+/// Whether two keys of equal length, at least eight, are equal: inlined, eight bytes at a time.
 #[inline]
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     let (Some(last_a), Some(last_b)) = (a.last_chunk::<8>(), b.last_chunk::<8>()) else {

@@ -1,8 +1,8 @@
-//! Writes a file of sorted pages from records that come in ascending order.
+//! Writes a file of sorted pages from records that arrive in ascending order.
 //!
-//! It is written under the name of an unfinished file and gets its own name only after it
-//! is durable. A writer that stopped half-way is taken up again from what the unfinished
-//! file holds: every sound page is kept, everything after the first bad one is cut.
+//! The file is written under the name of an unfinished file, and is renamed only after it is
+//! durable. A write that was stopped half-way is resumed from the unfinished file: every valid page
+//! is kept, and everything from the first invalid one on is cut.
 
 use umbel::KeyHasher;
 
@@ -25,15 +25,15 @@ pub(crate) struct Plan {
     pub(crate) kinds: bool,
 }
 
-/// What went into a file, beyond the records that are left of it.
+/// What is known about the changes in a file and cannot be derived from its records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
-    /// Last sequence that is in it.
+    /// Last sequence in the file.
     pub(crate) sequence: u64,
-    /// Changes that were made; several may have been to one key.
+    /// Number of changes; several may concern the same key.
     pub(crate) updates: u64,
-    /// What they did to the number of records. The last change of each key does not say:
-    /// an insert may hide behind it.
+    /// By how much they changed the number of records. The last change of each key does not tell: a
+    /// change may follow an insert of the same key.
     pub(crate) net: i64,
 }
 
@@ -80,10 +80,10 @@ impl SortedWriter {
         }
     }
 
-    /// Takes up a file that was left unfinished, if it was made of the same inputs.
+    /// Resumes an unfinished file, if it has the same inputs.
     pub(crate) fn resume(storage: &dyn Storage, plan: Plan) -> Result<Option<Self>> {
         let name = unfinished_name(plan.head.number);
-        // Mapped, for it may be as large as the master; nobody writes to it meanwhile.
+        // Mapped, because it may be as large as the master; nobody writes to it meanwhile.
         let Ok(bytes) = storage.map(&name) else { return Ok(None) };
         if Head::decode(&bytes).as_ref() != Ok(&plan.head) {
             return Ok(None);
@@ -97,12 +97,13 @@ impl SortedWriter {
         Ok(Some(writer))
     }
 
-    /// Counts in the next page of an unfinished file; `None` if it is not whole and sound.
+    /// Adds the next page of an unfinished file to index, filter and counts; `None` if it is
+    /// incomplete or invalid.
     fn keep_page(&mut self, bytes: &[u8]) -> Option<()> {
         let at = self.unit as usize * UNIT;
         let units = page::units(bytes.get(at..)?)?;
         let page_bytes = bytes.get(at..at + units * UNIT)?;
-        if !page::is_sound(page_bytes, self.plan.head.number, self.unit) {
+        if !page::is_valid(page_bytes, self.plan.head.number, self.unit) {
             return None;
         }
         let page = Page::new(page_bytes).ok()?;
@@ -121,7 +122,7 @@ impl SortedWriter {
         Some(())
     }
 
-    /// The last key that is in a whole page: where to go on. Empty if there is none.
+    /// The last key in a complete page, after which to continue; `None` if there is none.
     pub(crate) fn resume_after(&self) -> Option<&[u8]> {
         (self.index.pages() > 0).then(|| self.index.last_key())
     }
@@ -136,7 +137,7 @@ impl SortedWriter {
         self.totals.deletes += u64::from(kind == Kind::Delete);
     }
 
-    /// Takes the next record: `key` is above all before it. In a sorted differential file
+    /// Adds the next record; `key` must be above all before it. In a sorted differential file
     /// `value` starts with the kind.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8], kind: Kind) -> Result<()> {
         debug_assert!(self.page.is_empty() || key > self.page.last_key(), "keys must rise");
@@ -160,8 +161,8 @@ impl SortedWriter {
         if self.out.len() >= PIECE { self.write_pieces() } else { Ok(()) }
     }
 
-    /// Writes what fills whole pieces of the file, so that the system can keep and map each
-    /// as one huge page: lookups then wait less for addresses.
+    /// Writes only whole pieces of the file, so that the system can cache and map each as one huge
+    /// page: lookups then have fewer TLB misses.
     fn write_pieces(&mut self) -> Result<()> {
         let end = self.unit as usize * UNIT;
         let whole = (end / PIECE * PIECE).saturating_sub(end - self.out.len());
@@ -170,7 +171,7 @@ impl SortedWriter {
         Ok(())
     }
 
-    /// Hands the whole pages so far to the system, so that a stopped merge finds them.
+    /// Writes all complete pages so far, so that a stopped merge can be resumed from them.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.file.append(&self.out).map_err(Error::io("write", &self.name))?;
         self.out.clear();
@@ -214,5 +215,5 @@ impl SortedWriter {
     }
 }
 
-/// How much is written at once: what a huge page of memory holds, on most processors.
+/// Number of bytes written at once: the size of a huge page on most processors.
 const PIECE: usize = 2 << 20;

@@ -1,9 +1,9 @@
-//! The one place with `unsafe`: mapping a file that does not change meanwhile.
+//! The only module with `unsafe` code: it maps files that do not change while they are mapped.
 //!
-//! Always true: only finished master and sorted files are mapped, and unfinished ones that
-//! a stopped merge left, until something is written to them again. The store that holds the
-//! folder's lock writes finished files once, under another name, and afterwards only ever
-//! removes the name; a removed file stays readable through its map.
+//! Always true: only finished master and sorted files are mapped, and unfinished files of a stopped
+//! merge until they are written to again. The store that holds the folder's lock writes a finished
+//! file once, under another name, and afterwards only ever removes it. A removed file stays
+//! readable through its map.
 #![expect(unsafe_code, reason = "mapping a file is unsafe by nature; nothing else here is")]
 
 use std::fs::File;
@@ -17,10 +17,10 @@ pub(super) struct Map(Mmap);
 
 impl Map {
     pub(super) fn new(file: &File) -> io::Result<Self> {
-        // SAFETY: the bytes must not change while mapped. Callers map only finished files,
-        // which this crate never writes to again, and drop the map of an unfinished one
-        // before they go on with it; the folder's lock keeps other stores away. Somebody who edits the file behind the lock breaks that promise, as they
-        // would with any database.
+        // SAFETY: the bytes must not change while mapped. Callers map only finished files, which
+        // this crate never writes to again, and drop the map of an unfinished one before they
+        // append to it. The folder's lock keeps other stores away. Somebody who ignores the lock
+        // and edits the file breaks that promise, as they would with any database.
         let map = unsafe { Mmap::map(file)? };
         Ok(Self(map))
     }

@@ -1,14 +1,14 @@
 //! The few file operations that the store is built on, as a trait.
 //!
-//! Everything the store does to a disk goes through [`Storage`] (one folder) and
-//! [`StorageFile`] (one file open for appending), so that a test can stand in for the
-//! operating system: [`os::Folder`] is the real one, [`testing::TestDisk`] keeps a live
-//! and a durable image and can crash, tear and reorder what was not synced.
+//! The store accesses the disk only through [`Storage`] (one folder) and [`StorageFile`] (one file
+//! open for writing), so that tests can replace the operating system. [`os::Folder`] is the real
+//! implementation; [`testing::TestDisk`] keeps a live and a durable image, and can crash, tear and
+//! reorder what was not synced.
 //!
-//! What the store relies on, and no more: after `sync` returns, the file's bytes and
-//! length survive a crash; after `sync_dir` returns, so do names made, renamed and
-//! removed before it; `rename` replaces its target in one step. Nothing else is promised
-//! about the order in which unsynced changes reach the disk.
+//! The store relies only on this: after `sync` returns, the file's bytes and length survive a
+//! crash; after `sync_dir` returns, so do names that were created, renamed and removed before it;
+//! `rename` replaces its target in one step. Nothing is assumed about the order in which unsynced
+//! changes reach the disk.
 
 mod map;
 pub mod os;
@@ -22,17 +22,18 @@ use std::sync::Arc;
 
 /// One folder in which a store lives.
 pub trait Storage: Send + Sync + fmt::Debug {
-    /// Takes the folder for this process until the guard is dropped.
+    /// Locks the folder for this process until the guard is dropped.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if somebody else holds it.
+    /// [`io::ErrorKind::WouldBlock`] if it is locked already.
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>>;
 
-    /// Keeps others from changing the folder until the guard is dropped; several may read at a
-    /// time. `None` on write-protected media without a lock: nobody can change these.
+    /// Takes a shared lock, which keeps writers out until the guard is dropped; several readers may
+    /// hold it. `None` on write-protected media without a lock file, because nobody can change
+    /// these.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if somebody else may be changing it.
+    /// [`io::ErrorKind::WouldBlock`] if a writer holds the lock.
     fn lock_to_read(&self) -> io::Result<Option<Box<dyn Send + Sync>>>;
 
     /// Names of all files in the folder; empty if there is no such folder.
@@ -41,7 +42,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// If the folder cannot be read.
     fn list(&self) -> io::Result<Vec<String>>;
 
-    /// Makes the folder if there is none.
+    /// Creates the folder if it does not exist.
     ///
     /// # Errors
     /// If it cannot be made.
@@ -53,26 +54,25 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// If there is no such file or it cannot be read.
     fn read(&self, name: &str) -> io::Result<Contents>;
 
-    /// The bytes of a file that does not change while they are held, without copying where
-    /// possible.
+    /// The bytes of a file, not copied if possible. The file must not change while they are held.
     ///
     /// # Errors
     /// If there is no such file or it cannot be read.
     fn map(&self, name: &str) -> io::Result<Contents>;
 
-    /// An empty file of this name; one that is there loses its contents.
+    /// Creates an empty file; an existing one is truncated.
     ///
     /// # Errors
     /// If it cannot be made.
     fn create(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
 
-    /// A file that is there, to append to.
+    /// Opens an existing file for appending.
     ///
     /// # Errors
     /// If there is no such file or it cannot be opened.
     fn append(&self, name: &str) -> io::Result<Box<dyn StorageFile>>;
 
-    /// Gives a file another name, replacing what has it.
+    /// Renames a file, replacing any file of that name.
     ///
     /// # Errors
     /// If it cannot be renamed; nothing changed.
@@ -87,20 +87,21 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Makes the folder's names durable.
     ///
     /// # Errors
-    /// If they may not be durable.
+    /// If the names may not be durable.
     fn sync_dir(&self) -> io::Result<()>;
 
     /// Gives a file a second name in another folder, without copying its bytes.
-    /// `false` if that cannot be done here and the caller has to copy.
+    /// `false` if this is not possible and the caller has to copy.
     ///
     /// # Errors
     /// If the other folder already has the name.
     fn hard_link(&self, name: &str, to: &dyn Storage) -> io::Result<bool>;
 
-    /// Copies a file that does not change to a new file of another folder and makes it durable,
-    /// without passing its bytes through this process. File systems that can share the blocks of
-    /// two files until one of them is written to do so. `step` is told how many bytes were copied.
-    /// `false` if that cannot be done here and the caller has to copy.
+    /// Copies a file that does not change to a new file in another folder, and makes the copy
+    /// durable, without passing its bytes through this process. File systems with copy-on-write
+    /// share the blocks of the two files. Calls `step` with the number of bytes of each piece
+    /// copied.
+    /// `false` if this is not possible and the caller has to copy.
     ///
     /// # Errors
     /// If copying was begun and failed.
@@ -117,7 +118,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Where the folder is, if it is on a real file system.
     fn path(&self) -> Option<&Path>;
 
-    /// A number that nobody can guess: keys hashes and checksums of one store.
+    /// An unpredictable number, used as the key of hashes and checksums of one store.
     fn salt(&self) -> u64;
 }
 
@@ -129,17 +130,18 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// If not all bytes were taken.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Writes over what is there, and beyond it, from byte `at` on, which is at most the
-    /// file's length. After an error some of the bytes may be there.
+    /// Writes from byte `at` on, which is at most the file's length; overwrites, and extends the
+    /// file if needed. After an error some of the bytes may be there.
     ///
     /// # Errors
     /// If not all bytes were taken.
     fn write_at(&mut self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Returns once all bytes and the length are durable, in the file that has its name.
+    /// Returns once all bytes and the length are durable, and the file is still under its name.
     ///
     /// # Errors
-    /// If they may not be, or the file has lost its name; trying again proves nothing.
+    /// If they may not be durable, or the file is no longer under its name. Do not retry: a later
+    /// sync that succeeds proves nothing.
     fn sync(&mut self) -> io::Result<()>;
 
     /// Cuts the file to this length.

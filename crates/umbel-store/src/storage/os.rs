@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use super::{Contents, Source, Storage, StorageFile, map::Map};
 
-/// A folder of the operating system. Nothing is touched until it is used. Folders and files that
-/// are made are their owner's alone.
+/// A folder of the operating system. Nothing is accessed until it is used. Folders and files are
+/// created with permissions for their owner only.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
@@ -27,7 +27,7 @@ impl Folder {
     }
 }
 
-/// How a file is opened for writing: one that is made is its owner's alone.
+/// Options to open a file for writing; a new file is accessible to its owner only.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
@@ -44,7 +44,7 @@ impl Storage for Folder {
     }
 
     fn lock_to_read(&self) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        // Whoever writes has made the file of the lock.
+        // Any writer would have created the lock file.
         let there = match File::open(self.at(LOCK)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 private().create(true).truncate(false).open(self.at(LOCK))
@@ -64,7 +64,7 @@ impl Storage for Folder {
         };
         let mut names = Vec::new();
         for entry in entries {
-            // A name that is not UTF-8 is none of ours.
+            // Skip names that are not UTF-8: the store never creates such files.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -168,7 +168,7 @@ fn refused(error: TryLockError) -> io::Error {
     }
 }
 
-/// Whether nothing can be made there by this process.
+/// Whether the error means that this process cannot create files there.
 fn is_protected(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied)
 }
@@ -176,14 +176,14 @@ fn is_protected(error: &io::Error) -> bool {
 #[derive(Debug)]
 struct OpenFile {
     file: File,
-    /// Under which name it was opened.
+    /// The path under which it was opened.
     path: PathBuf,
     end: u64,
 }
 
 impl OpenFile {
-    /// An error if the file is not found under its name any more: what is written to it would
-    /// be gone with the process.
+    /// Returns an error if the file is no longer under its name: what is written to it would be
+    /// lost when the process ends.
     #[cfg(unix)]
     fn check_place(&self) -> io::Result<()> {
         use std::os::unix::fs::MetadataExt as _;
@@ -201,7 +201,7 @@ impl OpenFile {
         }
     }
 
-    /// A file that is open cannot be removed there.
+    /// On other systems an open file cannot be removed.
     #[cfg(not(unix))]
     fn check_place(&self) -> io::Result<()> {
         Ok(())
@@ -232,8 +232,8 @@ impl StorageFile for OpenFile {
     }
 }
 
-/// A multiple of every file system's block, so that blocks can be shared.
+/// A multiple of the block size of any file system, so that blocks can be shared.
 const COPIED_AT_ONCE: u64 = 64 << 20;
 
-/// The file that carries the lock; it stays empty.
+/// The file that is locked; it stays empty.
 pub(crate) const LOCK: &str = "LOCK";

@@ -1,14 +1,14 @@
-//! A disk for tests: what programs see, what would survive a crash, and every way to fail.
+//! A simulated disk for tests, with crashes and injected failures.
 //!
-//! Each file has live bytes and durable bytes, and a list of changes that are in the
-//! first but not yet in the second; so has the folder's list of names. [`TestDisk::crash`]
-//! makes the disk that a machine could find after losing power: the durable image with any
-//! of those changes, each of them whole, torn or missing, in any combination.
+//! Each file has live bytes, which programs see, and durable bytes, which survive a crash; plus a
+//! list of changes that are in the first but not yet in the second. So has the folder's list of
+//! names. [`TestDisk::crash`] returns a disk as a machine could find it after a power loss: the
+//! durable image with any of those changes, each of them whole, torn or missing.
 //!
-//! [`TestDisk::fail_call`], [`TestDisk::crash_at_call`], [`TestDisk::set_capacity`] and
-//! [`TestDisk::set_read_only`] make a chosen call fail, everything from a chosen call on,
-//! everything that needs space, or everything that would change something. A failed sync behaves as on Linux: the changes stay visible, and no later sync
-//! makes them durable.
+//! [`TestDisk::fail_call`] makes one chosen call fail, [`TestDisk::crash_at_call`] all calls from a
+//! chosen one on, [`TestDisk::set_capacity`] all calls that need more space than there is, and
+//! [`TestDisk::set_read_only`] all calls that change something. A failed sync behaves as on Linux:
+//! the changes stay visible, and no later sync makes them durable.
 
 mod image;
 
@@ -25,14 +25,14 @@ pub struct TestDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// How unsynced changes fare in a crash.
+/// What happens to unsynced changes in a crash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Nothing that was not synced survives.
     LoseAll,
     /// Everything survives, as after `kill -9`.
     KeepAll,
-    /// Of every change a seeded coin decides: kept, lost, or torn in the middle.
+    /// Each change is kept, lost or torn in the middle, chosen by a generator with this seed.
     Mixed(u64),
 }
 
@@ -79,7 +79,7 @@ impl TestDisk {
         self.state().capacity = bytes;
     }
 
-    /// Whether the disk refuses to change, as a write-protected one does.
+    /// Whether the disk rejects all changes, as a write-protected one does.
     pub fn set_read_only(&self, read_only: bool) {
         self.state().read_only = read_only;
     }
@@ -90,8 +90,8 @@ impl TestDisk {
         self.state().used()
     }
 
-    /// The disk that the machine may find when it comes back: another disk, unlocked, on
-    /// which nothing fails.
+    /// A disk as the machine may find it after a crash: a separate disk, unlocked, on which nothing
+    /// fails.
     #[must_use]
     pub fn crash(&self, fate: Fate) -> Self {
         let state = self.state();
@@ -121,7 +121,7 @@ impl TestDisk {
         Some(state.files[file].live.clone())
     }
 
-    /// Puts these bytes on the disk, durably, whatever was there.
+    /// Sets the bytes of a file, durably, replacing any file of that name.
     pub fn set_bytes(&self, name: &str, bytes: Vec<u8>) {
         let mut state = self.state();
         let file = state.files.len();
@@ -134,7 +134,7 @@ impl TestDisk {
         self.state.lock().expect("no holder of the lock panics")
     }
 
-    /// Counts a call and decides whether it is one that fails.
+    /// Counts a call, and fails if it is one that should.
     fn call(&self) -> io::Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         let call = state.calls;
@@ -164,7 +164,7 @@ impl State {
         self.names.live.get(name).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// As many of these bytes as the disk has room for.
+    /// How many of these bytes the disk has room for.
     fn room(&self, wanted: usize) -> usize {
         let left = self.capacity.map_or(u64::MAX, |all| all.saturating_sub(self.used()));
         wanted.min(usize::try_from(left).unwrap_or(usize::MAX))
@@ -289,7 +289,7 @@ impl StorageFile for OpenFile {
         let at = at as usize;
         let len = state.files[self.file].live.len();
         assert!(at <= len, "a write leaves no gap");
-        // Only what goes beyond the file's end needs room.
+        // Only bytes beyond the end of the file need space.
         let over = (len - at).min(bytes.len());
         let mut taken = over + state.room(bytes.len() - over);
         if failure.is_some() {

@@ -1,9 +1,9 @@
-//! Asking a bank: for one key, or for many with their rows asked for ahead.
+//! Lookups in a bank: for one key, or for many keys whose rows are prefetched.
 //!
-//! A lookup waits for memory most of the time. Of many keys, rows are asked for a few keys
-//! ahead; what comes of them is taken in a second pass over a batch of bitmaps, because ids
-//! emitted at once cost more than the AND itself. All of it is compiled for newer processors as
-//! well (`processor`).
+//! A lookup waits for memory most of the time. A lookup of many keys prefetches the rows of keys
+//! that follow. It first computes the bitmaps of a batch and converts them to ids in a second pass,
+//! because emitting ids in between would cost more than the AND itself. All of it is compiled for
+//! newer processors as well (`processor`).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use crate::filter::{claims, claims_of};
 use crate::key_hash::{KeyHash, Walk};
 use crate::processor::{self, Work};
 
-/// Keys that all groups are asked for before their answers are put together: as many as a filter
-/// is asked for at once.
+/// Keys per batch if there are several groups: every group is asked for the whole batch before the
+/// answers are combined. As many as a filter is asked for at once.
 const BATCH: usize = 128;
-/// Columns of at most so many bits stay in the second-level cache while a batch is asked.
+/// Columns of at most this many bits stay in the second-level cache during a batch.
 const IN_CACHE: u64 = 1 << 20;
 
 impl<R: Rows> Bank<R> {
@@ -51,8 +51,8 @@ impl<R: Rows> Bank<R> {
         self.ask_loose(hash, bitmap);
     }
 
-    /// Which columns claim each of many keys, as bitmaps: `each` is given the place of the
-    /// key and its bitmap. Rows are asked for a few keys ahead.
+    /// Which columns claim each of many keys, as bitmaps: `each` receives the index of the key and
+    /// its bitmap. Rows are prefetched a few keys ahead.
     pub fn who_each(
         &self,
         hashes: &[KeyHash],
@@ -98,7 +98,7 @@ impl<R: Rows> Bank<R> {
         }
     }
 
-    /// The one group, if all columns stand in it.
+    /// The only group, if it holds all columns.
     fn only_group(&self) -> Option<&Group<R>> {
         match &*self.groups {
             [group] if self.loose.is_empty() => Some(group),
@@ -106,7 +106,7 @@ impl<R: Rows> Bank<R> {
         }
     }
 
-    /// Words of an answer: those of every group, then one for up to 64 columns asked alone.
+    /// Words of an answer: those of every group, then one word per 64 columns asked alone.
     pub(super) fn words(&self) -> usize {
         let groups: usize = self.groups.iter().map(Group::words).sum();
         groups + self.loose.len().div_ceil(64)
@@ -174,7 +174,7 @@ impl<R: Rows> Bank<R> {
     }
 }
 
-/// Asks one column for a batch of keys, and notes its claims as a bit of a word for each.
+/// Asks one column for a batch of keys. Sets one bit of a word for each key that it claims.
 fn ask_column<'a>(
     column: &Column,
     hashes: &[KeyHash],
@@ -183,7 +183,7 @@ fn ask_column<'a>(
 ) {
     let (bits, shape) = (&column.bits, &column.shape);
     if shape.bits() <= IN_CACHE {
-        // After the first few keys all of it is at hand: nothing need be asked for ahead.
+        // After the first few keys the whole column is in the cache: no prefetch is needed.
         for (hash, word) in hashes.iter().zip(words) {
             let claimed = claims(bits, walk(column, *hash), shape.hashes());
             *word |= u64::from(claimed) << bit;
@@ -219,7 +219,7 @@ impl<R: Rows> Work for One<'_, R> {
     }
 }
 
-/// The parts in which so many keys are asked.
+/// Divides this many keys into batches.
 fn parts(keys: usize) -> impl Iterator<Item = Range<usize>> {
     (0..keys).step_by(BATCH).map(move |start| start..keys.min(start + BATCH))
 }
@@ -241,7 +241,7 @@ impl<R: Rows, T: Take> Work for Many<'_, R, T> {
     }
 }
 
-/// Hands bitmaps on.
+/// Passes every bitmap to a callback.
 struct Bitmaps<'a, F> {
     candidates: &'a mut Candidates,
     index: usize,
@@ -257,7 +257,7 @@ impl<F: FnMut(usize, &Candidates)> Take for Bitmaps<'_, F> {
     }
 }
 
-/// Puts bitmaps where those of other groups are put, too.
+/// Copies bitmaps into a buffer that all groups share, one answer of `words` words per key.
 struct Put<'a> {
     bitmaps: &'a mut [u64],
     place: usize,
@@ -272,7 +272,7 @@ impl Take for Put<'_> {
     }
 }
 
-/// Gathers ids.
+/// Converts every bitmap to ids and collects them.
 struct Ids<'a> {
     slots: &'a [ColumnId],
     ids: &'a mut Vec<ColumnId>,

@@ -1,14 +1,14 @@
 //! Answers of a bank: which columns claim a key, as bitmaps and as ids.
 //!
-//! Both are buffers of the caller, used again and again: asking allocates nothing once
-//! they have grown to their size.
+//! Both are buffers that the caller reuses: a lookup allocates nothing once they have grown large
+//! enough.
 
 use std::sync::Arc;
 
 use super::ColumnId;
 
-/// Which column each bit of an answer's bitmap stands for: 64 for each word, and as many more at
-/// the end, for whoever writes ahead.
+/// Which column each bit of an answer's bitmap stands for: 64 ids per word, and 64 more at the end
+/// because [`emit`] may read past the last one.
 pub(super) type Slots = Arc<Vec<ColumnId>>;
 
 /// The columns that claim one key, as a bitmap.
@@ -25,7 +25,7 @@ impl Candidates {
         Self::default()
     }
 
-    /// The bitmap. What its bits stand for changes with the columns of the bank.
+    /// The bitmap. Which column a bit stands for changes whenever the columns of the bank change.
     #[must_use]
     pub fn words(&self) -> &[u64] {
         &self.words
@@ -53,12 +53,13 @@ impl Candidates {
 /// The columns that claim each key of a batch, as ids.
 #[derive(Debug, Clone, Default)]
 pub struct BatchCandidates {
-    /// What the keys asked for take, and beyond it what may have been written ahead or left
-    /// behind: to fill it anew for every batch would cost more than to ask.
+    /// The ids of all keys of the batch, then unused entries that [`emit`] wrote ahead or an
+    /// earlier batch left behind. Clearing the buffer for every batch would cost more than the
+    /// lookup.
     pub(super) ids: Vec<ColumnId>,
     /// Where the ids of each key end.
     pub(super) ends: Vec<usize>,
-    /// Bitmaps of some keys, where there are several groups.
+    /// Bitmaps of one part of the batch; used only if there are several groups.
     pub(super) bitmaps: Vec<u64>,
 }
 
@@ -97,12 +98,13 @@ impl BatchCandidates {
     }
 }
 
-/// Writes the ids of the ones of a bitmap to `ids[end..]`, which is made long enough; returns
-/// where they end. `slots` has 64 ids for each word of the bitmap, and 64 more.
+/// Writes the ids of the bits that are set in a bitmap to `ids[end..]`, growing `ids` if needed.
+/// Returns the end of what was written. `slots` has 64 ids for each word of the bitmap, and 64
+/// more.
 ///
-/// Of each word the first two ids are written whether they exist or not, and in long rows words
-/// without a candidate are passed over by a mask of the others: both trade a branch that is
-/// mispredicted half the time for a little work.
+/// For each word two ids are always written, even if fewer bits are set, and long bitmaps are
+/// scanned by a mask of the words that are not zero. Both do a little more work to avoid a branch
+/// that is mispredicted half the time.
 #[inline(always)]
 pub(super) fn emit(
     ids: &mut Vec<ColumnId>,

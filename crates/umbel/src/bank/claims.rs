@@ -1,16 +1,17 @@
-//! What a search along a chain needs of columns, in rows or alone: the claims of a key, as bits.
+//! The interface between a chain search and the columns, in rows or alone: which columns claim a
+//! key, as bits.
 
 use super::Column;
 use crate::filter::claims;
 use crate::key_hash::{KeyHash, Walk};
 
-/// Columns that are asked for a key, in blocks of `W` words of them.
+/// Columns that can be asked for a key, in blocks of `W` words with one bit per column.
 pub(super) trait Claims<const W: usize> {
     /// Hashes of a key.
     fn hashes(&self) -> u32;
     /// Requests the memory that `and` will read.
     fn fetch(&self, block: usize, hash: KeyHash);
-    /// Leaves those of `columns` that claim the key.
+    /// Removes the columns that do not claim the key from `columns`.
     fn and(&self, block: usize, hash: KeyHash, columns: &mut [u64; W]);
 }
 
@@ -22,7 +23,8 @@ impl Claims<1> for Alone<'_> {
         self.0.iter().map(|column| column.shape.hashes()).min().unwrap_or(1)
     }
 
-    /// Most columns deny a key at its first or second bit: their memory is not requested ahead.
+    /// Does nothing: most columns deny a key at its first or second bit, so a prefetch is not worth
+    /// it.
     fn fetch(&self, _: usize, _: KeyHash) {}
 
     fn and(&self, block: usize, hash: KeyHash, columns: &mut [u64; 1]) {

@@ -1,7 +1,7 @@
-//! Shapes whose columns may share rows, and how many columns there are of each.
+//! Families of shapes whose columns may share rows, and the columns and groups of each family.
 //!
-//! Always true: the numbers are those of the columns and groups, kept up with every change, so that
-//! whoever looks for work need not pass over all columns, or over the groups of other families.
+//! Always true: the counts match the columns and groups. They are updated with every change, so
+//! that the search for work need not scan all columns, or the groups of other families.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,8 @@ use crate::params::{DigestBits, Shape};
 pub(super) struct Family {
     pub(super) hashes: u32,
     digest_bits: DigestBits,
-    /// Shapes that are not on a ladder share rows with their like only.
+    /// The number of bits of a shape that is not on a ladder: it shares rows only with equal
+    /// shapes.
     exactly: Option<u64>,
 }
 
@@ -25,7 +26,7 @@ impl Family {
     }
 }
 
-/// Which rung a shape stands on; all shapes of a family that is not on a ladder are alike.
+/// The rung of a shape; 0 if it is not on a ladder, where all shapes of a family are equal.
 pub(super) fn exponent(shape: &Shape) -> u32 {
     Rung::of(shape).map_or(0, Rung::exponent)
 }
@@ -42,7 +43,7 @@ pub(super) struct Members {
 }
 
 impl<R: Rows> Bank<R> {
-    /// Counts a new column, which is asked alone.
+    /// Updates the counts for a new column, which is asked alone.
     pub(super) fn join_family(&mut self, id: ColumnId, shape: &Shape) {
         let family = Family::of(shape);
         let members = self.families.entry(family).or_default();
@@ -51,7 +52,7 @@ impl<R: Rows> Bank<R> {
         self.unsettled.insert(family);
     }
 
-    /// Counts a column that goes.
+    /// Updates the counts for a column that is being removed.
     pub(super) fn leave_family(&mut self, id: ColumnId, shape: &Shape) {
         let family = Family::of(shape);
         let Some(members) = self.families.get_mut(&family) else { return };
@@ -75,7 +76,7 @@ impl<R: Rows> Bank<R> {
         }
     }
 
-    /// Counts everything anew, the slow way.
+    /// Checks all counts against a full recount, which is slow.
     pub(super) fn validate_families(&self) {
         let mut families: BTreeMap<Family, Members> = BTreeMap::new();
         for (id, column) in (0..).map(ColumnId).zip(&self.columns) {

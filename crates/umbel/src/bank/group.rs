@@ -12,9 +12,9 @@
 //! column is left, the remaining rows are not read. A column of a lower rung than the group's is
 //! stretched: each of its bits stands in `2^d` neighbouring rows.
 //!
-//! Always true: `live` has a one for each slot whose column answers, and the rows of these hold
-//! exactly the column's bits. A slot that is not live may hold anything: the AND starts with
-//! `live`.
+//! Always true: `live` has a one for each slot whose column takes part in lookups, and at these
+//! slots the rows hold exactly the column's bits. Rows may hold anything at other slots, because
+//! the AND starts with `live`.
 
 mod chain;
 
@@ -32,14 +32,14 @@ use crate::params::Shape;
 use crate::prefetch::prefetch;
 use crate::processor::{self, Avx2};
 
-/// What is done with the bitmap of each of many keys; `inline(always)`, as all that is compiled
-/// for the processor at hand.
+/// Consumes the bitmaps of many keys. Implementations are `inline(always)`, like all code that is
+/// compiled for the processor at hand.
 pub(super) trait Take {
-    /// Takes the next one.
+    /// Consumes the bitmap of the next key.
     fn take(&mut self, bitmap: &[u64]);
 }
 
-/// Keys a batch: their bitmaps stay in the first-level cache until they are taken.
+/// Keys per batch: their bitmaps stay in the first-level cache until they are consumed.
 const BATCH: usize = 32;
 
 #[derive(Clone)]
@@ -49,20 +49,21 @@ pub(super) struct Group<R> {
     width: usize,
     rows: R,
     live: Vec<u64>,
-    /// Whose column stands where, live or on its way.
+    /// The column in each slot, whether it is live or still being written.
     slots: Vec<Option<ColumnId>>,
-    /// The lowest free slot; their number if none is free.
+    /// The lowest free slot; the number of slots if none is free.
     first_free: usize,
     /// How many columns there are of each rung.
     rungs: BTreeMap<u32, usize>,
-    /// Rows of a key that are asked for ahead, and read before a look whether any column is left.
+    /// Rows of a key that are prefetched, and read before the first check whether any column is
+    /// left.
     likely: usize,
     avx2: Option<Avx2>,
 }
 
 impl<R: Rows> Group<R> {
-    /// A group of rows of a width that [`row_width`](crate::design::replica::row_width) knows, for so many columns, none of which is
-    /// there yet.
+    /// A group of rows of a width that [`row_width`](crate::design::replica::row_width) knows, for
+    /// this many columns, all of which are still to be added.
     pub(super) fn new(shape: Shape, columns: usize, width: usize) -> Result<Self, BankError> {
         let bytes = rows_bytes(&shape, width);
         let lines = usize::try_from(bytes / size_of::<Line>() as u64).ok();
@@ -104,7 +105,7 @@ impl<R: Rows> Group<R> {
         self.rungs.keys().copied()
     }
 
-    /// Whose column stands where.
+    /// The column in each slot.
     pub(super) fn slots(&self) -> &[Option<ColumnId>] {
         &self.slots
     }
@@ -118,7 +119,7 @@ impl<R: Rows> Group<R> {
         (self.first_free < self.slots.len()).then_some(self.first_free)
     }
 
-    /// Takes a slot for a column of a rung that does not answer yet.
+    /// Reserves a slot for a column of this rung. The column is not live yet.
     pub(super) fn reserve(&mut self, slot: usize, column: ColumnId, rung: u32) {
         debug_assert!(self.slots[slot].is_none(), "the slot is free");
         self.slots[slot] = Some(column);
@@ -128,12 +129,12 @@ impl<R: Rows> Group<R> {
         }
     }
 
-    /// From now on the column in a slot answers.
+    /// From now on the column in this slot takes part in lookups.
     pub(super) fn go_live(&mut self, slot: usize) {
         self.live[slot / 64] |= 1 << (slot % 64);
     }
 
-    /// The column of this rung in a slot answers no more, and the slot is free.
+    /// Removes the column of this rung from a slot, which is free from now on.
     pub(super) fn release(&mut self, slot: usize, rung: u32) {
         self.live[slot / 64] &= !(1 << (slot % 64));
         self.slots[slot] = None;
@@ -197,9 +198,9 @@ impl<R: Rows> Group<R> {
         self.width / (size_of::<T>() * 8)
     }
 
-    /// Gives bits of the column in a slot this value, in its master copy and in the rows.
+    /// Sets or clears bits of the column in a slot, in its master copy and in the rows.
     ///
-    /// Both in one pass: the copy is written while the rows that were asked for arrive.
+    /// Both in one pass: the copy is written while the prefetched rows arrive.
     pub(super) fn touch(
         &mut self,
         slot: usize,
@@ -222,14 +223,14 @@ impl<R: Rows> Group<R> {
         positions: &[u64],
         value: bool,
     ) {
-        /// Rows asked for ahead: as many as a core can have under way.
+        /// Rows to prefetch: as many as a core can have in flight.
         const AHEAD: usize = 24;
         let (stride, cell_bits) = (self.stride::<T>(), size_of::<T>() * 8);
         let steps = self.steps(copy.len());
         let (cell, bit) = (slot / cell_bits, 1u64 << (slot % cell_bits));
         let (keep, new) = (!bit, if value { bit } else { 0 });
         let cells = cells_mut::<T, R>(&mut self.rows);
-        // Wrapping: a position that is out of range is asked for before the copy refuses it.
+        // Wrapping: a position that is out of range is prefetched before the copy rejects it.
         let first = |position: u64| ((position as usize) << steps).wrapping_mul(stride) + cell;
         for (index, position) in positions.iter().enumerate() {
             if let Some(later) = positions.get(index + AHEAD) {
@@ -238,7 +239,8 @@ impl<R: Rows> Group<R> {
             copy.put(*position, value);
             let first = first(*position);
             cells[first] = cells[first].merged(keep, new);
-            // The rows that follow belong to a stretched column's bit too; few columns are.
+            // The bit of a stretched column also occupies the rows that follow. Few columns are
+            // stretched.
             if steps > 0 {
                 let rows = (1..1 << steps).map(|row| first + row * stride);
                 rows.for_each(|place| cells[place] = cells[place].merged(keep, new));
@@ -246,7 +248,7 @@ impl<R: Rows> Group<R> {
         }
     }
 
-    /// Whether the rows hold exactly these bits in a slot, the slow way: for checks.
+    /// Whether the rows hold exactly these bits in a slot. Slow; for checks only.
     pub(super) fn holds(&self, slot: usize, bits: &BitVector) -> bool {
         let (words, steps) = (words(&self.rows), self.steps(bits.len()));
         let stride = self.stride::<u64>();
@@ -259,19 +261,19 @@ impl<R: Rows> Group<R> {
         (0..self.shape.bits()).all(|row| bit(row as usize) == bits.get(row >> steps))
     }
 
-    /// What the processor can do.
+    /// Whether the processor has AVX2.
     pub(super) const fn avx2(&self) -> Option<Avx2> {
         self.avx2
     }
 
-    /// Makes this group its own oracle.
+    /// Turns off vector code, so that a test can compare a group with and without it.
     #[cfg(test)]
     pub(super) fn forget_simd(&mut self) {
         self.avx2 = None;
     }
 
-    /// How many keys ahead rows are asked for, as many lines for short rows as for long ones:
-    /// more would not find them there any longer.
+    /// How many keys ahead rows are prefetched. Long rows use fewer keys, which keeps the number of
+    /// lines about the same: with more, lines would be evicted before they are read.
     #[inline(always)]
     const fn ahead(&self) -> usize {
         if self.width > 512 { 4 } else { 16 }
@@ -295,7 +297,7 @@ impl<R: Rows> Group<R> {
         }
     }
 
-    /// Asks for the rows of the first keys that [`Self::who_many`] will be given.
+    /// Prefetches the rows of the first keys that [`Self::who_many`] will read.
     #[inline(always)]
     pub(super) fn ask_for_first(&self, hashes: &[KeyHash]) {
         let (words, line) = (words(&self.rows), size_of::<Line>() / size_of::<u64>());
@@ -307,8 +309,8 @@ impl<R: Rows> Group<R> {
         }
     }
 
-    /// Gives `take` the bitmaps of some keys of many, in their order. Their rows have been asked
-    /// for; meanwhile those of keys further on are.
+    /// Passes the bitmaps of the keys in `part` to `take`, in order. Their rows have been
+    /// prefetched already; this call prefetches the rows of later keys.
     #[inline(always)]
     pub(super) fn who_many(&self, all: &[KeyHash], part: Range<usize>, take: impl Take) {
         let later = all.get(part.start + self.ahead()..).unwrap_or_default();
@@ -344,8 +346,8 @@ impl<R: Rows> Group<R> {
     fn and_many<T: Row>(&self, hashes: &[KeyHash], later: &[KeyHash], mut take: impl Take) {
         let (rows, live) = (T::of(words(&self.rows)), T::start(&self.live));
         let likely = self.likely;
-        // Without rows beyond the likely ones, to look for keys that need them would cost a third of
-        // a lookup.
+        // If there are no rows beyond the likely ones, skip the check for keys that need them: it
+        // would cost a third of a lookup.
         let has_rest = likely < self.shape.hashes() as usize;
         let mut bitmaps = [live; BATCH];
         let mut open = [0u8; BATCH];
@@ -354,7 +356,8 @@ impl<R: Rows> Group<R> {
             let mut left = 0;
             for (index, (hash, bitmap)) in batch.iter().zip(&mut bitmaps).enumerate() {
                 let mut claims = live;
-                // One row asked for, one row read: in turns they keep the memory busiest.
+                // Alternate between prefetching a row and reading one: this keeps the memory
+                // busiest.
                 let later = self.positions(*later.next().unwrap_or(hash));
                 for (row, later) in self.positions(*hash).zip(later).take(likely) {
                     T::prefetch(rows, later);
@@ -377,8 +380,8 @@ impl<R: Rows> Group<R> {
     }
 
     /// As [`Self::and_many`], for rows of whole cache lines: some column is left until the last row
-    /// of nearly every key, so that rows beyond the likely ones are few. To put keys aside for them
-    /// would keep the bitmaps of a key from staying in registers.
+    /// of nearly every key, so that there are few rows beyond the likely ones. Setting keys aside
+    /// for these rows would prevent the bitmap of a key from staying in registers.
     #[inline(always)]
     fn and_many_wide<T: Row>(&self, hashes: &[KeyHash], later: &[KeyHash], mut take: impl Take) {
         let (rows, live) = (T::of(words(&self.rows)), T::start(&self.live));
@@ -407,11 +410,11 @@ impl<R: Rows> Group<R> {
         }
     }
 
-    /// Reads the rows beyond the likely ones, of the keys of a batch of which columns are left: a
-    /// few of all keys at a time, which were asked for together.
+    /// Reads the rows beyond the likely ones, for the keys of a batch that still have columns left.
+    /// Works in rounds: prefetches the next few rows of all these keys, then reads them.
     #[inline(always)]
     fn and_rest<T: Row>(&self, batch: &[KeyHash], open: &[u8], bitmaps: &mut [T::Bitmap; BATCH]) {
-        /// Rows of a key in a round.
+        /// Rows per key and round.
         const ROWS: usize = 2;
         let rows = T::of(words(&self.rows));
         let mut walks = [const { (0, Positions::NONE) }; BATCH];
@@ -459,7 +462,7 @@ impl<R: Rows> Group<R> {
         hash.digest(self.shape.digest_bits()).positions(&self.shape)
     }
 
-    /// Any number of whole lines.
+    /// Computes the bitmap of a key in rows of any number of whole cache lines.
     #[inline(always)]
     fn and_lines(&self, hash: KeyHash, bitmap: &mut [u64]) {
         let (words, stride) = (words(&self.rows), self.live.len());
@@ -471,8 +474,8 @@ impl<R: Rows> Group<R> {
     }
 }
 
-/// A row of a width that has code of its own: with its width known at compile time, the loop over
-/// its words becomes vector code.
+/// A row of a width that has specialised code: because its width is known at compile time, the
+/// compiler turns the loop over its words into vector code.
 trait Row: Copy {
     type Bitmap: Copy + AsRef<[u64]>;
 

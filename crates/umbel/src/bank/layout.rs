@@ -1,15 +1,16 @@
 //! Which columns of a bank share rows: the fewest accesses within a bound on memory.
 //!
-//! Columns of nested shapes (`design::ladder`) may stand in the same rows: a column of a lower rung is
-//! stretched, `2^d` rows for each of its bits. The rungs in use are sorted and divided into runs
-//! of neighbours; a run has the rows of its highest rung, or none, and its columns are then asked
-//! one by one. A bank of fewer than 8 columns has no rows at all; in a larger one a run of fewer
-//! may have some, where long columns leave room for the rows of short ones.
+//! Columns of nested shapes (`design::ladder`) may stand in the same rows: a column of a lower rung
+//! is stretched, `2^d` rows for each of its bits. The rungs in use are sorted and divided into runs
+//! of neighbours. A run has the rows of its highest rung, or no rows; without rows its columns are
+//! asked one by one. A bank of fewer than 8 columns has no rows at all. In a larger bank even a run
+//! of fewer than 8 columns may have rows, if the bound, which grows with long columns, leaves room
+//! for them.
 //!
-//! Of all divisions whose rows take at most [`MAX_ROWS`] times the columns' bits and stretch
-//! nothing by more than `2^8`, [`Layout::best`] is the one with the fewest accesses per lookup of
-//! an absent key. One run per rung, with rows from 8 columns on, always keeps the bound, so that
-//! there is always an answer.
+//! A division is valid if its rows take at most [`MAX_ROWS`] times the columns' bits and it
+//! stretches no column by more than `2^8`. [`Layout::best`] is the valid division with the fewest
+//! accesses per lookup of an absent key. There is always one: one run per rung, with rows from 8
+//! columns on, keeps the bound.
 
 use crate::design::replica::row_width;
 
@@ -19,14 +20,15 @@ pub(super) const MAX_ROWS: u64 = 2;
 pub(super) const MAX_STRETCH: u32 = 8;
 /// A layout that saves a quarter of the accesses is worth any rows that have to be built for it.
 const WORTHWHILE: f64 = 0.75;
-/// One that saves this much is worth rows for which columns enough have come and gone.
+/// A layout that saves this much is worth building once enough columns have been added to pay for
+/// its rows.
 const AFFORDABLE: f64 = 0.97;
-/// Columns from which on a bank has rows, and the narrowest row.
-const LEAST: usize = 8;
+/// The fewest columns for which a bank has rows, and the width of the narrowest row.
+const MIN: usize = 8;
 
-/// Accesses of a column that is asked alone: most say no at the first or second bit.
+/// Accesses of a column that is asked alone: most columns deny a key at its first or second bit.
 const ALONE: f64 = 1.7;
-/// What another group costs a lookup beyond its rows, in accesses.
+/// The fixed cost of a group per lookup, in accesses, in addition to its rows.
 const GROUP: f64 = 0.5;
 
 /// Rows of a key that are read before no column is left, on average: each row leaves some 40 %
@@ -36,12 +38,12 @@ pub(super) fn rows_read(columns: usize, hashes: u32) -> f64 {
     rows.min(hashes.into())
 }
 
-/// Cache lines that a lookup in a group of so many columns reads.
+/// Cache lines that a lookup reads in a group of this many columns.
 fn accesses(columns: usize, width: usize, hashes: u32) -> f64 {
     GROUP + rows_read(columns, hashes) * width.div_ceil(512) as f64
 }
 
-/// So many columns of `2^exponent` bits.
+/// A rung and the number of columns on it, each of `2^exponent` bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rungful {
     pub(super) exponent: u32,
@@ -51,7 +53,7 @@ pub(super) struct Rungful {
 /// Rungs whose columns share rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Of the lowest and of the highest rung.
+    /// Exponents of the lowest and of the highest rung.
     pub(super) lowest: u32,
     pub(super) highest: u32,
     pub(super) columns: usize,
@@ -60,9 +62,9 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Widths that the rows of a run may have, in a bank of so many columns.
+    /// Widths that the rows of a run may have, in a bank of `in_all` columns.
     fn widths(columns: usize, in_all: usize) -> impl Iterator<Item = usize> {
-        let narrow = (columns < LEAST && in_all >= LEAST && columns > 1).then_some(LEAST);
+        let narrow = (columns < MIN && in_all >= MIN && columns > 1).then_some(MIN);
         [row_width(columns)].into_iter().chain(narrow)
     }
 
@@ -78,7 +80,8 @@ impl Run {
     }
 }
 
-/// Accesses and rows of some groups and some columns that are asked alone.
+/// The cost of some groups and some columns that are asked alone: accesses per lookup and bits of
+/// rows.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Cost {
     pub(super) accesses: f64,
@@ -91,7 +94,7 @@ impl Cost {
         self.accesses += ALONE * columns as f64;
     }
 
-    /// Adds a group of rows of this width with so many columns.
+    /// Adds a group of this many columns, with rows of this width.
     pub(super) fn add_group(&mut self, columns: usize, width: usize, bits: u64, hashes: u32) {
         self.accesses += accesses(columns, width, hashes);
         self.rows_bits += width as u64 * bits;
@@ -108,8 +111,8 @@ pub(super) struct Layout {
 impl Layout {
     /// The layout with the fewest accesses, for rungs in ascending order.
     ///
-    /// Dynamic programming over the rungs: for those up to each, all layouts of which no other
-    /// has both fewer accesses and shorter rows.
+    /// Dynamic programming over the rungs: for every prefix of the rungs, keep all layouts that no
+    /// other layout beats in both accesses and length of rows.
     pub(super) fn best(rungs: &[Rungful], hashes: u32) -> Self {
         let bits: u64 = rungs.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
         let in_all = rungs.iter().map(|rung| rung.columns).sum();
@@ -146,19 +149,19 @@ impl Layout {
         self.cost.rows_bits <= MAX_ROWS * bits
     }
 
-    /// Whether to change to this layout from one of this cost, for columns of so many bits,
-    /// whatever rows have to be built.
+    /// Whether to change from a layout of cost `now` to this one, regardless of how many rows must
+    /// be built. `bits` is the size of all columns.
     pub(super) fn is_worthwhile(&self, now: Cost, bits: u64) -> bool {
         now.rows_bits > MAX_ROWS * bits || self.cost.accesses < WORTHWHILE * now.accesses
     }
 
-    /// Whether to change to it if that takes little.
+    /// Whether to change to this layout if few rows must be built.
     pub(super) fn is_better(&self, now: Cost) -> bool {
         self.cost.accesses < AFFORDABLE * now.accesses
     }
 }
 
-/// Those of which no other has fewer accesses and shorter rows.
+/// The layouts that no other layout beats in both accesses and length of rows.
 fn undominated(mut layouts: Vec<Layout>) -> Vec<Layout> {
     layouts.sort_by(|a, b| a.cost.accesses.total_cmp(&b.cost.accesses));
     let mut shortest = u64::MAX;
@@ -205,7 +208,7 @@ mod tests {
     proptest! {
         #![proptest_config(crate::model::seeded())]
 
-        /// Against all divisions, one by one.
+        /// Compares with an exhaustive search over all divisions.
         #[test]
         fn no_division_has_fewer_accesses(
             counts in prop::collection::btree_map(10u32..24, 1usize..60, 1..9),
@@ -215,7 +218,7 @@ mod tests {
             let rungs = self::rungs(&rungs);
             let bits: u64 = rungs.iter().map(|rung| (rung.columns as u64) << rung.exponent).sum();
             let in_all = rungs.iter().map(|rung| rung.columns).sum();
-            let mut least = f64::INFINITY;
+            let mut min = f64::INFINITY;
             for cuts in 0u32..1 << (rungs.len() - 1) {
                 let mut runs: Vec<Run> = Vec::new();
                 for (index, rung) in rungs.iter().enumerate() {
@@ -227,7 +230,7 @@ mod tests {
                         _ => runs.push(Run { lowest: exponent, highest: exponent, columns, width: 0 }),
                     }
                 }
-                // Each with and without narrow rows, where there is a choice.
+                // Try each run with and without narrow rows, where both are allowed.
                 for narrow in 0u32..1 << runs.len() {
                     for (index, run) in runs.iter_mut().enumerate() {
                         let widths: Vec<_> = Run::widths(run.columns, in_all).collect();
@@ -237,12 +240,12 @@ mod tests {
                     if runs.iter().map(Run::rows_bits).sum::<u64>() <= MAX_ROWS * bits
                         && !runs.iter().any(far)
                     {
-                        least = least.min(runs.iter().map(|run| run.accesses(12)).sum());
+                        min = min.min(runs.iter().map(|run| run.accesses(12)).sum());
                     }
                 }
             }
             let layout = Layout::best(&rungs, 12);
-            prop_assert!((layout.cost.accesses - least).abs() < 1e-9);
+            prop_assert!((layout.cost.accesses - min).abs() < 1e-9);
             prop_assert!(layout.cost.rows_bits <= MAX_ROWS * bits);
             let columns: usize = layout.runs.iter().map(|run| run.columns).sum();
             prop_assert_eq!(columns, rungs.iter().map(|rung| rung.columns).sum::<usize>());

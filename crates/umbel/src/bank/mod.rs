@@ -1,28 +1,28 @@
-//! All replicas at a host: one lookup asks every home at once.
+//! All replicas of a host: one lookup asks the filters of all homes at once.
 //!
-//! A column is one home's filter. The bank keeps its bits as they are (the master copy, which
-//! changes are made against) and, where enough columns can share them, rows: row = bit position,
-//! one bit for every column of a group. `who` ANDs the `k` rows of a key; what is left are the
-//! candidates. 1024 filters of 2^20 bits cost `k` random rows of two cache lines, hundreds of
-//! times less than asking the filters one by one.
+//! A column is one home's filter. The bank keeps the bits of each column (the master copy, to which
+//! changes are applied). Where enough columns can share them, it also keeps rows: one row per bit
+//! position, with one bit for every column of a group. `who` ANDs the `k` rows of a key; the
+//! columns that are left are the candidates. 1024 filters of 2^20 bits cost `k` random rows of two
+//! cache lines, hundreds of times less than asking the filters one by one.
 //!
 //! Fewer than 8 columns have no rows and are asked one by one. Columns of nested shapes
 //! (`design::ladder`) share a group, the shorter ones stretched (`layout` says which). All columns share
 //! one hash and seed: a key is hashed once, each group cuts the hash to its own digest.
 //!
-//! A new column answers at once, from its master copy, and takes as long to add whatever the number
-//! of others. Moving it into rows, and building other
-//! rows when the layout changes, is work in parts, so that whoever guards a bank by a lock
-//! need not hold it for long.
+//! A new column takes part in lookups at once, from its master copy. The time to add it does not
+//! depend on the number of other columns. Moving it into rows, and building other rows when the
+//! layout changes, is work divided into parts, so that a caller who guards a bank by a lock need
+//! not hold the lock for long.
 //!
-//! Always true: `who` names a column exactly when its filter claims the key. Sets and
-//! clears are separate calls: whoever applies an update in steps, sets before clears, never
-//! denies a key that was claimed before and is claimed after. Rows take at most twice the
-//! columns' bits once there is no work left.
+//! Always true: `who` names a column exactly when its filter claims the key. Sets and clears are
+//! separate calls: if an update is applied in steps, sets before clears, a key that is claimed both
+//! before and after it is claimed at every step. Once no work is left, rows take at most twice the
+//! columns' bits.
 //!
-//! Not here: whose column it is, how fresh it is (`replica`); locks (the host: readers share the
-//! bank, a writer takes it for a part at a time).
-//! Prior art: Flat-Bloofi (Crainiceanu and Lemire), COBS and BIGSI, `BitFunnel`.
+//! Not here: which home a column belongs to and how fresh it is (`replica`); locks (the host has
+//! them: readers share the bank, and a writer locks it for one part of its work at a time). Prior
+//! art: Flat-Bloofi (Crainiceanu and Lemire), COBS and BIGSI, `BitFunnel`.
 
 mod ask;
 mod candidates;
@@ -57,12 +57,12 @@ use crate::key_hash::{KeyHash, KeyHasher};
 use crate::params::Shape;
 use crate::scheme::{Mismatch, Scheme};
 
-/// Names a column of a bank until it is removed: a small number, given again after that.
+/// Identifies a column of a bank: a small number that may be reused after the column is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ColumnId(u32);
 
 impl ColumnId {
-    /// The plain number, for callers who keep a table by column.
+    /// The plain number, for callers who keep a table indexed by column.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -77,10 +77,10 @@ impl ColumnId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BankError {
-    /// The column's filter hashes keys in another way.
+    /// The column's filter hashes keys differently from the bank.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
-    /// The bits have another length than the shape or column they are for.
+    /// The number of bits differs from that of the shape or column.
     #[error("the column has {expected} bits, not {given}")]
     Length {
         /// What the shape says.
@@ -94,7 +94,7 @@ pub enum BankError {
     /// The system has no memory for the rows.
     #[error("no memory for rows of {bytes} bytes")]
     NoMemory {
-        /// What was asked for.
+        /// The memory that was requested.
         bytes: u64,
     },
 }
@@ -108,10 +108,10 @@ struct Column {
     place: Place,
 }
 
-/// Where a column is asked.
+/// Where a lookup finds the bits of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Alone: where in the list of those.
+    /// Asked alone: its index in the list of such columns.
     Loose(usize),
     /// In the rows of a group.
     Slot { group: usize, slot: usize },
@@ -148,18 +148,18 @@ pub struct Bank<R: Rows = HeapRows> {
     /// Columns that are asked alone.
     loose: Vec<ColumnId>,
     slots: Slots,
-    /// Which of the slots is the first of the loose columns.
+    /// The index in `slots` of the first loose column.
     first_loose: usize,
-    /// What there is of each family of shapes.
+    /// The columns and groups of each family of shapes.
     families: BTreeMap<Family, Members>,
-    /// Families that have changed since there was last no work left.
+    /// Families that have changed since the last time when no work was left.
     unsettled: BTreeSet<Family>,
-    /// Bits of rows that may be built for the sake of a better layout.
+    /// How many bits of rows may still be built to improve the layout.
     credit: u64,
 }
 
 impl<R: Rows> Bank<R> {
-    /// An empty bank for filters that hash keys like this.
+    /// An empty bank for filters that hash keys with this hasher.
     #[must_use]
     pub fn new(hasher: KeyHasher) -> Self {
         Self {
@@ -193,7 +193,7 @@ impl<R: Rows> Bank<R> {
         Ok(self.add_many(scheme, &[bits])?[0])
     }
 
-    /// Adds columns of one scheme, 64 at a time in little more than the time of one.
+    /// Adds columns of one scheme. Adding 64 of them takes little longer than adding one.
     ///
     /// # Errors
     /// If they hash keys in another way, or a length is wrong; none is added then.
@@ -210,7 +210,7 @@ impl<R: Rows> Bank<R> {
         Ok(ids)
     }
 
-    /// Adds a column that answers at once; there may be work to do after that.
+    /// Adds a column, which takes part in lookups at once. There may be work left to do afterwards.
     ///
     /// # Errors
     /// If it hashes keys in another way, or its length is wrong.
@@ -224,7 +224,7 @@ impl<R: Rows> Bank<R> {
         Ok(self.place(*scheme.shape(), bits))
     }
 
-    /// Takes a column out at once; there may be work to do after that.
+    /// Removes a column at once and returns its bits. There may be work left to do afterwards.
     ///
     /// # Errors
     /// If the column is not there.
@@ -240,7 +240,7 @@ impl<R: Rows> Bank<R> {
         Ok(there.ok_or(BankError::NoColumn(column))?.bits)
     }
 
-    /// Removes a column: it answers no more, and its id may be given to another.
+    /// Removes a column. Its id may be given to another column later.
     ///
     /// # Errors
     /// If the column is not there.
@@ -267,7 +267,7 @@ impl<R: Rows> Bank<R> {
             }
         }
         for (group, mut columns) in self.groups.iter_mut().zip(by_group) {
-            // Of a column that is named twice the last bits stay.
+            // If a column is named twice, its last bits win: the sort is stable.
             columns.sort_by_key(|(slot, _)| *slot);
             group.write(&columns, 0..usize::MAX);
         }
@@ -304,7 +304,7 @@ impl<R: Rows> Bank<R> {
         self.touch(column, positions, false)
     }
 
-    /// Gives bits of a column this value.
+    /// Sets or clears bits of a column.
     fn touch(&mut self, column: ColumnId, positions: &[u64], value: bool) -> Result<(), BankError> {
         let here = self.columns.get_mut(column.index()).and_then(Option::as_mut);
         let here = here.ok_or(BankError::NoColumn(column))?;
@@ -375,7 +375,7 @@ impl<R: Rows> Bank<R> {
         rows + copies.map(|words| size_of_val(words) as u64).sum::<u64>()
     }
 
-    /// Checks that the rows hold the columns' bits, the slow way.
+    /// Checks that the rows hold the columns' bits. Slow.
     ///
     /// # Panics
     /// If a promise of this type is broken: a bug in this crate.
@@ -413,7 +413,7 @@ impl<R: Rows> Bank<R> {
         Ok(scheme.check(&Scheme::new(*scheme.shape(), self.hasher))?)
     }
 
-    /// Puts a column among those that are asked alone.
+    /// Adds a column to those that are asked alone.
     fn place(&mut self, shape: Shape, bits: BitVector) -> ColumnId {
         self.credit = self.credit.saturating_add(settle::CREDIT.saturating_mul(shape.bits()));
         let column = Some(Column { shape, bits, place: Place::Loose(self.loose.len()) });
@@ -433,7 +433,8 @@ impl<R: Rows> Bank<R> {
         id
     }
 
-    /// Takes a column off the list of those that are asked alone; the last takes its place there.
+    /// Removes a column from the list of those that are asked alone; the last one moves to its
+    /// index.
     fn unlist(&mut self, column: ColumnId) {
         let Some(Column { place: Place::Loose(index), .. }) = self.columns[column.index()] else {
             return;
@@ -447,8 +448,8 @@ impl<R: Rows> Bank<R> {
         }
     }
 
-    /// Notes which loose column a bit of an answer stands for. Buffers of callers keep the list that
-    /// they have: as long as there are some, a new one is made.
+    /// Records which loose column a bit of an answer stands for. If buffers of callers still refer
+    /// to the current list, the change is made to a copy of it.
     fn list_loose(&mut self, index: usize) {
         let (first, id) = (self.first_loose, self.loose[index]);
         let length = (first + self.loose.len()).next_multiple_of(64) + 64;
@@ -459,13 +460,13 @@ impl<R: Rows> Bank<R> {
         slots[first + index] = id;
     }
 
-    /// Notes which column in the rows of a group a bit of an answer stands for.
+    /// Records which column in the rows of a group a bit of an answer stands for.
     fn list_slot(&mut self, group: usize, slot: usize, id: ColumnId) {
         let first = self.groups[..group].iter().map(Group::words).sum::<usize>() * 64;
         Arc::make_mut(&mut self.slots)[first + slot] = id;
     }
 
-    /// Lists anew which column each bit of an answer stands for.
+    /// Rebuilds the list of which column each bit of an answer stands for.
     fn relist(&mut self) {
         let mut slots = Vec::with_capacity((self.words() + 1) * 64);
         for group in &self.groups {

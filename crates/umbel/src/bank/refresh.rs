@@ -1,8 +1,9 @@
-//! Up to 64 columns of one word rewritten at once: 64 of their words make 64 rows.
+//! Rewrites up to 64 columns of one word of the rows at once: one word of each of 64 columns makes
+//! 64 rows.
 //!
-//! A refresh waits for memory in two places: the rows, of which it changes a cell each, and the
-//! columns, 64 places that no processor foresees. So a cache line of every column is taken at a
-//! time, and while a matrix is transposed, the rows of the next are on their way.
+//! A refresh waits for memory in two places: the rows, where it changes one cell per row, and the
+//! columns, at 64 addresses that the processor cannot predict. So it reads one cache line of every
+//! column at a time, and prefetches the rows of the next matrix while it transposes one.
 
 use bytemuck::Pod;
 
@@ -10,9 +11,9 @@ use super::transpose::{ROUNDS, transpose};
 use crate::prefetch::prefetch;
 use crate::processor::Work;
 
-/// A piece of a row: a word of 64 columns, or a whole row of fewer.
+/// A piece of a row: a word with the bits of 64 columns, or a whole row of fewer columns.
 pub(super) trait Cell: Pod {
-    /// The bits of `keep` as they are, and those of `new`.
+    /// Keeps the bits in `keep`, clears the others, and sets those in `new`.
     fn merged(self, keep: u64, new: u64) -> Self;
 }
 
@@ -32,21 +33,21 @@ cell!(u16);
 cell!(u32);
 cell!(u64);
 
-/// Words of a cache line, and matrices made of a line of every column.
+/// Words of a cache line, which is also the number of matrices made of one line of every column.
 const LINE: usize = 8;
 
-/// Rows that a word of every column makes.
+/// Rows made of one word of every column.
 const ROWS: usize = 64;
 
 /// Columns to be rewritten, and where.
 pub(super) struct Refresh<'a, T> {
-    /// The rows, from the first that is rewritten on.
+    /// The rows, starting with the first one to be rewritten.
     pub(super) rows: &'a mut [T],
-    /// Cells a row.
+    /// Cells per row.
     pub(super) stride: usize,
     /// Which cell of each row is rewritten.
     pub(super) word: usize,
-    /// Which bit of the cell a column is, and its bits; all are of one length.
+    /// For each column, its bit in the cell, and its words; all columns have the same length.
     pub(super) columns: &'a [(usize, &'a [u64])],
 }
 
@@ -95,8 +96,8 @@ impl<T: Cell> Refresh<'_, T> {
         matrices
     }
 
-    /// Asks for the rows of a block, a share of them in each round of a transposition: all at
-    /// once would be more than a core can have under way.
+    /// Prefetches the rows of a block, a share of them in each round of a transposition: all at
+    /// once would be more than a core can have in flight.
     #[inline(always)]
     fn ask_ahead(&self, block: usize, round: usize) {
         const SHARE: usize = ROWS.div_ceil(ROUNDS);

@@ -40,10 +40,10 @@ pub trait Rows: Sized {
     /// `lines` zeroed lines, or `None` if there is no memory for them.
     fn zeroed(lines: usize) -> Option<Self>;
 
-    /// The lines, as many as were asked for.
+    /// The lines, as many as were requested.
     fn lines(&self) -> &[Line];
 
-    /// The lines, as many as were asked for.
+    /// The lines, as many as were requested.
     fn lines_mut(&mut self) -> &mut [Line];
 }
 

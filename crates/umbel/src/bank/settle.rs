@@ -1,13 +1,13 @@
 //! Moves columns into rows, and builds other rows when the layout of a bank should change.
 //!
-//! New columns are asked alone. One for which a group has a free slot is written there and goes
-//! live when all its rows are written. The layout is changed if rows take more than their bound,
-//! if another layout saves a quarter of the accesses, or if one that saves less takes no more rows
-//! to build than [`CREDIT`] times the bits of the columns that came since: the new groups are
-//! built beside the old ones, from the master copies, and take their place in one step.
+//! New columns are asked alone. If a group has a free slot for a column, the column is written
+//! there and goes live when all its rows are written. The layout is changed in three cases: rows
+//! exceed their bound; another layout saves a quarter of the accesses; or one that saves less needs
+//! no more bits of new rows than [`CREDIT`] times the bits of the columns added since. The new
+//! groups are built beside the old ones, from the master copies, and replace them in one step.
 //!
-//! Always true: between two parts the bank answers as ever. Between the first part of a [`Work`]
-//! and its last, nothing else may change the bank.
+//! Always true: between two parts of the work, lookups give the same answers as before. Between the
+//! first part of a [`Work`] and its last, nothing else may change the bank.
 
 use super::family::{Family, Members, exponent};
 use super::group::Group;
@@ -18,14 +18,14 @@ use crate::sync;
 
 /// Blocks of 64 rows that are written in one part.
 const PART: usize = sync::size(512, 1);
-/// Bits of rows that are built for a better layout, for each bit of a column that came.
+/// Bits of rows that may be built for a better layout, per bit of columns added.
 pub(super) const CREDIT: u64 = 4;
 
-/// Something to be done in parts that changes no answer.
+/// Work that is done in parts and does not change the answer of any lookup.
 pub(crate) enum Work<R> {
     /// A column moves into the rows of a group.
     Move { column: ColumnId, group: usize, slot: usize, next: usize },
-    /// The groups of a family are built anew.
+    /// The groups of a family are rebuilt.
     Build(Build<R>),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Build<R> {
 }
 
 impl<R: Rows> Work<R> {
-    /// Does a part that only reads the bank; whether there are more of them.
+    /// Does a part that only reads the bank. Returns whether there are more such parts.
     pub(crate) fn read_part(&mut self, bank: &Bank<R>) -> bool {
         let Self::Build(build) = self else { return false };
         let (index, block) = build.next;
@@ -61,11 +61,13 @@ impl<R: Rows> Work<R> {
         build.next.0 < build.groups.len()
     }
 
-    /// Does a part that changes the bank, after all that only read it; whether there are more.
+    /// Does a part that changes the bank, after all parts that only read it. Returns whether there
+    /// are more such parts.
     pub(crate) fn write_part(&mut self, bank: &mut Bank<R>) -> bool {
         match self {
             Self::Build(build) => {
-                // What was replaced is freed with the work, not while the bank is locked.
+                // The replaced groups are freed when the work is dropped, not while the bank is
+                // locked.
                 build.groups = bank.swap(std::mem::take(&mut build.groups), &build.replaced);
                 bank.credit = bank.credit.saturating_sub(build.bits);
                 false
@@ -92,7 +94,7 @@ impl<R: Rows> Work<R> {
 }
 
 impl<R: Rows> Bank<R> {
-    /// Does all work there is.
+    /// Does all work that is left.
     pub(super) fn settle(&mut self) {
         while let Some(mut work) = self.next_work() {
             while work.read_part(self) {}
@@ -101,7 +103,7 @@ impl<R: Rows> Bank<R> {
         self.unsettled.clear();
     }
 
-    /// What should be done next, if anything.
+    /// The next piece of work, if any is left.
     pub(crate) fn next_work(&self) -> Option<Work<R>> {
         let changed = || self.unsettled.iter().filter_map(|it| Some((it, self.families.get(it)?)));
         changed()
@@ -129,7 +131,7 @@ impl<R: Rows> Bank<R> {
         })
     }
 
-    /// Other groups for a family, if they are worth it and there is memory for them.
+    /// Finds better groups for a family, if they are worth building and there is memory for them.
     fn next_build(&self, family: Family, members: &Members) -> Option<Work<R>> {
         let rungs = &members.rungs;
         let counted = rungs
@@ -152,7 +154,7 @@ impl<R: Rows> Bank<R> {
                     && group.width() == run.width
                     && group.rungs().all(|rung| (run.lowest..=run.highest).contains(&rung))
             };
-            // Columns that are not in it move there one by one.
+            // An existing group that fits is kept; missing columns move into it one by one.
             match replaced.iter().position(|index| same(&self.groups[*index])) {
                 Some(kept) => _ = replaced.remove(kept),
                 None => runs.push((shape, run)),
@@ -181,7 +183,7 @@ impl<R: Rows> Bank<R> {
         here.collect()
     }
 
-    /// What the columns of a family cost as they are.
+    /// What the columns of a family cost in the current layout.
     fn cost(&self, hashes: u32, members: &Members) -> Cost {
         let mut cost = Cost::default();
         for group in members.groups.iter().map(|index| &self.groups[*index]) {
@@ -192,11 +194,11 @@ impl<R: Rows> Bank<R> {
         cost
     }
 
-    /// Puts groups in the place of others, which are returned. Columns of these that are in no
-    /// other are asked alone.
+    /// Replaces groups by new ones and returns the old ones. Columns of old groups that are in no
+    /// new group are asked alone.
     fn swap(&mut self, groups: Vec<Group<R>>, replaced: &[usize]) -> Vec<Group<R>> {
         let mut old = Vec::new();
-        // From the last on: the group that takes the place of one that goes is none of those.
+        // In descending order, so that the group that `swap_remove` moves is not to be removed.
         for index in replaced.iter().rev() {
             let gone = self.groups.swap_remove(*index);
             gone.slots().iter().flatten().for_each(|id| self.move_out(*id));
@@ -224,7 +226,7 @@ impl<R: Rows> Bank<R> {
         self.families.entry(Family::of(group.shape())).or_default()
     }
 
-    /// Notes where a group stands now that was the last until another one went, if there is one.
+    /// Updates the index of the group that `swap_remove` moved to `index`, if it moved one.
     fn renumber(&mut self, index: usize) {
         let Some(group) = self.groups.get(index) else { return };
         for (slot, id) in (0..).zip(group.slots()) {
@@ -237,7 +239,7 @@ impl<R: Rows> Bank<R> {
         members.groups.insert(index);
     }
 
-    /// Notes that a column is asked alone from now on. The slots are to be listed anew.
+    /// Records that a column is asked alone from now on. The caller must call [`Self::relist`].
     fn move_out(&mut self, id: ColumnId) {
         let Some(column) = &mut self.columns[id.index()] else { return };
         column.place = Place::Loose(self.loose.len());
@@ -247,7 +249,7 @@ impl<R: Rows> Bank<R> {
         }
     }
 
-    /// Notes that a column is asked in the rows of a group from now on.
+    /// Records that a column is asked in the rows of a group from now on.
     fn move_in(&mut self, id: ColumnId, group: usize, slot: usize) {
         self.unlist(id);
         let Some(column) = &mut self.columns[id.index()] else { return };
@@ -257,7 +259,7 @@ impl<R: Rows> Bank<R> {
         }
     }
 
-    /// A group in which these columns answer as soon as its rows are written.
+    /// A group in which these columns are live. Its rows are still to be written.
     fn live(
         &self,
         shape: Shape,

@@ -22,7 +22,7 @@ pub(super) fn stretched(words: &[u64], steps: u32, part: Range<usize>) -> Cow<'_
     }
 }
 
-/// A word of the result if a word has several bits of the column.
+/// A word of the result, for `steps` up to 6: such a word holds at least one whole repeated bit.
 fn few(words: &[u64], steps: u32, index: usize) -> u64 {
     let bits = 64 >> steps;
     let start = index * bits;

@@ -27,7 +27,8 @@ fn check_answers(bank: &Bank, twin: &Twin) {
     assert_eq!(batch.len(), hashes.len());
     let mut candidates = Candidates::new();
     for (hash, ids) in hashes.iter().zip(batch.iter()) {
-        let claims = |filter: &StandardFilter| filter.contains_digest(filter.scheme().cut(*hash));
+        let claims =
+            |filter: &StandardFilter| filter.contains_digest(filter.scheme().digest_of(*hash));
         let expected: Vec<ColumnId> =
             twin.iter().filter(|(_, filter)| claims(filter)).map(|(id, _)| *id).collect();
         assert_eq!(sorted(ids), expected);
@@ -221,8 +222,8 @@ fn positions_outside_a_column_are_refused() {
             let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                 change(&mut bank, ids[0], &positions)
             }));
-            let said = *outcome.unwrap_err().downcast::<String>().unwrap();
-            assert_eq!(said, format!("position {position} of 130 bits"));
+            let message = *outcome.unwrap_err().downcast::<String>().unwrap();
+            assert_eq!(message, format!("position {position} of 130 bits"));
             assert!(ids[1..].iter().all(|id| bank.bits(*id).unwrap() == old.bits()));
         }
     }
@@ -310,7 +311,7 @@ fn a_bank_without_columns_takes_no_memory() {
 /// Bytes of a bank of equal columns, copies included, over the columns' bits.
 #[test]
 fn banks_of_equal_homes_take_at_most_three_times_their_bits() {
-    for (homes, most) in
+    for (homes, max) in
         [(1, 1.0), (7, 1.0), (8, 2.0), (10, 2.6), (32, 2.0), (50, 2.28), (100, 2.28)]
     {
         let mut bank: Bank = Bank::new(KeyHasher::default());
@@ -319,7 +320,7 @@ fn banks_of_equal_homes_take_at_most_three_times_their_bits() {
             bank.add(column.scheme(), column.bits()).unwrap();
         }
         let over = bank.memory_bytes() as f64 / (f64::from(homes) * 1024.0);
-        assert!(over <= most + 1e-9, "{homes} homes: {over}");
+        assert!(over <= max + 1e-9, "{homes} homes: {over}");
     }
 }
 

@@ -4,10 +4,10 @@
 pub(super) const ROUNDS: usize = 6;
 
 /// Swaps rows and columns: afterwards bit `j` of word `i` is what bit `i` of word `j` was.
-/// `meanwhile` is called once in every round, for what can go on beside it.
+/// `meanwhile` is called once in every round, for work that can overlap with it.
 ///
-/// By halves: the off-diagonal 32×32 blocks change places, then the 16×16 blocks within
-/// each, and so on; six rounds of 32 exchanges.
+/// Works recursively: swaps the off-diagonal 32×32 blocks, then the 16×16 blocks within each block,
+/// and so on; six rounds of 32 exchanges.
 #[inline(always)]
 pub(super) fn transpose(words: &mut [u64; 64], mut meanwhile: impl FnMut(usize)) {
     exchange::<32>(words);

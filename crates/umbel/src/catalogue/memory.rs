@@ -5,13 +5,14 @@
 //! ```
 //!
 //! A shard that has grown too large is split in two, by the next bit of its keys' routes. So no
-//! change takes longer than moving one shard's keys, however many there are, where one large table
-//! would stop for a tenth of a second to grow.
+//! change takes longer than moving the keys of one shard, however many keys there are. One large
+//! table would block for a tenth of a second when it grows.
 //!
-//! Always true: a shard holds exactly the keys whose routes start with its prefix. Of a pass that
-//! is under way, the first `ahead` places of each shard are still to be shown, and no others: new
-//! keys go behind them, a removal fills the gap with the last of them, and a split keeps the order.
-//! Shards before `pass_at` have none: the halves of a split shard stand where it stood and at the end.
+//! Always true: a shard holds exactly the keys whose routes start with its prefix. During a pass,
+//! the first `ahead` places of each shard, and no others, must still be visited: new keys are
+//! placed after them, a removal fills the gap with the last of them, and a split keeps the order.
+//! Shards before `pass_at` have none left: of the halves of a split shard, one stays in its place
+//! and the other is appended at the end.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -25,14 +26,15 @@ use super::{Catalogue, InPass};
 use crate::filter::ComponentId;
 use crate::sync::{self, AtomicUsize, Ordering};
 
-/// Keys that are looked for at once.
+/// Keys that are looked up at once.
 const BATCH: usize = 8;
-/// Keys at which a shard is split: some fifty microseconds of work, for which questions wait.
+/// A shard of more keys than this is split. Lookups wait for that, some fifty microseconds.
 const MAX_SHARD: usize = sync::size(1 << 9, 4);
-/// Bits of a route that choose a shard, at most.
+/// The most bits of a route that choose a shard.
 const MAX_DEPTH: u32 = 24;
 
-/// A catalogue in memory. Shows its keys in an order that follows from its history alone.
+/// A catalogue in memory. The order in which it visits its keys depends only on its history and its
+/// seed.
 pub struct MemoryCatalogue {
     seeded: Seeded,
     max_shard: usize,
@@ -41,18 +43,18 @@ pub struct MemoryCatalogue {
     directory: Vec<u32>,
     depth: u32,
     len: usize,
-    /// Shards before this one have shown all their keys to the pass under way.
+    /// The pass in progress has visited all keys of the shards before this one.
     pass_at: AtomicUsize,
 }
 
 /// The keys of one range of routes.
 struct Shard {
     keys: IndexMap<Box<[u8]>, ComponentId, Seeded>,
-    /// What the routes of its keys start with: so many bits.
+    /// The common prefix of the routes of its keys, and its length in bits.
     prefix: u64,
     bits: u32,
-    /// Keys that the pass under way has still to show: those in the first places. Atomic only so
-    /// that the pass can go on while others read.
+    /// Number of keys that the pass in progress must still visit: those in the first places. Atomic
+    /// only so that the pass can continue while other threads read.
     ahead: AtomicUsize,
 }
 
@@ -72,7 +74,7 @@ impl Clone for Shard {
     }
 }
 
-/// Hashes keys of a table: without the seed nobody can craft keys that collide.
+/// Hashes the keys of a table. Without the seed nobody can craft colliding keys.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seeded(u64);
 
@@ -84,8 +86,8 @@ impl BuildHasher for Seeded {
     }
 }
 
-/// The bits of a hash by which its shard is found: neither the lowest nor the topmost ones, by which
-/// a table finds its places.
+/// The bits of a hash that choose the shard: neither the lowest nor the highest ones, which a table
+/// uses.
 const fn route(hash: u64) -> u64 {
     hash.rotate_left(16)
 }
@@ -127,7 +129,7 @@ impl Shard {
         self.keys.swap_remove_index(place).map(|(_, component)| component)
     }
 
-    /// Splits it by the next bit of the routes; returns the half with that bit set.
+    /// Splits the shard by the next bit of the routes. Returns the half with that bit set.
     fn split(&mut self) -> Self {
         let (seeded, bits) = (*self.keys.hasher(), self.bits + 1);
         let mut low = Self::new(seeded, self.prefix << 1, bits);
@@ -161,13 +163,13 @@ impl MemoryCatalogue {
         Self::with_seed(0)
     }
 
-    /// An empty catalogue whose table is seeded: for keys that strangers choose.
+    /// An empty catalogue with a seeded hash: for keys that an attacker may choose.
     #[must_use]
     pub fn with_seed(seed: u64) -> Self {
         Self::with_shards(seed, MAX_SHARD)
     }
 
-    /// With shards of some keys, so that few keys make many of them.
+    /// With small shards, so that a few keys make many of them.
     #[cfg(test)]
     pub(crate) fn with_small_shards(seed: u64) -> Self {
         Self::with_shards(seed, 4)
@@ -220,7 +222,8 @@ impl MemoryCatalogue {
         self.shards.push(high);
     }
 
-    /// As [`Catalogue::pass_part`], while others read. One thread at a time goes on with a pass.
+    /// As [`Catalogue::pass_part`], while other threads read. Only one thread at a time may
+    /// continue a pass.
     pub fn show_part(&self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
         let mut left = count;
         let first = self.pass_at.load(Ordering::Relaxed);
@@ -239,7 +242,7 @@ impl MemoryCatalogue {
         rest.iter().any(|shard| shard.ahead() > 0)
     }
 
-    /// As [`Catalogue::reassign`], for the keys of one part; whether there is such a part.
+    /// As [`Catalogue::reassign`], for the keys of one part. Returns whether there is such a part.
     pub fn reassign_part(
         &mut self,
         part: usize,
@@ -250,8 +253,9 @@ impl MemoryCatalogue {
         true
     }
 
-    /// Some keys, about `count`, and where to go on: in no particular order. A key that is held all
-    /// the while is shown, perhaps twice. Start with `None`.
+    /// A page of about `count` keys, in no particular order, and where the next page begins. A key
+    /// that exists during the whole iteration is returned at least once, perhaps twice. Start with
+    /// `None`.
     #[must_use]
     pub fn page(&self, from: Option<Place>, count: usize) -> (Vec<&[u8]>, Option<Place>) {
         let mut next = Some(from.unwrap_or(Place { prefix: 0, bits: 0, end: u32::MAX }));
@@ -267,10 +271,11 @@ impl MemoryCatalogue {
 
     fn page_of_shard(&self, from: Place, count: usize) -> (Vec<&[u8]>, Option<Place>) {
         let shard = &self.shards[self.shard_of(route_back(from.start()))];
-        // If the shard was split meanwhile, its halves are shown from the beginning.
+        // If the shard was split in the meantime, its halves are returned from the beginning.
         let is_same = (shard.prefix, shard.bits) == (from.prefix, from.bits);
         let end = if is_same { from.end as usize } else { usize::MAX }.min(shard.keys.len());
-        // From the last place to the first: a removal moves the last key, which was shown already.
+        // From the last place to the first: a removal moves the last key, which was returned
+        // already.
         let start = end.saturating_sub(count);
         let keys = shard.keys.as_slice()[start..end].keys().map(|key| &**key).collect();
         let next = match start {
@@ -312,7 +317,7 @@ impl Place {
         bytes
     }
 
-    /// From bytes; `None` if they are no place.
+    /// From bytes; `None` if they are not a valid place.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let number = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -354,18 +359,23 @@ impl Catalogue for MemoryCatalogue {
         self.insert_hashed(self.hash(key), key, component)
     }
 
-    fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
+    fn insert_many(
+        &mut self,
+        keys: &[&[u8]],
+        component: ComponentId,
+        on_result: &mut dyn FnMut(bool),
+    ) {
         for keys in keys.chunks(BATCH) {
             let mut hashes = [0; BATCH];
             hashes.iter_mut().zip(keys).for_each(|(hash, key)| *hash = self.hash(key));
-            // A look at all places first: the processor waits for their memory once, not in
-            // turn. What is seen there does not matter.
+            // Read all places first, and ignore the result: the processor then waits for their
+            // memory once, not one after the other.
             for hash in &hashes[..keys.len()] {
                 let shard = &self.shards[self.shard_of(*hash)];
                 black_box(shard.keys.raw_entry_v1().index_from_hash(*hash, |_| true));
             }
             for (key, hash) in keys.iter().zip(hashes) {
-                told(self.insert_hashed(hash, key, component));
+                on_result(self.insert_hashed(hash, key, component));
             }
         }
     }
@@ -425,7 +435,7 @@ impl Default for MemoryCatalogue {
 }
 
 impl fmt::Debug for MemoryCatalogue {
-    /// Keys may be many, and nobody else's business.
+    /// Does not print keys: there may be many, and they may be private.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MemoryCatalogue({} keys)", self.len)
     }
@@ -539,7 +549,7 @@ mod tests {
         }
     }
 
-    /// One table for all keys stopped for most of a second when it grew.
+    /// Regression test: one table for all keys blocked for most of a second when it grew.
     #[test]
     fn no_change_moves_more_keys_than_a_shard_has() {
         let mut catalogue = MemoryCatalogue::new();

@@ -1,8 +1,8 @@
-//! The exact set of keys a home owns: the source of truth.
+//! The exact set of keys that a home owns: the source of truth.
 //!
-//! A second add of a key and a removal of an absent one stop here, so that filters and
-//! counts see real changes only. It also remembers which filter component holds each key,
-//! which makes removal exact, and lets a filter be built again after a restart.
+//! Adding a key a second time and removing an absent key end here, so that filters and counts see
+//! only real changes. The catalogue also remembers which filter component holds each key, which
+//! makes removal exact, and makes it possible to rebuild a filter after a restart.
 
 mod memory;
 
@@ -37,15 +37,15 @@ pub use memory::{MemoryCatalogue, Place};
 /// # Ok::<(), umbel::params::ParamError>(())
 /// ```
 pub trait Catalogue {
-    /// Whether the key is held.
+    /// Whether the catalogue contains the key.
     #[must_use]
     fn contains(&self, key: &[u8]) -> bool;
 
-    /// Holds the key in this component; a key that is held already moves there.
+    /// Adds the key with this component; a key that exists already moves there.
     fn insert(&mut self, key: &[u8], component: ComponentId);
 
-    /// Holds the key in this component unless it is held already; whether it is new. A
-    /// catalogue that can do both with one look need not look twice as this does.
+    /// Adds the key with this component unless it exists already. Returns whether it is new. The
+    /// default makes two lookups; override it if one is enough.
     fn insert_new(&mut self, key: &[u8], component: ComponentId) -> bool {
         let new = !self.contains(key);
         if new {
@@ -54,21 +54,26 @@ pub trait Catalogue {
         new
     }
 
-    /// Holds keys in this component, each unless it is held already; `told` hears of each in
-    /// turn whether it is new. A catalogue that can look for several at once need not look
-    /// for one after the other as this does.
-    fn insert_many(&mut self, keys: &[&[u8]], component: ComponentId, told: &mut dyn FnMut(bool)) {
-        keys.iter().for_each(|key| told(self.insert_new(key, component)));
+    /// Adds keys with this component, except those that exist already. Calls `on_result` for each
+    /// key in order with whether it is new. The default looks up one key after the other; override
+    /// it to look up several at once.
+    fn insert_many(
+        &mut self,
+        keys: &[&[u8]],
+        component: ComponentId,
+        on_result: &mut dyn FnMut(bool),
+    ) {
+        keys.iter().for_each(|key| on_result(self.insert_new(key, component)));
     }
 
-    /// Lets go of the key; returns the component that held it, or `None` if it was absent.
+    /// Removes the key. Returns its component, or `None` if it was absent.
     fn remove(&mut self, key: &[u8]) -> Option<ComponentId>;
 
-    /// Shows every key once.
+    /// Calls `show` once for every key.
     fn for_each(&self, show: &mut dyn FnMut(&[u8], ComponentId));
 
-    /// Moves every key to the component that `assign` names for it. A catalogue that can do
-    /// so in place, or piece by piece, need not copy all keys as this does.
+    /// Moves every key to the component that `assign` returns for it. The default copies all keys;
+    /// override it to do so in place or in pieces.
     fn reassign(&mut self, assign: &mut dyn FnMut(&[u8]) -> ComponentId) {
         let mut keys = Vec::new();
         self.for_each(&mut |key, _| keys.push(Box::<[u8]>::from(key)));
@@ -78,38 +83,38 @@ pub trait Catalogue {
         }
     }
 
-    /// Moves every key to this one component. A catalogue that can do so without touching
-    /// its keys need not go through them as this does.
+    /// Moves every key to this component. The default visits all keys; override it if that is not
+    /// needed.
     fn move_all(&mut self, to: ComponentId) {
         self.reassign(&mut |_| to);
     }
 
-    /// Begins a pass over the keys that are held now, which [`Self::pass_part`] shows part by part
-    /// while keys come and go; a pass that is under way is given up. Returns whether the catalogue
-    /// can do that. One that cannot is gone through by [`Self::for_each`], while its home waits.
+    /// Begins a pass over the present keys. [`Self::pass_part`] visits them part by part while keys
+    /// are added and removed. A pass in progress is cancelled. Returns whether the catalogue
+    /// supports this; otherwise its home uses [`Self::for_each`], and waits.
     fn begin_pass(&mut self) -> bool {
         false
     }
 
-    /// Shows the next keys of the pass, about `count` at most; whether there are more. Each key
-    /// that was held when the pass began is shown once, but for removed ones as [`InPass`] says;
-    /// keys that were added since are not.
+    /// Visits the next keys of the pass, about `count` at most. Returns whether there are more.
+    /// Each key that existed when the pass began is visited once, except removed ones, for which
+    /// see [`InPass`]. Keys that were added since are not visited.
     fn pass_part(&mut self, count: usize, show: &mut dyn FnMut(&[u8])) -> bool {
         let (_, _) = (count, show);
         false
     }
 
-    /// How the pass stands with a key that is held, before it is removed.
+    /// Whether the pass has visited a key that is about to be removed.
     #[must_use]
     fn in_pass(&self, key: &[u8]) -> InPass {
         let _ = key;
         InPass::Behind
     }
 
-    /// The pass is over, or given up.
+    /// The pass is over or cancelled.
     fn end_pass(&mut self) {}
 
-    /// How many keys each component holds, in the order of their ids.
+    /// How many keys each component holds, sorted by id.
     #[must_use]
     fn components(&self) -> BTreeMap<ComponentId, u64> {
         let mut components = BTreeMap::new();
@@ -121,21 +126,21 @@ pub trait Catalogue {
     #[must_use]
     fn len(&self) -> u64;
 
-    /// Whether no key is held.
+    /// Whether there are no keys.
     #[must_use]
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// How a pass stands with a key.
+/// Whether a pass has visited a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InPass {
-    /// It was shown, or added since the pass began.
+    /// It was visited, or added since the pass began.
     Behind,
-    /// It will be shown, unless it is removed before.
+    /// It will be visited, unless it is removed before.
     Ahead,
-    /// The pass may have shown it or may show it yet, even when it is removed.
+    /// The pass may have visited it, or may visit it later even if it is removed.
     Either,
 }
 
@@ -201,9 +206,9 @@ mod tests {
 
     fn insert_many(catalogue: &mut impl Catalogue, keys: &[u8], id: u32) -> Vec<bool> {
         let keys: Vec<&[u8]> = keys.chunks(1).collect();
-        let mut told = Vec::new();
-        catalogue.insert_many(&keys, ComponentId(id), &mut |new| told.push(new));
-        told
+        let mut results = Vec::new();
+        catalogue.insert_many(&keys, ComponentId(id), &mut |new| results.push(new));
+        results
     }
 
     proptest! {
@@ -224,8 +229,8 @@ mod tests {
                         prop_assert_eq!(new, plain.insert_new(&[key], ComponentId(id)));
                     }
                     Step::InsertMany(keys, id) => {
-                        let told = insert_many(&mut catalogue, &keys, id);
-                        prop_assert_eq!(told, insert_many(&mut plain, &keys, id));
+                        let results = insert_many(&mut catalogue, &keys, id);
+                        prop_assert_eq!(results, insert_many(&mut plain, &keys, id));
                     }
                     Step::Remove(key) => {
                         prop_assert_eq!(catalogue.remove(&[key]), plain.remove(&[key]));

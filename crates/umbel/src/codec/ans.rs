@@ -1,10 +1,10 @@
-//! The entropy coder: symbols of known frequencies, each in its true share of bits.
+//! The entropy coder: writes symbols of known frequencies in close to the minimal number of bits.
 //!
-//! A range ANS coder with a 64-bit state and 32-bit words, bit for bit the one of the
-//! `constriction` crate (which is its twin in the tests), with a lookup where that crate
-//! searches, and words read where they lie. It starts at state 2^16, so that every symbol
-//! costs its share from the first on: hostile bytes cannot name many symbols for free, and
-//! decoding must end exactly where encoding began.
+//! A range ANS coder with a 64-bit state and 32-bit words. Its output is identical, bit for bit, to
+//! that of the `constriction` crate (the tests compare the two). It uses a lookup table where that
+//! crate searches, and reads words without copying them. It starts at state 2^16, so that every
+//! symbol costs its share of bits from the first one on: hostile bytes cannot encode many symbols
+//! for free, and decoding must end exactly in the state where encoding began.
 //!
 //! ```text
 //! symbols = varint state, varint number of words, words of four bytes
@@ -15,9 +15,10 @@ use super::bytes::{Reader, put_varint};
 
 /// Frequencies are shares of 2^16.
 const PRECISION: u32 = 16;
-/// What the frequencies of a model add up to.
+/// The sum of all frequencies of a model.
 pub(super) const TOTAL: u32 = 1 << PRECISION;
-/// Where the coder's state begins and must end: below it a symbol could be free.
+/// The state in which encoding begins and decoding must end. In a smaller state a symbol could cost
+/// nothing.
 const FIRST_STATE: u64 = 1 << PRECISION;
 /// Quantiles are looked up by their top bits; a bucket rarely has more than one symbol.
 const BUCKET_BITS: u32 = 6;
@@ -26,12 +27,14 @@ const BUCKETS: usize = 1 << (PRECISION - BUCKET_BITS);
 /// How frequent each symbol is.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// Frequencies of all symbols before each one; the total behind the last.
+    /// For each symbol, the sum of the frequencies of all symbols before it; after the last one,
+    /// the total.
     before: [u32; 257],
 }
 
 impl Model {
-    /// A model of up to 256 symbols, each with a frequency above zero, [`TOTAL`] in all.
+    /// A model of up to 256 symbols. Each frequency must be above zero; their sum must be
+    /// [`TOTAL`].
     pub(super) fn new(frequencies: impl Iterator<Item = u32>) -> Self {
         let mut before = [TOTAL; 257];
         let mut sum = 0;
@@ -49,7 +52,7 @@ impl Model {
 pub(super) fn put_symbols(out: &mut Vec<u8>, symbols: &[u8], model: &Model) {
     let mut state = FIRST_STATE;
     let mut words = Vec::new();
-    // Last in, first out: coded backwards, read forwards.
+    // Last in, first out: encode backwards, so that decoding reads forwards.
     for symbol in symbols.iter().rev() {
         let before = model.before[usize::from(*symbol)];
         let frequency = u64::from(model.before[usize::from(*symbol) + 1] - before);
@@ -122,7 +125,7 @@ impl<'a> Symbols<'a> {
         Ok(())
     }
 
-    /// That the coder is back where it began.
+    /// Checks that the coder is back in its first state and all words were read.
     pub(super) fn end(&self) -> Result<(), DecodeError> {
         if self.state == FIRST_STATE && self.words.is_empty() {
             Ok(())
@@ -199,12 +202,13 @@ mod tests {
                 });
                 prop_assert!(fewer.end().is_err(), "one symbol is left");
             }
-            // Past the end there are only a few symbols more, if any.
+            // Past the end only a few more symbols can be read, if any.
             prop_assert!((0..1 << 17).any(|_| coded.next().is_err()));
         }
     }
 
-    /// Such states have another form with fewer words, or code symbols for nothing.
+    /// States that are too small are rejected: with them one message would have several encodings,
+    /// or a symbol would cost no bits.
     #[test]
     fn states_that_no_writer_leaves_are_refused() {
         let read = |state: u64, words: &[u32]| {

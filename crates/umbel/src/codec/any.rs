@@ -1,4 +1,4 @@
-//! A filter of any kind, as a file or message holds it.
+//! A filter of any kind, as it is read from a file or message.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::filter::{
 use crate::key_hash::{Digest, Seed, WrongSeed};
 use crate::scheme::Scheme;
 
-/// What a frame holds.
+/// The kind of contents of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -80,7 +80,7 @@ pub enum AnyFilter {
     Blocked(BlockedFilter),
 }
 
-/// Does the same to whatever filter there is.
+/// Runs the same code for a filter of any kind.
 macro_rules! each {
     ($any:expr, $filter:ident => $action:expr) => {
         match $any {
@@ -153,7 +153,7 @@ impl AnyFilter {
         each!(self, filter => filter.contains_digest(digest))
     }
 
-    /// Adds many keys, asking for memory ahead.
+    /// Adds many keys, prefetching memory.
     ///
     /// # Panics
     /// If the hasher is locked, or a dynamic filter has no memory for another component:
@@ -162,8 +162,8 @@ impl AnyFilter {
         each!(self, filter => filter.insert_batch(keys));
     }
 
-    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
-    /// with one answer per key, in order.
+    /// Looks up many keys at once, prefetching memory. Overwrites `answers` with one answer per
+    /// key, in order.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -171,19 +171,19 @@ impl AnyFilter {
         each!(self, filter => filter.contains_batch(keys, answers));
     }
 
-    /// Names the contents: a delta tells those of its base and of its result.
+    /// A checksum of the contents. A delta contains those of its base and of its result.
     #[must_use]
     pub fn checksum(&self) -> u64 {
         each!(self, filter => filter.checksum())
     }
 
-    /// Keys held.
+    /// Number of keys.
     #[must_use]
     pub fn items(&self) -> u64 {
         each!(self, filter => filter.items())
     }
 
-    /// The chance that a random key is claimed.
+    /// The probability that a random key is claimed.
     #[must_use]
     pub fn false_positive(&self) -> f64 {
         each!(self, filter => filter.false_positive())
@@ -195,8 +195,8 @@ impl AnyFilter {
         each!(self, filter => filter.memory_bytes())
     }
 
-    /// Bytes of memory that the filter takes at most once so many more keys were added:
-    /// only dynamic filters grow.
+    /// The most bytes of memory that the filter can take after this many more keys were added. Only
+    /// dynamic filters grow.
     #[must_use]
     pub fn memory_bytes_with(&self, more: u64) -> u64 {
         match self {
@@ -228,7 +228,7 @@ impl AnyFilter {
         }
     }
 
-    /// Counters that stick at their largest value.
+    /// Number of counters that are stuck at their largest value.
     #[must_use]
     pub fn stuck_counters(&self) -> u64 {
         match self {
@@ -249,7 +249,7 @@ impl Membership for AnyFilter {
     }
 }
 
-/// Into the enum and out again; a filter of another kind comes back as it was.
+/// Conversions to the enum and back. If the kind does not match, the filter is returned unchanged.
 macro_rules! convert {
     ($variant:ident, $filter:ty) => {
         impl From<$filter> for AnyFilter {

@@ -1,4 +1,4 @@
-//! The body of a frame: one filter, whole or against a base.
+//! The body of a frame: one filter, as a whole or as a change of a base.
 //!
 //! ```text
 //! standard = varint items, then: whole,      subset of all positions: the ones
@@ -13,8 +13,8 @@
 //!            varint components, each: varint id, 0 whole | 1 against the base's, body
 //! ```
 //!
-//! Always true: what is read is a filter that keeps every promise of its type, whoever
-//! wrote the bytes.
+//! Always true: a filter that was read keeps every promise of its type, even if the bytes are
+//! hostile.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub trait Encodable: private::Body {}
 
 impl<F: private::Body> Encodable for F {}
 
-/// What is left of a decoder's memory limit.
+/// A decoder's memory limit, and how much of it is used.
 #[derive(Debug, Clone, Copy)]
 pub struct Budget {
     pub(super) limit: u64,
@@ -47,13 +47,13 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Takes memory for good.
+    /// Charges memory that the decoded filter keeps.
     fn charge(&mut self, bytes: u64) -> Result<(), DecodeError> {
         self.used = self.used.saturating_add(bytes);
         self.lend(0)
     }
 
-    /// That there is also memory for what is given back at once.
+    /// Checks that there is also room for temporary memory.
     fn lend(self, bytes: u64) -> Result<(), DecodeError> {
         let needed = self.used.saturating_add(bytes);
         if needed > self.limit {
@@ -63,7 +63,7 @@ impl Budget {
     }
 }
 
-/// Bytes of a bit vector of a scheme's length, or of a vector for each of its counters' bits.
+/// Bytes of a bit vector of a scheme's length.
 fn vector_bytes(scheme: &Scheme) -> u64 {
     scheme.shape().bits().div_ceil(64) * 8
 }
@@ -75,7 +75,7 @@ pub(super) mod private {
     pub trait Body: Sized {
         const KIND: Kind;
         fn own_scheme(&self) -> &Scheme;
-        /// Names the contents, as the base or the result of a delta.
+        /// A checksum of the contents, to identify the base or the result of a delta.
         fn checksum(&self) -> u64;
         fn write(&self, base: Option<&Self>, added: &[Digest], out: &mut Vec<u8>);
         fn read(
@@ -226,7 +226,7 @@ impl Body for CountingFilter {
         base: Option<&Self>,
         budget: &mut Budget,
     ) -> Result<Self, DecodeError> {
-        // Four bits a counter, and its plain bit; a level and the one before it.
+        // Kept: four bits per counter and its plain bit. Temporary: a level and the one before it.
         budget.charge(vector_bytes(&scheme) * 5)?;
         budget.lend(vector_bytes(&scheme) * 2)?;
         let items = reader.varint()?;
@@ -294,7 +294,7 @@ fn bits_of(filter: &BlockedFilter) -> BitVector {
     filter.to_bits().expect("memory for a copy")
 }
 
-/// The positions of one level that reach the next, by rank.
+/// The positions of one level whose counters reach the next level, by rank.
 struct Reached<'a> {
     below: &'a BitVector,
     here: &'a BitVector,
@@ -315,7 +315,7 @@ impl Source for Reached<'_> {
     }
 }
 
-/// Each level among the one below it.
+/// Reads each level as a subset of the one below it.
 fn read_levels(
     reader: &mut Reader<'_>,
     scheme: Scheme,
@@ -339,9 +339,9 @@ fn read_levels(
     Ok(filter)
 }
 
-/// Each level against the base's. Levels that do not nest still give counters, which the
-/// result's checksum may or may not deny; no counter leaves its range, since a level is set
-/// only where the base's counter lies below it and cleared only where it does not.
+/// Reads each level as a change of the base's level. Malformed levels that do not nest still give
+/// counters; the checksum of the result usually rejects them. No counter leaves its range, because
+/// a level is set only where the base's counter is below it, and cleared only where it is not.
 fn read_levels_against(
     reader: &mut Reader<'_>,
     base: &CountingFilter,
@@ -358,7 +358,7 @@ fn read_levels_against(
     Ok(filter)
 }
 
-/// A component that a dynamic filter of its own kind is made of.
+/// A component of a dynamic filter; each kind of component has its own kind of dynamic filter.
 pub trait Part: Component + Body {
     const DYNAMIC: Kind;
 }
@@ -438,7 +438,7 @@ fn read_dynamic<C: Component + Body>(
     let capacity = reader.varint()?;
     let max_components = reader.varint32()?;
     let next_id = reader.varint32()?;
-    // Half of all ids are left for components to come.
+    // Keep half of all ids for future components.
     if capacity == 0 || !(1..=1 << 16).contains(&max_components) || next_id > 1 << 31 {
         return Err(DecodeError::Malformed("the plan of a dynamic filter is out of range"));
     }
@@ -471,8 +471,8 @@ fn read_dynamic<C: Component + Body>(
     Ok(DynamicFilter::from_parts(scheme, parts, components, aliases))
 }
 
-/// The component at `index` in the list (which grows by doubling), and in the slices, which are
-/// kept as soon as there are two.
+/// Charges memory for the component at `index`: in the list, which grows by doubling, and in the
+/// slices, which exist from two components on.
 fn charge_component<C>(
     index: usize,
     scheme: &Scheme,
@@ -503,5 +503,5 @@ fn read_aliases(
     Ok(aliases)
 }
 
-/// What an alias takes in a tree whose nodes are half full.
+/// Bytes that an alias takes in a tree whose nodes are half full.
 const ALIAS_BYTES: u64 = 32;

@@ -1,12 +1,12 @@
-//! Reading and writing plain numbers: little-endian, and varints (LEB128); and the checksum
-//! that ends whatever leaves the process.
+//! Reads and writes plain numbers: little-endian, and varints (LEB128). Also the checksum at the
+//! end of every frame and message.
 //!
-//! Reading never panics and never reads past the end: every method says
+//! Reading never panics and never reads past the end: every method returns
 //! [`DecodeError::Truncated`] instead.
 
 use super::DecodeError;
 
-/// Takes numbers off the front of a slice.
+/// Reads numbers from the front of a slice.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         Ok(taken)
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub(crate) const fn take_all(&mut self) -> &'a [u8] {
         let taken = self.bytes;
         self.bytes = &[];
@@ -45,7 +45,7 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(self.array()?))
     }
 
-    /// A varint: seven bits a byte, lowest first, the top bit set on all but the last.
+    /// Reads a varint: seven bits per byte, lowest first, the top bit set on all but the last byte.
     /// Only the shortest form is accepted, so that every value has one encoding.
     pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0u64;
@@ -66,13 +66,13 @@ impl<'a> Reader<'a> {
         Err(DecodeError::Malformed("a varint exceeds 64 bits"))
     }
 
-    /// A varint that must fit into 32 bits.
+    /// Reads a varint that must fit into 32 bits.
     pub(crate) fn varint32(&mut self) -> Result<u32, DecodeError> {
         u32::try_from(self.varint()?)
             .map_err(|_| DecodeError::Malformed("a number exceeds 32 bits"))
     }
 
-    /// Bytes that are left.
+    /// Number of remaining bytes.
     pub(crate) const fn left(&self) -> u64 {
         self.bytes.len() as u64
     }
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         self.bytes.is_empty()
     }
 
-    /// That nothing is left.
+    /// Checks that nothing is left.
     pub(crate) fn end(&self) -> Result<(), DecodeError> {
         if self.bytes.is_empty() {
             Ok(())
@@ -101,14 +101,14 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// Ends a frame or a message with its checksum.
+/// Appends the checksum to a frame or message.
 pub(crate) fn seal(mut out: Vec<u8>) -> Vec<u8> {
     let checksum = crc32c::crc32c(&out);
     out.extend_from_slice(&checksum.to_le_bytes());
     out
 }
 
-/// What [`seal`] was given, if the checksum fits.
+/// Checks and removes the checksum that [`seal`] appended.
 pub(crate) fn unseal(bytes: &[u8]) -> Result<&[u8], DecodeError> {
     let (sealed, checksum) = bytes.split_last_chunk().ok_or(DecodeError::Truncated)?;
     let (stored, found) = (u32::from_le_bytes(*checksum), crc32c::crc32c(sealed));

@@ -1,17 +1,17 @@
-//! What turns one bit vector into another, in the fewest bytes.
+//! Encodes the change from one bit vector to another in few bytes.
 //!
 //! ```text
 //! change = 0, subset of the base's zeros that are set,   subset of its ones that are cleared
 //!        | 1, subset of all digests: those of added keys, subset of its ones that are cleared
 //! ```
 //!
-//! The receiver has the base, so set bits are named among its zeros and cleared ones among
-//! its ones. Where the added keys' digests are known, naming them is shorter still while
-//! few keys were added: `k` positions follow from one digest (formulas: `b - log2 a + 1.44`
-//! bits a key). Both are coded and the shorter is sent.
+//! The receiver has the base, so bits that are set are encoded by their ranks among its zeros, and
+//! bits that are cleared by their ranks among its ones. If the digests of the added keys are known
+//! and the keys are few, sending the digests is shorter still: one digest gives `k` positions
+//! (formulas: `b - log2 a + 1.44` bits per key). Both are encoded and the shorter one is sent.
 //!
-//! Always true: reading what was written against the same base gives exactly the new bits.
-//! Digests that do not explain the set bits are never sent: bits are sent instead.
+//! Always true: decoding a change with the same base gives exactly the new bits. Digests that do
+//! not explain the set bits are never sent: bits are sent instead.
 
 use std::ops::Range;
 
@@ -58,8 +58,8 @@ impl Flips {
         });
     }
 
-    /// The checksum that these flips lead to, given the base and its checksum: known before
-    /// anything is changed, and without a pass over the bits.
+    /// The checksum after these flips, given the base and its checksum. Computed without applying
+    /// the flips and without a pass over the bits.
     ///
     /// # Panics
     /// If a position lies past the last word of `base`.
@@ -100,8 +100,8 @@ pub fn encode_change(
     encode_differing(out, base, new, Among::Ones);
 }
 
-/// Reads a change against `base`; `new` must be equal to `base`, and is changed. On an
-/// error it is to be thrown away.
+/// Reads a change of `base` and applies it to `new`, which must be equal to `base`. After an error
+/// `new` must be discarded.
 pub(super) fn decode_change(
     reader: &mut Reader<'_>,
     shape: &Shape,
@@ -119,7 +119,7 @@ pub(super) fn decode_change(
 const BY_BITS: u8 = 0;
 const BY_DIGESTS: u8 = 1;
 
-/// Codes the counted bits of `base` that differ in `other`, by their ranks.
+/// Encodes the counted bits of `base` that differ in `other`, by their ranks.
 pub(crate) fn encode_differing(
     out: &mut Vec<u8>,
     base: &BitVector,
@@ -145,8 +145,8 @@ pub(crate) fn decode_differing(
     subset::decode(reader, universe.into(), universe, &mut Flip::new(base, among, target))
 }
 
-/// Appends digests of the shape's length, in any order, repeats allowed; whether that was
-/// possible: more than a receiver takes are not written.
+/// Appends digests of the shape's length, in any order, repeats allowed. Returns whether that was
+/// possible: more digests than a receiver accepts are not written.
 pub(crate) fn encode_digests(out: &mut Vec<u8>, shape: &Shape, digests: &[Digest]) -> bool {
     let digests = Digests::distinct(digests);
     let fits = digests.fit(shape);
@@ -162,18 +162,18 @@ pub(crate) fn decode_digests(
     shape: &Shape,
     bits: &mut BitVector,
 ) -> Result<(), DecodeError> {
-    subset::decode(reader, universe(shape), most_digests(shape), &mut Set { shape, bits })
+    subset::decode(reader, universe(shape), max_digests(shape), &mut Set { shape, bits })
 }
 
-/// Reads what [`encode_digests`] wrote as the positions of those digests' bits, in any order;
-/// `None` if they may be more than `max_positions`: nothing is read then.
+/// Reads what [`encode_digests`] wrote, as the positions of those digests' bits, in any order.
+/// Returns `None` and reads nothing if there may be more than `max_positions`.
 pub(crate) fn decode_positions(
     reader: &mut Reader<'_>,
     shape: &Shape,
     max_positions: u64,
 ) -> Result<Option<Vec<u64>>, DecodeError> {
     let mut ahead = reader.clone();
-    let max_digests = most_digests(shape).min(max_positions / u64::from(shape.hashes()));
+    let max_digests = max_digests(shape).min(max_positions / u64::from(shape.hashes()));
     if ahead.clone().varint()? > max_digests {
         return Ok(None);
     }
@@ -183,14 +183,15 @@ pub(crate) fn decode_positions(
     Ok(Some(sink.positions))
 }
 
-/// How many digests there are.
+/// Number of possible digests.
 fn universe(shape: &Shape) -> u128 {
     1 << shape.digest_bits().get()
 }
 
-/// More keys than bits make no filter; and where more than half of all digests were added,
-/// those left out would be named: a short list of them would stand for too much work.
-fn most_digests(shape: &Shape) -> u64 {
+/// The most digests that are accepted. A filter never has more keys than bits. If more than half of
+/// all digests were added, the missing ones would be encoded instead, so that a short message could
+/// cause too much work.
+fn max_digests(shape: &Shape) -> u64 {
     shape.bits().min((universe(shape) / 2) as u64)
 }
 
@@ -209,15 +210,15 @@ impl Digests {
         subset::encode(out, universe(shape), self.0.len() as u64, self);
     }
 
-    /// Whether each is a digest of the shape, and a receiver takes so many.
+    /// Whether each is a digest of the shape, and a receiver accepts this many.
     fn fit(&self, shape: &Shape) -> bool {
         let ours = |digest: &Digest| u128::from(digest.get()) < universe(shape);
-        self.0.len() as u64 <= most_digests(shape) && self.0.iter().all(ours)
+        self.0.len() as u64 <= max_digests(shape) && self.0.iter().all(ours)
     }
 
-    /// Whether naming these digests says the same as naming the bits: each is one of the
-    /// shape's, their positions are ones of the new bits, and all that `new` has beyond
-    /// `base` are among them.
+    /// Whether these digests describe the same change as the bits: each is a digest of the shape,
+    /// all their positions are ones in `new`, and they include every one that `new` has beyond
+    /// `base`.
     fn explain(&self, shape: &Shape, base: &BitVector, new: &BitVector) -> bool {
         if !self.fit(shape) {
             return false;
@@ -242,7 +243,7 @@ impl Source for Digests {
     }
 }
 
-/// Gathers the positions of digests.
+/// Collects the positions of digests.
 struct Positions<'a> {
     shape: &'a Shape,
     positions: Vec<u64>,
@@ -254,7 +255,7 @@ impl Sink for Positions<'_> {
         self.positions.extend(digest.into_iter().flat_map(|digest| digest.positions(self.shape)));
     }
 
-    // As for bits: never long.
+    // Runs are never long: see `Set`.
     fn run(&mut self, numbers: Range<u64>) {
         numbers.for_each(|number| self.put(number));
     }
@@ -274,7 +275,7 @@ impl Sink for Set<'_> {
         }
     }
 
-    // Never long: at most half of the digests are taken, so that all of them are coded.
+    // Runs are never long: at most half of all digests are accepted, so each one is encoded.
     fn run(&mut self, numbers: Range<u64>) {
         numbers.for_each(|number| self.put(number));
     }

@@ -1,4 +1,4 @@
-//! Turns bytes back into filters, within limits.
+//! Decodes filters from bytes, within limits.
 
 use super::any::Kind;
 use super::body::{Budget, Encodable};
@@ -9,7 +9,7 @@ use crate::filter::{BlockedFilter, CountingFilter, DynamicFilter, StandardFilter
 use crate::key_hash::Seed;
 use crate::scheme::Scheme;
 
-/// Turns bytes back into filters: how much memory it may take, and which seed it knows.
+/// Decodes filters, with a memory limit and optionally a secret seed.
 ///
 /// ```
 /// use umbel::codec::{Decoder, encode};
@@ -31,10 +31,10 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// Memory that a decoded filter may take, unless told otherwise: 1 GiB.
+    /// Default limit for the memory of a decoded filter: 1 GiB.
     pub const LIMIT: u64 = 1 << 30;
 
-    /// A decoder that knows no secret seed and accepts filters of up to [`Self::LIMIT`].
+    /// A decoder without a secret seed that accepts filters of up to [`Self::LIMIT`] bytes.
     #[must_use]
     pub const fn new() -> Self {
         Self { limit: Self::LIMIT, seed: None, accept_locked: false }
@@ -63,7 +63,7 @@ impl Decoder {
     /// Decodes a filter.
     ///
     /// # Errors
-    /// If the bytes are not a whole, sound filter that this decoder accepts.
+    /// If the bytes are not a complete and valid filter that this decoder accepts.
     pub fn filter(&self, bytes: &[u8]) -> Result<AnyFilter, DecodeError> {
         let frame = Frame::open(bytes)?;
         if frame.delta.is_some() {
@@ -87,7 +87,7 @@ impl Decoder {
     /// to. `base` is not changed.
     ///
     /// # Errors
-    /// If the bytes are not a whole, sound delta against exactly this filter.
+    /// If the bytes are not a complete and valid delta against exactly this filter.
     pub fn apply(&self, base: &AnyFilter, delta: &[u8]) -> Result<AnyFilter, DecodeError> {
         let mut frame = Frame::open(delta)?;
         if frame.delta.is_none() {
@@ -118,8 +118,8 @@ impl Decoder {
         if before != have {
             return Err(DecodeError::WrongBase { base: before, have });
         }
-        // The seed is the base's. A delta may ask that it be kept secret, but not that a secret
-        // be written down: anybody may have made the delta.
+        // Use the seed of the base. A delta can make a public seed secret, but not a secret seed
+        // public: anybody may have made the delta.
         let own = *base.own_scheme();
         let hasher = if seed_is_public { *own.hasher() } else { own.hasher().kept_secret() };
         let scheme = Scheme::new(*own.shape(), hasher);

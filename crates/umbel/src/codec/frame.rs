@@ -1,4 +1,4 @@
-//! The frame round a body: who wrote it, what it is, and that it is whole.
+//! The frame around a body: format version, kind, scheme, and a checksum.
 //!
 //! ```text
 //!  0  4  "UMBL"
@@ -32,21 +32,17 @@ const SEED_IS_PUBLIC: u8 = 1;
 /// The bytes of a filter, as a file or message holds them.
 ///
 /// # Panics
-/// If there is no memory for the levels that a counting filter is taken apart into, as long
-/// as its plain bits each.
+/// If there is no memory for the levels of a counting filter, each of which is as long as its plain
+/// bits.
 #[must_use]
 pub fn encode<F: Encodable>(filter: &F) -> Vec<u8> {
-    let mut out = header(F::KIND.code(), filter.own_scheme());
-    match filter.own_scheme().hasher().public_seed() {
-        Some(seed) => out.extend_from_slice(seed.bytes()),
-        None => put_fingerprint(&mut out, filter.own_scheme()),
-    }
+    let mut out = header_with_seed(F::KIND.code(), filter.own_scheme());
     filter.write(None, &[], &mut out);
     seal(out)
 }
 
-/// The bytes that turn `base` into `new`. `added` are the digests of all keys added since
-/// the base, if they are known: for standard filters they make a small delta smaller.
+/// The bytes that turn `base` into `new`. `added` are the digests of all keys added since the base,
+/// if they are known: they make small deltas of standard filters shorter.
 ///
 /// ```
 /// use umbel::StandardFilter;
@@ -73,7 +69,7 @@ pub fn encode_delta<F: Encodable>(
 ) -> Result<Vec<u8>, Mismatch> {
     base.own_scheme().check(new.own_scheme())?;
     let mut out = header(F::KIND.code() | Kind::Delta.code(), new.own_scheme());
-    // Whoever has the base has its seed.
+    // A receiver that has the base has its seed.
     put_fingerprint(&mut out, new.own_scheme());
     out.extend_from_slice(&base.checksum().to_le_bytes());
     out.extend_from_slice(&new.checksum().to_le_bytes());
@@ -81,14 +77,14 @@ pub fn encode_delta<F: Encodable>(
     Ok(seal(out))
 }
 
-/// Why no delta could be made of two filters. Nothing was changed.
+/// Why no delta could be made from two filters. Nothing was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeltaError {
     /// The filters are of different kinds.
     #[error("the old filter is {0}, the new one is {1}")]
     Kinds(Kind, Kind),
-    /// The filters' bits do not mean the same.
+    /// The filters have different schemes, so their bits cannot be compared.
     #[error(transparent)]
     Mismatch(#[from] Mismatch),
 }
@@ -110,6 +106,16 @@ impl AnyFilter {
     }
 }
 
+/// The header of a filter: with its seed, or with the seed's fingerprint if it is secret.
+pub(super) fn header_with_seed(kind: u8, scheme: &Scheme) -> Vec<u8> {
+    let mut out = header(kind, scheme);
+    match scheme.hasher().public_seed() {
+        Some(seed) => out.extend_from_slice(seed.bytes()),
+        None => put_fingerprint(&mut out, scheme),
+    }
+    out
+}
+
 fn header(kind: u8, scheme: &Scheme) -> Vec<u8> {
     let (shape, hasher) = (scheme.shape(), scheme.hasher());
     let flags = if hasher.public_seed().is_some() { SEED_IS_PUBLIC } else { 0 };
@@ -124,14 +130,14 @@ fn put_fingerprint(out: &mut Vec<u8>, scheme: &Scheme) {
     out.extend_from_slice(&scheme.hasher().fingerprint().get().to_le_bytes());
 }
 
-/// The start of a frame of a kind that is no filter.
+/// The start of a frame that does not contain a filter.
 pub(crate) fn begin(kind: u8) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.extend_from_slice(&[VERSION, kind]);
     out
 }
 
-/// Checks magic, version and checksum; what is left begins with the kind.
+/// Checks magic, version and checksum. The returned reader begins with the kind.
 pub(crate) fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
     if !bytes.starts_with(&MAGIC) {
         let cut = !bytes.is_empty() && MAGIC.starts_with(bytes);
@@ -145,7 +151,7 @@ pub(crate) fn open(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
     Ok(Reader::new(unseal(bytes)?.get(5..).ok_or(DecodeError::Truncated)?))
 }
 
-/// What a delta says of the filters that it connects.
+/// What a delta contains about its base and its result.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ends {
     /// The checksum of the base.
@@ -156,7 +162,7 @@ pub(super) struct Ends {
     pub(super) seed_is_public: bool,
 }
 
-/// Which filters a delta connects: all that it tells without its base.
+/// The base and the result of a delta: everything that can be read without the base.
 ///
 /// ```
 /// use umbel::StandardFilter;
@@ -173,7 +179,7 @@ pub(super) struct Ends {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct DeltaHeader {
-    /// Of which kind both filters are.
+    /// The kind of both filters.
     pub kind: Kind,
     /// The shape and the hasher of both; the hasher is locked, since a delta holds no seed.
     pub scheme: Scheme,
@@ -184,7 +190,7 @@ pub struct DeltaHeader {
 }
 
 impl DeltaHeader {
-    /// Reads what a delta says of itself. Whether the rest of it makes sense is not looked at.
+    /// Reads the header of a delta. The body is not checked, except by the checksum of the frame.
     ///
     /// # Errors
     /// If the bytes are damaged or not a delta.
@@ -197,11 +203,11 @@ impl DeltaHeader {
     }
 }
 
-/// A frame that is whole: its checksum fits and its header makes sense.
+/// A complete frame: its checksum is right and its header is valid.
 #[derive(Debug)]
 pub(super) struct Frame<'a> {
     pub(super) kind: Kind,
-    /// What it says of base and result, if it is a delta.
+    /// Base and result, if it is a delta.
     pub(super) delta: Option<Ends>,
     pub(super) scheme: Scheme,
     pub(super) body: Reader<'a>,
@@ -213,28 +219,39 @@ impl<'a> Frame<'a> {
     }
 
     fn read(mut reader: Reader<'a>) -> Result<Self, DecodeError> {
-        let [kind, flags, hash, digest_bits, hashes] = reader.array()?;
+        let kind = reader.byte()?;
         let is_delta = kind & Kind::Delta.code() != 0;
         let kind = Kind::from_code(kind & !Kind::Delta.code())
             .ok_or(DecodeError::Malformed("unknown kind of filter"))?;
-        let hash = HashId::from_code(hash).ok_or(DecodeError::Malformed("unknown hash"))?;
-        let shape = Shape::new(reader.varint()?, hashes.into())?
-            .with_digest_bits(DigestBits::new(digest_bits.into())?);
-        let seed_is_public = match flags {
-            0 => false,
-            SEED_IS_PUBLIC => true,
-            _ => return Err(DecodeError::Malformed("unknown flags")),
-        };
-        let hasher = if seed_is_public && !is_delta {
-            KeyHasher::new(hash, Seed::new(reader.array()?))
-        } else {
-            KeyHasher::locked(hash, SeedFingerprint::from_raw(reader.u64()?))
-        };
+        let (scheme, seed_is_public) = read_scheme(&mut reader, !is_delta)?;
         let delta = if is_delta {
             Some(Ends { base: reader.u64()?, result: reader.u64()?, seed_is_public })
         } else {
             None
         };
-        Ok(Self { kind, delta, scheme: Scheme::new(shape, hasher), body: reader })
+        Ok(Self { kind, delta, scheme, body: reader })
     }
+}
+
+/// Reads the scheme from a header, after the kind, and whether its seed is public. Only filters
+/// contain a public seed; all other frames contain a fingerprint.
+pub(super) fn read_scheme(
+    reader: &mut Reader<'_>,
+    is_filter: bool,
+) -> Result<(Scheme, bool), DecodeError> {
+    let [flags, hash, digest_bits, hashes] = reader.array()?;
+    let hash = HashId::from_code(hash).ok_or(DecodeError::Malformed("unknown hash"))?;
+    let shape = Shape::new(reader.varint()?, hashes.into())?
+        .with_digest_bits(DigestBits::new(digest_bits.into())?);
+    let seed_is_public = match flags {
+        0 => false,
+        SEED_IS_PUBLIC => true,
+        _ => return Err(DecodeError::Malformed("unknown flags")),
+    };
+    let hasher = if seed_is_public && is_filter {
+        KeyHasher::new(hash, Seed::new(reader.array()?))
+    } else {
+        KeyHasher::locked(hash, SeedFingerprint::from_raw(reader.u64()?))
+    };
+    Ok((Scheme::new(shape, hasher), seed_is_public))
 }

@@ -1,5 +1,5 @@
-//! Numbers of a fixed width, bit after bit: the low parts of gaps, which are so nearly uniform
-//! that no coding would make them shorter.
+//! Packed numbers of a fixed width: the low parts of gaps, which are so nearly uniform that entropy
+//! coding would not make them shorter.
 
 use super::DecodeError;
 
@@ -24,7 +24,7 @@ impl BitWriter {
         }
     }
 
-    /// Writes it all out, the last byte filled up with zeros.
+    /// Writes all bits to `out`; the last byte is padded with zeros.
     pub(super) fn finish(mut self, out: &mut Vec<u8>) {
         let left = &self.held.to_le_bytes()[..self.width.div_ceil(8) as usize];
         self.bytes.extend_from_slice(left);
@@ -44,7 +44,7 @@ impl<'a> BitReader<'a> {
         Self { bytes, held: 0, width: 0 }
     }
 
-    /// Takes the next number of fewer than 64 bits.
+    /// Reads the next number of fewer than 64 bits.
     #[inline]
     pub(super) fn take(&mut self, width: u32) -> u64 {
         if self.width < width {
@@ -71,7 +71,7 @@ impl<'a> BitReader<'a> {
         self.bytes = rest;
     }
 
-    /// That the bits which fill up the last byte are zeros.
+    /// Checks that the padding of the last byte is zero.
     pub(super) fn end(&self) -> Result<(), DecodeError> {
         if self.held == 0 { Ok(()) } else { Err(DecodeError::Malformed("stray bits")) }
     }

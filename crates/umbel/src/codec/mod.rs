@@ -7,9 +7,9 @@
 //! A snapshot is a delta against nothing, so there is one body format for both: ones of a
 //! filter, or flips against a base, both as subsets of a universe (`subset`).
 //!
-//! Always true: decoding any bytes ends with a filter or a [`DecodeError`], never a panic;
-//! it takes no more memory than the decoder's limit; and a target that a delta does not
-//! fit is left as it was.
+//! Always true: decoding any bytes returns a filter or a [`DecodeError`], and never panics. It
+//! takes no more memory than the decoder's limit. A delta that does not fit a filter leaves the
+//! filter unchanged.
 //!
 //! ```
 //! use umbel::codec::{AnyFilter, Decoder};
@@ -37,8 +37,11 @@ mod change;
 mod decoder;
 pub(crate) mod frame;
 mod low_bits;
+mod mapped;
 mod ranks;
 mod refine;
+#[cfg(feature = "serde")]
+mod serde;
 pub(crate) mod subset;
 
 pub use any::{AnyFilter, Kind};
@@ -50,6 +53,7 @@ pub(crate) use change::{
 };
 pub use decoder::Decoder;
 pub use frame::{DeltaError, DeltaHeader, encode, encode_delta};
+pub use mapped::{MappedFilter, write_mapped};
 pub(crate) use ranks::Among;
 pub(crate) use refine::{decode_refinement, encode_refinement};
 
@@ -57,7 +61,7 @@ use crate::key_hash::{SeedFingerprint, WrongSeed};
 use crate::params::{ParamError, Shape};
 use crate::scheme::Mismatch;
 
-/// Reads a change against `base`, as [`encode_change`] wrote it. Nothing is changed by it.
+/// Reads a change of `base` that [`encode_change`] wrote, without applying it.
 ///
 /// Takes as much memory as `base`, and eight bytes for each flip.
 ///
@@ -79,8 +83,8 @@ pub fn decode_change(
     Ok(Flips::between(base, &new))
 }
 
-/// What a message about the numbers of a filter begins with: that this machine has no memory is no
-/// fault of the bytes.
+/// The prefix of an error message about the numbers of a filter. If there is no memory, the bytes
+/// are not at fault.
 const fn blame(error: &ParamError) -> &'static str {
     match error {
         ParamError::Memory(_) => "",
@@ -92,32 +96,32 @@ const fn blame(error: &ParamError) -> &'static str {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// The bytes are something else entirely.
+    /// The bytes are not in this format.
     #[error("this is not an umbel file: it does not begin with UMBL")]
     NotUmbel,
-    /// Written by a newer release: upgrade.
+    /// Written by a newer release: upgrade to read it.
     #[error("this is format version {0}, and this program reads version 1")]
     Version(u8),
     /// The end is missing.
     #[error("the data is truncated")]
     Truncated,
-    /// Damaged on disk or on the way.
+    /// Damaged on disk or in transit.
     #[error(
         "the data is damaged or cut short: its checksum is {found:08x} and should be {stored:08x}"
     )]
     Checksum {
-        /// The checksum that the data says it has.
+        /// The checksum stored in the data.
         stored: u32,
-        /// The checksum that it has.
+        /// The checksum computed from the data.
         found: u32,
     },
-    /// Well-formed outside, nonsense inside: the writer is broken or hostile.
+    /// The checksum is right but the contents are invalid: the writer is broken or hostile.
     #[error("the data is malformed: {0}")]
     Malformed(&'static str),
-    /// A filter where a delta was expected, or the other way round, or another kind.
+    /// A filter where a delta was expected, or the reverse, or another kind of filter.
     #[error("this is {found}, not {expected}")]
     Kind {
-        /// What was asked for.
+        /// What was expected.
         expected: Kind,
         /// What the header says.
         found: Kind,
@@ -128,15 +132,15 @@ pub enum DecodeError {
     /// Larger than the decoder accepts.
     #[error("the filter takes {needed} bytes of memory, and the limit is {limit}")]
     TooLarge {
-        /// What decoding would take.
+        /// The memory that decoding would take.
         needed: u64,
-        /// What the decoder was allowed.
+        /// The limit of the decoder.
         limit: u64,
     },
     /// The seed is secret, and the decoder was not given it.
     #[error("the filter was made with a secret seed ({0}): it is needed to use it")]
     Locked(SeedFingerprint),
-    /// The seed that the decoder was given is another one.
+    /// The decoder was given another seed.
     #[error(transparent)]
     WrongSeed(#[from] WrongSeed),
     /// A delta for a filter of another shape or seed.
@@ -145,17 +149,17 @@ pub enum DecodeError {
     /// A delta against another state of the filter.
     #[error("the delta is against a base with checksum {base:016x}, this filter has {have:016x}")]
     WrongBase {
-        /// What the delta was made against.
+        /// The checksum of the base that the delta was made for.
         base: u64,
-        /// What it was to be applied to.
+        /// The checksum of the filter that it was applied to.
         have: u64,
     },
-    /// The delta does not lead where it says it does.
+    /// The result of the delta does not have the stored checksum.
     #[error("the delta leads to checksum {found:016x} and should lead to {stored:016x}")]
     WrongResult {
-        /// Where the delta says it leads.
+        /// The checksum stored in the delta.
         stored: u64,
-        /// Where it leads.
+        /// The checksum of the result.
         found: u64,
     },
 }

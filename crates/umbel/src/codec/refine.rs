@@ -1,16 +1,16 @@
-//! What turns a filter into the one of the same keys that is twice as long.
+//! Encodes the step from a filter to the one of the same keys that is twice as long.
 //!
 //! ```text
 //! refinement = subset of the base's ones whose lower child is not set,
 //!              subset of the others whose upper child is not set
 //! ```
 //!
-//! Rungs are nested (`design::ladder`): every one of the base has a one among its two children, and no
-//! zero has. So the lower children are a subset of the base's ones; where the lower child is
-//! set, the upper one may be, and where it is not, the upper one must be. At the usual fill
-//! 0.73 bits a position of the base instead of the 1.73 of all new bits.
+//! Rungs are nested (`design::ladder`): every one of the base has at least one child that is one,
+//! and the children of a zero are zeros. So the lower children are a subset of the base's ones. If
+//! the lower child is set, the upper one may be set; if it is not, the upper one must be set. At
+//! the usual fill this takes 0.73 bits per position of the base instead of 1.73 for all new bits.
 //!
-//! Always true: reading what was written against the same base gives exactly the new bits.
+//! Always true: decoding with the same base gives exactly the new bits.
 
 use super::DecodeError;
 use super::bytes::Reader;
@@ -19,7 +19,7 @@ use super::ranks::Among;
 use crate::bits::{BitVector, even_bits};
 use crate::params::Bits;
 
-/// Appends what leads to `new` from its fold.
+/// Appends the step from the fold of `new` to `new`.
 pub(crate) fn encode_refinement(out: &mut Vec<u8>, new: &BitVector) {
     let (lower, upper) = children(new);
     let (mut base, mut both) = (lower.clone(), lower.clone());
@@ -29,7 +29,7 @@ pub(crate) fn encode_refinement(out: &mut Vec<u8>, new: &BitVector) {
     encode_differing(out, &lower, &both, Among::Ones);
 }
 
-/// Reads the vector twice as long as `base` of which `base` is the fold.
+/// Reads the vector whose fold is `base`, and which is twice as long.
 pub(crate) fn decode_refinement(
     reader: &mut Reader<'_>,
     base: &BitVector,
@@ -56,8 +56,8 @@ fn children(bits: &BitVector) -> (BitVector, BitVector) {
     (half(0), half(1))
 }
 
-/// The vector of these bits at even positions and those at odd ones: undoes [`children`]. Both
-/// are of one length, at most half of the longest.
+/// The vector with these bits at even and odd positions: the inverse of [`children`]. Both must
+/// have the same length, at most half of the maximal one.
 fn of_children(even: &BitVector, odd: &BitVector) -> BitVector {
     let len = Bits::new(even.len() * 2).expect("a valid length");
     let pairs = even.words().iter().zip(odd.words());
@@ -68,7 +68,7 @@ fn of_children(even: &BitVector, odd: &BitVector) -> BitVector {
     BitVector::from_words(len, words.collect())
 }
 
-/// The low 32 bits, moved to even positions: undoes [`even_bits`].
+/// The low 32 bits, moved to even positions: the inverse of [`even_bits`].
 const fn apart(word: u64) -> u64 {
     let mut bits = word & 0xFFFF_FFFF;
     bits = (bits | bits << 16) & 0x0000_FFFF_0000_FFFF;
@@ -127,8 +127,8 @@ mod tests {
             let (mut low, mut high) = (filter(exponent, 0..0), filter(exponent + 1, 0..0));
             for hash in &hashes {
                 let hash = KeyHash::from_raw(*hash);
-                low.insert_digest(low.scheme().cut(hash));
-                high.insert_digest(high.scheme().cut(hash));
+                low.insert_digest(low.scheme().digest_of(hash));
+                high.insert_digest(high.scheme().digest_of(hash));
             }
             let mut bytes = Vec::new();
             encode_refinement(&mut bytes, high.bits());

@@ -1,8 +1,8 @@
-//! The one coder behind every message: an ascending list of distinct numbers below a
-//! universe, in about as few bits as there are such lists (`U·H(a/U)`).
+//! The coder that all messages use: encodes an ascending list of distinct numbers below a universe,
+//! in close to the minimal number of bits (`U·H(a/U)`).
 //!
-//! Ones of a filter, bits set among a base's zeros, bits cleared among its ones, digests
-//! of added keys: all are subsets of a universe, and come here.
+//! Ones of a filter, bits set among a base's zeros, bits cleared among its ones, digests of added
+//! keys: all are subsets of a universe, and are encoded here.
 //!
 //! ```text
 //! subset  = varint count, then nothing if count is 0 or the whole universe, else
@@ -13,13 +13,13 @@
 //! raw     = the bitmap itself, when nothing helps
 //! ```
 //!
-//! Both sides derive the symbol frequencies from `count` and the universe in integers
-//! alone, so that every platform derives the same.
+//! Both sides compute the symbol frequencies from `count` and the universe in integer arithmetic,
+//! so that every platform gets the same result.
 //!
-//! Always true: reading takes time in proportion to the bytes read and to the memory of
-//! what receives the numbers, whatever the bytes say: every number that is coded costs its
-//! writer a bit or more, every byte of a bitmap an eighth of a bit, and numbers that are
-//! not coded come in runs.
+//! Always true: decoding takes time in proportion to the bytes read and to the memory of the
+//! receiver of the numbers, even if the bytes are hostile. Every encoded number takes at least a
+//! bit, every byte of a bitmap at least an eighth of a bit, and numbers that are not encoded are
+//! passed on in runs.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ use super::low_bits::{BitReader, BitWriter};
 
 /// An ascending list of distinct numbers, to be encoded.
 pub(crate) trait Source {
-    /// Hands out the numbers, ascending.
+    /// Calls `found` for each number, ascending.
     fn each(&self, found: impl FnMut(u64));
 
     /// The numbers as bits, number 0 in the lowest bit of the first byte.
@@ -41,16 +41,16 @@ pub(crate) trait Source {
     }
 }
 
-/// What receives decoded numbers, ascending.
+/// Receives decoded numbers, ascending.
 pub(crate) trait Sink {
-    /// Takes a number.
+    /// Receives a number.
     fn put(&mut self, number: u64);
 
-    /// Takes all numbers of a range. They cost their writer nothing: a sink that may be
-    /// given long ones takes them faster than one by one.
+    /// Receives all numbers of a range. Ranges take no bytes in the message, so a sink that may
+    /// receive long ones must process them faster than one by one.
     fn run(&mut self, numbers: Range<u64>);
 
-    /// Takes numbers `8·index` and up, as bits.
+    /// Receives the eight numbers from `8·index` on, as bits.
     #[inline]
     fn byte(&mut self, index: u64, mut byte: u8) {
         while byte != 0 {
@@ -77,18 +77,18 @@ pub(crate) fn encode(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &im
     }
 }
 
-/// Reads what [`encode`] wrote and hands out the numbers, ascending; more than `most` of
-/// them are refused before the first is handed out.
+/// Reads what [`encode`] wrote and passes the numbers to `sink`, ascending. More than `max` numbers
+/// are rejected before the first is passed on.
 ///
-/// On an error, the numbers handed out before it are to be thrown away.
+/// After an error, the numbers passed on before it must be discarded.
 pub(crate) fn decode(
     reader: &mut Reader<'_>,
     universe: u128,
-    most: u64,
+    max: u64,
     sink: &mut impl Sink,
 ) -> Result<(), DecodeError> {
     let count = reader.varint()?;
-    if count > most || u128::from(count) > universe {
+    if count > max || u128::from(count) > universe {
         return Err(DecodeError::Malformed("more numbers than there can be"));
     }
     let absent = universe - u128::from(count);
@@ -123,17 +123,17 @@ const COMPLEMENT: u8 = 0x80;
 const UNKNOWN_MODE: DecodeError = DecodeError::Malformed("unknown mode of a subset");
 const OUTSIDE: DecodeError = DecodeError::Malformed("a number lies outside its universe");
 
-/// Below this universe all modes are tried; above, sizes follow from the density.
+/// For universes up to this size all modes are tried; for larger ones the density decides.
 const SMALL: u128 = 1 << 12;
 
-/// A bitmap of a universe larger than this is no filter's.
+/// No filter has a bitmap larger than this.
 const LARGEST_BITMAP: u128 = 1 << 40;
 
-/// Codes at most half of the universe, in the mode that suits its density.
+/// Encodes at most half of the universe, in the mode that suits its density.
 ///
-/// Gaps and bits both come within a tenth of a percent of the entropy; where one number in
-/// eight is present, bits need no more symbols than gaps, and from there on ever fewer. At
-/// a density of almost a half, what bits could save is less than their model costs.
+/// Gaps and bits both take at most a tenth of a percent more than the entropy. From a density of
+/// one number in eight on, bits need no more symbols than gaps. At a density of almost one half,
+/// bits save less than their model costs.
 fn encode_coded(out: &mut Vec<u8>, universe: u128, count: u64, numbers: &impl Source, flags: u8) {
     if universe <= SMALL {
         encode_small(out, universe as u64, count, numbers, flags);
@@ -191,18 +191,18 @@ fn decode_coded(
     }
 }
 
-/// Bits are for subsets of one number in 64 or more: in sparser ones the empty pattern
-/// would be almost free, and a short message take a long time.
+/// Bits are allowed only for densities of at least one number in 64. In sparser subsets the empty
+/// pattern would cost almost nothing, so that a short message could take a long time to decode.
 fn bits_allowed(universe: u128, count: u64) -> bool {
     universe <= LARGEST_BITMAP && u128::from(count) * 64 >= universe
 }
 
 // ---- gaps
 
-/// Quotients up to here have a symbol of their own; the last symbol says "go on from here".
+/// Quotients below this have their own symbol. The last symbol means: add this many and read on.
 const QUOTIENTS: u8 = 96;
 
-/// How gaps are split, and how likely each quotient is: derived alike on both sides.
+/// How gaps are split, and how likely each quotient is. Both sides compute the same model.
 struct GapModel {
     low_bits: u32,
     model: Model,
@@ -211,14 +211,14 @@ struct GapModel {
 impl GapModel {
     /// For `count` numbers in `universe`, at most half of it.
     fn new(universe: u128, count: u64) -> Self {
-        // Low bits as long as a gap of 2^s is at most an eighth of a mean gap: their
-        // distribution is then so flat that writing them plainly costs 0.1 % of a bit.
+        // Use as many low bits as keep 2^s at most an eighth of the mean gap: their distribution is
+        // then so flat that writing them plainly costs 0.1 % of a bit.
         let mut low_bits = 0;
         while u128::from(count) << (low_bits + 4) <= universe {
             low_bits += 1;
         }
-        // The chance that a quotient ends here, 1 - (1 - p)^(2^s), by repeated squaring of
-        // 1 - p; from 2^8 on the steps are so small that eight squarings suffice.
+        // The probability that a quotient ends here, 1 - (1 - p)^(2^s), by repeated squaring of 1 -
+        // p. From 2^8 on the steps are so small that eight squarings suffice.
         let squarings = low_bits.min(8);
         let p = (u128::from(count) << (low_bits - squarings)) * ONE / universe;
         let mut stay = ONE - p;
@@ -228,7 +228,7 @@ impl GapModel {
         Self { low_bits, model: Self::frequencies(stay) }
     }
 
-    /// Cumulative chances `1 - stay^i`, rounded down, with one added to each symbol so that
+    /// Cumulative probabilities `1 - stay^i`, rounded down, with one added to each symbol so that
     /// none is impossible.
     fn frequencies(stay: u128) -> Model {
         let spread = u128::from(TOTAL - (u32::from(QUOTIENTS) + 1));
@@ -280,7 +280,7 @@ fn decode_gaps(
     let low_bytes = u64::try_from(low_bytes).map_err(|_| DecodeError::Truncated)?;
     let mut low = BitReader::new(reader.take(low_bytes)?);
     let last = (universe - 1) as u64;
-    // The largest number that may still come, less the next one: what is left for gaps.
+    // The largest possible gap: the largest number of the universe minus the next candidate.
     let mut left = Some(last);
     for _ in 0..count {
         let mut quotient = 0u64;
@@ -306,7 +306,8 @@ fn decode_gaps(
 
 // ---- bits
 
-/// Frequencies of the 256 patterns of eight bits, each one with chance `count/universe`.
+/// Frequencies of the 256 patterns of eight bits, where each bit is one with probability
+/// `count/universe`.
 fn bits_model(universe: u64, count: u64) -> Model {
     let p = u128::from(count) * ONE / u128::from(universe);
     let mut by_ones = [ONE; 9];
@@ -317,7 +318,7 @@ fn bits_model(universe: u64, count: u64) -> Model {
     }
     let spread = u128::from(TOTAL - 256);
     let frequency = |byte: u8| (by_ones[byte.count_ones() as usize] * spread / ONE) as u32 + 1;
-    // What rounding lost goes to the commonest pattern.
+    // The remainder from rounding goes to the most frequent pattern.
     let lost = TOTAL - (0..=u8::MAX).map(frequency).sum::<u32>();
     let extra = |byte: u8| if byte == 0 { lost } else { 0 };
     Model::new((0..=u8::MAX).map(|byte| frequency(byte) + extra(byte)))
@@ -414,7 +415,7 @@ impl<S: Source> Source for Complement<'_, S> {
     }
 }
 
-/// Takes the numbers that are absent, and hands on all others below the universe.
+/// Receives the numbers that are absent, and passes on all others below the universe.
 struct Holes<'a, S> {
     sink: &'a mut S,
     next: u64,

@@ -1,9 +1,9 @@
-//! The rate of a filter averaged over sets of keys, which short filters need designs for.
+//! The rate of a filter averaged over sets of keys. Designs of short filters need it.
 //!
-//! The papers' `p^k` ([`crate::model::standard::false_positive`]) takes every filter for the
-//! mean one and every position for a throw of its own. Both make short filters look better
-//! than they are: a filter for one key at 10^-5 would be claimed 23 times as often. Three
-//! things are missing in the form, and [`average_rate`] adds them:
+//! The papers' `p^k` ([`crate::model::standard::false_positive`]) assumes that every filter has the
+//! mean fill and that all positions are independent. Both make short filters look better than they
+//! are: a filter for one key, designed for 10^-5, would claim 23 times as many absent keys. Three
+//! effects are missing in the formula, and [`average_rate`] adds them:
 //!
 //! * **Fills scatter**, and the mean of a power is above the power of the mean. With `λ = kn/m`
 //!   the number of ones has the variance `m e^-λ (1 - (1+λ) e^-λ)`, so that to the second order
@@ -30,16 +30,16 @@
 use crate::model::standard::{false_positive, fill_exact, load, power};
 use crate::params::{Hashes, ParamError, Rate, Shape};
 
-/// How far the average may lie above the rate: about what equal digests may cost. It makes the
-/// closed form exact enough from some hundred keys on, and long filters as short as before.
+/// How far the average may be above the rate: about as much as equal digests may add. With this
+/// tolerance the closed form is good enough from some hundred keys on, and long filters get no
+/// extra bits.
 const SLACK: f64 = 0.002;
 
-/// Walks of more hashes than this fold and circle the more rarely, the longer they are.
+/// For walks of more hashes than this: the longer they are, the more rarely they fold and circle.
 const LONG_WALK: f64 = 17.0;
 
-/// The chance that a key which is not held is claimed by a filter of `items` random keys,
-/// averaged over such filters. From above: closely from ten keys on, and worth a bit or two
-/// for one key.
+/// The probability that a filter of `items` random keys claims an absent key, averaged over such
+/// filters. An upper bound: tight from ten keys on; for one key it costs a bit or two.
 ///
 /// ```
 /// use umbel::{Shape, design::average_rate, model::standard::false_positive};
@@ -89,7 +89,7 @@ pub(super) fn shortest(at_least: Shape, items: u64, rate: Rate) -> Result<Shape,
     if keeps(at_least, items, rate) {
         return Ok(at_least);
     }
-    // Ever longer steps to a length that will do, then by halves to the first.
+    // Exponential search for a length that is enough, then binary search for the shortest.
     let (mut short, mut step) = (at_least.bits(), 1);
     let mut found = loop {
         match best_of(short + step, items, rate)? {
@@ -107,7 +107,7 @@ pub(super) fn shortest(at_least: Shape, items: u64, rate: Rate) -> Result<Shape,
     Ok(found)
 }
 
-/// Of the shapes of this length that keep the rate, the one that does so best.
+/// Of the shapes of this length that keep the rate, the one with the lowest average rate.
 fn best_of(bits: u64, items: u64, rate: Rate) -> Result<Option<Shape>, ParamError> {
     let shapes: Result<Vec<_>, _> = (1..=Hashes::MAX).map(|k| Shape::new(bits, k)).collect();
     let keeping = shapes?.into_iter().filter(|shape| keeps(*shape, items, rate));
@@ -204,13 +204,13 @@ mod tests {
 
     #[test]
     fn the_scatter_of_fills_is_bounded_closely_from_above() {
-        for (items, most) in [(1, 1.4), (2, 1.12), (3, 1.06), (5, 1.03), (10, 1.01), (50, 1.001)] {
+        for (items, max) in [(1, 1.4), (2, 1.12), (3, 1.06), (5, 1.03), (10, 1.01), (50, 1.001)] {
             for hashes in [1, 2, 3, 5, 7, 10, 13, 17] {
                 let bits = (1.6 * f64::from(hashes) * items as f64).ceil() as u64;
                 let shape = Shape::new(bits, hashes).unwrap();
                 let walks = folded(fill_exact(shape, items), bits as f64, hashes);
                 let ratio = (average_rate(shape, items) - walks) / thrown_apart(shape, items);
-                assert!((1.0 - 1e-9..most).contains(&ratio), "n={items} {shape:?}: {ratio}");
+                assert!((1.0 - 1e-9..max).contains(&ratio), "n={items} {shape:?}: {ratio}");
             }
         }
     }

@@ -1,13 +1,13 @@
 //! Sets of chains: the rate, the window and the rung for a promise about depths.
 //!
 //! A lookup of single keys promises a rate over all hosts together. For chains that would be the
-//! wrong promise: filters that claim one absent key in ten name a wrong host nearly always, and
-//! still give good depths, because a depth rests on many keys. The promise of a set of chains is
-//! a bound on over-estimates: the chance, per host and chain, that a depth is too large by more
-//! than the step.
+//! wrong promise: with filters that claim one absent key in ten, a lookup of a single key nearly
+//! always returns a wrong host, but depths are still good, because a depth depends on many keys.
+//! The promise of a set of chains is a bound on over-estimates: the probability, per host and
+//! chain, that a depth is too large by more than the step.
 //!
-//! Always true: [`model::chain::over_estimate`] of a design is at most the promised chance, for
-//! chains up to the promised length. Filters of such sets have 3 to 5 hashes.
+//! Always true: [`model::chain::over_estimate`] of a design is at most the promised probability,
+//! for chains up to the promised length. Filters of such sets have 3 to 5 hashes.
 //!
 //! [`model::chain::over_estimate`]: crate::model::chain::over_estimate
 
@@ -15,11 +15,12 @@ use super::ladder::Ladder;
 use crate::model::chain::over_estimate;
 use crate::params::Rate;
 
-/// The loosest filters: one absent key in ten. Looser ones are shorter, but take a search longer.
+/// The highest rate of filters: one absent key in ten. Filters of higher rates would be shorter,
+/// but searches would take longer.
 const LOOSEST: f64 = 0.1;
-/// The tightest: their filters have [`Ladder::CHAIN_HASHES_MAX`] hashes.
+/// The lowest rate of filters, which then have [`Ladder::CHAIN_HASHES_MAX`] hashes.
 const TIGHTEST: f64 = 1.0 / 32.0;
-/// The longest window that is designed.
+/// The longest window that a design may have.
 const MAX_WINDOW: u32 = 64;
 
 /// What a set of chains promises.
@@ -27,9 +28,9 @@ const MAX_WINDOW: u32 = 64;
 pub struct ChainPromise {
     /// Depths are rounded down to a multiple of this many keys.
     pub step: u32,
-    /// Chance, per host and chain, that a depth is too large by more than the step.
+    /// Probability, per host and chain, that a depth is too large by more than the step.
     pub over_estimate: f64,
-    /// Keys of the longest chain for which this holds.
+    /// Keys of the longest chain for which the promise holds.
     pub max_length: u32,
 }
 
@@ -44,15 +45,15 @@ impl Default for ChainPromise {
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// A chance that is none.
+    /// The probability is not between 0 and 1.
     #[error("the chance of an over-estimate must be above 0 and below 1, not {0}")]
     Chance(f64),
-    /// Depths without a step, or chains without keys.
+    /// The step is zero, or chains have no keys.
     #[error("the step and the length of a chain must be at least 1")]
     Zero,
-    /// So few keys cannot be as certain as that.
+    /// The step is too short to keep the promised probability.
     #[error(
-        "a step of {given} keys cannot keep a chance of {chance}: it must be at least {least} keys"
+        "a step of {given} keys cannot keep a chance of {chance}: it must be at least {min} keys"
     )]
     Step {
         /// What was given.
@@ -60,7 +61,7 @@ pub enum ChainError {
         /// What was promised.
         chance: f64,
         /// The shortest step that can keep it.
-        least: u32,
+        min: u32,
     },
 }
 
@@ -76,7 +77,7 @@ pub struct ChainDesign {
 }
 
 impl ChainDesign {
-    /// The shapes that the filters stand on.
+    /// The ladder of the filters' shapes.
     #[must_use]
     pub const fn ladder(&self) -> Ladder {
         Ladder::of_chains(self.rate)
@@ -133,7 +134,7 @@ impl ChainSearch {
 }
 
 impl ChainPromise {
-    /// The loosest filters, with the shortest window, that keep the promise.
+    /// The filters of the highest rate, with the shortest window, that keep the promise.
     ///
     /// ```
     /// use umbel::design::chain::ChainPromise;
@@ -144,7 +145,7 @@ impl ChainPromise {
     /// ```
     ///
     /// # Errors
-    /// If a number is outside its range, or the step is too short for the chance.
+    /// If a number is outside its range, or the step is too short for the probability.
     pub fn design(&self) -> Result<ChainDesign, ChainError> {
         let Self { step, over_estimate: chance, max_length } = *self;
         if !(chance > 0.0 && chance < 1.0) {
@@ -153,12 +154,12 @@ impl ChainPromise {
         if step == 0 || max_length == 0 {
             return Err(ChainError::Zero);
         }
-        // Half of the chance for each of the two ways in which a depth can be too large.
+        // Allow half of the probability for each of the two ways in which a depth can be too large.
         let half = chance / 2.0;
         let rate = half.powf(1.0 / (f64::from(step) + 1.0)).min(LOOSEST);
         if rate < TIGHTEST {
-            let least = (half.ln() / TIGHTEST.ln() - 1.0).ceil().max(1.0) as u32;
-            return Err(ChainError::Step { given: step, chance, least });
+            let min = (half.ln() / TIGHTEST.ln() - 1.0).ceil().max(1.0) as u32;
+            return Err(ChainError::Step { given: step, chance, min });
         }
         let keeps = |window: &u32| over_estimate(rate, max_length.into(), *window, step) <= chance;
         let window = (1..=MAX_WINDOW).find(keeps).ok_or(ChainError::Chance(chance))?;
@@ -197,12 +198,10 @@ mod tests {
         assert_eq!(promise(8, 0.0).design(), Err(ChainError::Chance(0.0)));
         assert_eq!(promise(8, 1.0).design(), Err(ChainError::Chance(1.0)));
         assert!(promise(8, f64::NAN).design().is_err());
-        let Err(ChainError::Step { least, .. }) = promise(1, 1e-7).design() else {
+        let Err(ChainError::Step { min, .. }) = promise(1, 1e-7).design() else {
             panic!("one key is not enough")
         };
-        assert!(
-            promise(least, 1e-7).design().is_ok() && promise(least - 1, 1e-7).design().is_err()
-        );
+        assert!(promise(min, 1e-7).design().is_ok() && promise(min - 1, 1e-7).design().is_err());
         let none = ChainPromise { max_length: 0, ..promise(8, 1e-7) };
         assert_eq!(none.design(), Err(ChainError::Zero));
     }
@@ -246,7 +245,7 @@ mod tests {
         for _ in 0..hosts {
             let mut filter = StandardFilter::with_shape(ladder.shape(rung)).unwrap();
             let keys = ladder.capacity(rung, 1);
-            (0..keys).for_each(|_| _ = filter.insert_digest(filter.scheme().cut(next())));
+            (0..keys).for_each(|_| _ = filter.insert_digest(filter.scheme().digest_of(next())));
             bank.add(filter.scheme(), filter.bits()).unwrap();
         }
         // No host holds a key of these chains: every depth above the step is an over-estimate.

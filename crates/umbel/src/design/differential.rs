@@ -1,4 +1,4 @@
-//! The filter before a differential file: bits and hashes for a number of updates.
+//! The filter in front of a differential file: bits and hashes for a number of updates.
 //!
 //! Paper 2, "Bloom Filter Design"; errors are [`crate::model::differential`]'s.
 
@@ -6,7 +6,8 @@ use super::standard;
 use crate::model::differential::{Files, best_whole_hashes, unchanged};
 use crate::params::{Hashes, ParamError, Rate, Shape};
 
-/// The best filter of so many bits: paper 2's `h`, the better neighbour of `ln 2 · m/u`.
+/// The best filter of this many bits: paper 2's `h`, the better of the two integers next to `ln 2 ·
+/// m/u`.
 ///
 /// # Errors
 /// If `bits` is out of range.
@@ -15,17 +16,17 @@ pub fn of_bits(bits: u64, updates: u64) -> Result<Shape, ParamError> {
     Shape::new(bits, hashes as u32)
 }
 
-/// The smallest filter with which a request reads the differential index in vain with at most
-/// this chance after all updates.
+/// The smallest filter with which, after all updates, a request reads the differential index
+/// unnecessarily with at most this probability.
 ///
 /// # Errors
 /// If there are no updates, or the filter would be longer than [`crate::params::Bits::MAX`].
 pub fn for_error(files: Files, error: Rate) -> Result<Shape, ParamError> {
-    // Only requests for unchanged records can err.
+    // Only requests for unchanged records can be wrong.
     let of_unchanged = error.get() / unchanged(files);
     match Rate::new(of_unchanged) {
         Ok(rate) => standard(files.updates, rate),
-        // So few records are left unchanged that no filter is needed; one of one bit is.
+        // So few records are unchanged that no filter is needed: use the smallest one, of one bit.
         Err(_) => of_bits(1, files.updates),
     }
 }

@@ -1,15 +1,15 @@
-//! How large a set is likely to be: what a dynamic filter is planned with.
+//! Distributions of the size of a set, from which dynamic filters are planned.
 //!
-//! A plan needs one question answered, "with what chance does the set hold more than x
-//! keys?" ([`Distribution::beyond`]), for sets of 1 to `max_items` keys. The five kinds of
-//! paper 4 are here (section 4.2) and observed cardinalities beside them.
+//! A plan needs only the probability that the set holds more than x keys
+//! ([`Distribution::beyond`]), for sets of 1 to `max_items` keys. There are the five kinds of paper
+//! 4 (section 4.2) and observed cardinalities.
 //!
 //! Paper 4 gives its normal distribution as variance 20; its own result needs a standard
 //! deviation of 20, and that is what [`Distribution::normal`] takes.
 
 use super::PlanError;
 
-/// Chances of the cardinalities 1 to `max_items`.
+/// Probabilities of the cardinalities 1 to `max_items`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
     max_items: u64,
@@ -23,11 +23,11 @@ enum Kind {
         mean: f64,
         deviation: f64,
     },
-    /// The smallest cardinality is the likeliest.
+    /// The smallest cardinality is the most likely.
     ZipfMin(Harmonic),
-    /// The largest cardinality is the likeliest.
+    /// The largest cardinality is the most likely.
     ZipfMax(Harmonic),
-    /// Cardinalities in rising order, each with the chance of being at or above it.
+    /// Cardinalities in rising order, each with the probability of being at or above it.
     Listed(Vec<(u64, f64)>),
 }
 
@@ -47,13 +47,13 @@ impl Distribution {
     /// If the mean is not a possible cardinality, or the standard deviation not between 10^-9
     /// and `max_items`.
     pub fn normal(max_items: u64, mean: f64, deviation: f64) -> Result<Self, PlanError> {
-        let most = max_items as f64;
-        within("the mean", 1.0, most, mean)?;
-        within("the standard deviation", 1e-9, most, deviation)?;
+        let max = max_items as f64;
+        within("the mean", 1.0, max, mean)?;
+        within("the standard deviation", 1e-9, max, deviation)?;
         Ok(Self { max_items, kind: Kind::Normal { mean, deviation } })
     }
 
-    /// Zipf, minimum: cardinality `i` has a chance in proportion to `i^-exponent`.
+    /// Zipf, minimum: the probability of cardinality `i` is proportional to `i^-exponent`.
     ///
     /// # Errors
     /// If the exponent is not between 0 and 10.
@@ -71,7 +71,7 @@ impl Distribution {
         Ok(Self { max_items, kind: Kind::ZipfMax(Harmonic::new(exponent)) })
     }
 
-    /// Zipf, random: ranks dealt to the cardinalities by a shuffle that follows from `seed`.
+    /// Zipf, random: ranks are assigned to the cardinalities by a shuffle seeded with `seed`.
     ///
     /// # Errors
     /// If the exponent is not between 0 and 10, or `max_items` above [`Self::MAX_LISTED`].
@@ -101,28 +101,29 @@ impl Distribution {
         Ok(Self { max_items, kind: Kind::Listed(summed_from_above(seen)) })
     }
 
-    /// The largest cardinality there can be.
+    /// The largest possible cardinality.
     #[must_use]
     pub fn max_items(&self) -> u64 {
         self.max_items
     }
 
-    /// Chance that the set holds more than `items` keys.
+    /// Probability that the set holds more than `items` keys.
     #[must_use]
     pub fn beyond(&self, items: u64) -> f64 {
         if items >= self.max_items {
             return 0.0;
         }
-        let (x, most) = (items as f64, self.max_items as f64);
+        let (x, max) = (items as f64, self.max_items as f64);
         let chance = match &self.kind {
-            Kind::Uniform => (most - x) / most,
+            Kind::Uniform => (max - x) / max,
             Kind::Normal { mean, deviation } => {
-                // Half a key each way: a cardinality stands for the interval round it.
+                // Continuity correction: a cardinality stands for the interval of half a key on
+                // each side.
                 let above = |items: f64| normal_above((items + 0.5 - mean) / deviation);
-                (above(x) - above(most)) / (above(0.0) - above(most))
+                (above(x) - above(max)) / (above(0.0) - above(max))
             }
-            Kind::ZipfMin(sum) => 1.0 - sum.up_to(x) / sum.up_to(most),
-            Kind::ZipfMax(sum) => sum.up_to(most - x) / sum.up_to(most),
+            Kind::ZipfMin(sum) => 1.0 - sum.up_to(x) / sum.up_to(max),
+            Kind::ZipfMax(sum) => sum.up_to(max - x) / sum.up_to(max),
             Kind::Listed(listed) => {
                 let next = listed.partition_point(|&(cardinality, _)| cardinality <= items);
                 listed.get(next).map_or(0.0, |&(_, chance)| chance)
@@ -132,15 +133,15 @@ impl Distribution {
     }
 }
 
-fn within(what: &'static str, least: f64, most: f64, given: f64) -> Result<(), PlanError> {
-    if (least..=most).contains(&given) {
+fn within(what: &'static str, min: f64, max: f64, given: f64) -> Result<(), PlanError> {
+    if (min..=max).contains(&given) {
         Ok(())
     } else {
-        Err(PlanError::Distribution { what, least, most, given })
+        Err(PlanError::Distribution { what, min, max, given })
     }
 }
 
-/// Turns weights into chances of being at or above each value.
+/// Turns weights into sums of the weights at or above each value.
 fn summed_from_above(mut listed: Vec<(u64, f64)>) -> Vec<(u64, f64)> {
     let mut above = 0.0;
     for (_, weight) in listed.iter_mut().rev() {
@@ -166,8 +167,8 @@ fn shuffle(values: &mut [f64], seed: u64) {
     }
 }
 
-/// `Σ i^-a` for `i` from 1 to `n`: the first terms one by one, summed ahead since plans ask
-/// for thousands of sums; the rest by Euler and Maclaurin.
+/// `Σ i^-a` for `i` from 1 to `n`: the first terms are summed one by one in advance, because plans
+/// need thousands of sums; the rest by Euler and Maclaurin.
 #[derive(Debug, Clone, PartialEq)]
 struct Harmonic {
     a: f64,
@@ -202,7 +203,7 @@ impl Harmonic {
     }
 }
 
-/// Chance that a standard normal variable is above `z`: half of `erfc(z/√2)`, by a Chebyshev
+/// Probability that a standard normal variable is above `z`: half of `erfc(z/√2)`, by a Chebyshev
 /// fit with an error below 1.2e-7 of the value (Press et al., Numerical Recipes, "erfcc").
 fn normal_above(z: f64) -> f64 {
     const FIT: [f64; 10] = [

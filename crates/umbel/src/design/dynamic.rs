@@ -6,9 +6,9 @@
 //! known ([`bounded`], section 4.2; the papers' numbers are [`papers_bounded`]); one of which only a first guess is known ([`unbounded`],
 //! section 4.3); sets of many hosts, which must share one shape ([`distributed`], section 4.4).
 //!
-//! Paper 4 rebuilds an overfull standard filter at `n0 ln ε / ln γ`, as if its `k` were
-//! chosen anew, and a dynamic one at a rounded-up number of components. Both break the right
-//! limit; both stand beside the true limits in [`Unbounded`].
+//! Paper 4 rebuilds an overfull standard filter at `n0 ln ε / ln γ`, as if its `k` were chosen
+//! again, and a dynamic one at a rounded-up number of components. Both exceed the right limit.
+//! [`Unbounded`] has both numbers beside the true limits.
 
 use std::f64::consts::LN_2;
 
@@ -48,7 +48,7 @@ pub fn dynamic_component(
 /// keeps the rate it was planned for, by the formula and on average ([`super::standard`]).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bounded {
-    /// `s`, when the set is as large as it gets.
+    /// `s`, for a set of the largest size.
     pub components: u64,
     /// Shape of each component.
     pub component: Shape,
@@ -56,7 +56,7 @@ pub struct Bounded {
     pub capacity: u64,
     /// `Σ r_i · m`: what the filter takes on average.
     pub expected_bits: f64,
-    /// What one standard filter for the largest size takes always.
+    /// What one standard filter for the largest size always takes.
     pub standard_bits: u64,
 }
 
@@ -103,11 +103,11 @@ pub fn bounded(rate: Rate, distribution: &Distribution) -> Result<Bounded, Param
 }
 
 /// A dynamic filter for a set of known largest size, by the papers' formulas. Such components
-/// overshoot the rate: `m` and `k` are rounded each on their own, and `m` is for `N/s` keys where
-/// `ceil(N/s)` go in. By half and more if these are few.
+/// overshoot the rate, by half and more if they have few keys: `m` and `k` are rounded separately,
+/// and `m` is for `N/s` keys although `ceil(N/s)` are inserted.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PapersBounded {
-    /// `s`, when the set is as large as it gets.
+    /// `s`, for a set of the largest size.
     pub components: u64,
     /// Shape of each component: `m(s)` and `k`.
     pub component: PaperDesign,
@@ -115,7 +115,7 @@ pub struct PapersBounded {
     pub capacity: u64,
     /// `Σ r_i · m(s)`: what the filter takes on average.
     pub expected_bits: f64,
-    /// What one standard filter for the largest size takes always.
+    /// What one standard filter for the largest size always takes.
     pub standard_bits: u64,
 }
 
@@ -127,9 +127,9 @@ impl PapersBounded {
     }
 }
 
-/// The papers' plan, for comparison: minimises `Σ r_i · m(s)` with `r_1 = 1`,
-/// `r_i = P(card > c(i-1))`, `m(s) = ceil((N/s) ln β / ln 0.6185)` and `β = 1 - (1-ε)^(1/s)`
-/// (paper 4, section 4.2). What to make a filter of is [`bounded`].
+/// The papers' plan, for comparison: minimises `Σ r_i · m(s)` with `r_1 = 1`, `r_i = P(card >
+/// c(i-1))`, `m(s) = ceil((N/s) ln β / ln 0.6185)` and `β = 1 - (1-ε)^(1/s)` (paper 4, section
+/// 4.2). Use [`bounded`] to make a filter.
 ///
 /// # Errors
 /// As [`bounded`].
@@ -142,8 +142,8 @@ pub fn papers_bounded(
         .ok_or(ParamError::Items(0))
 }
 
-/// What [`papers_bounded`] chooses from: every number of components that is fully needed, in
-/// rising order, up to [`MAX_COMPONENTS_CONSIDERED`].
+/// The candidates of [`papers_bounded`]: every number of components that is fully needed, in rising
+/// order, up to [`MAX_COMPONENTS_CONSIDERED`].
 ///
 /// # Errors
 /// As [`bounded`].
@@ -198,8 +198,8 @@ pub struct Distributed {
 }
 
 impl Distributed {
-    /// Bits of all hosts' filters together, which is what was minimised; what travels when
-    /// every host sends its filter once.
+    /// Bits of all hosts' filters together, which the plan minimises. This is also what is sent
+    /// when every host sends its filter once.
     #[must_use]
     pub fn total_bits(&self) -> f64 {
         self.each.expected_bits * self.hosts as f64
@@ -236,8 +236,8 @@ pub fn distributed(rate: Rate, sizes: &Distribution, hosts: u64) -> Result<Distr
     Ok(Distributed { each: bounded(rate, sizes)?, hosts })
 }
 
-/// How far two filters carry a set of unknown size, between the rate they start with and
-/// the rate they must not pass.
+/// How many keys two filters can hold for a set of unknown size, between the rate they start with
+/// and the rate they must not exceed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Unbounded {
     /// Shape of the standard filter, and of each component of the dynamic one.
@@ -254,9 +254,9 @@ pub struct Unbounded {
 }
 
 impl Unbounded {
-    /// Whether the dynamic filter carries more keys before it must be rebuilt. It does not where
-    /// the two limits are so close that it keeps but one component; paper 4 then advises to plan
-    /// for a distribution of sizes with the right limit ([`bounded`]).
+    /// Whether the dynamic filter holds more keys before it must be rebuilt. It does not if the two
+    /// limits are so close that it has only one component; paper 4 then advises to plan for a
+    /// distribution of sizes with the right limit ([`bounded`]).
     #[must_use]
     pub fn is_dynamic_better(&self) -> bool {
         self.dynamic_rebuild_at > self.standard_rebuild_at
@@ -288,7 +288,7 @@ pub fn unbounded(items: u64, left: Rate, right: Rate) -> Result<Unbounded, PlanE
     }
     let shape = standard(items, left)?;
     let components = (-gamma).ln_1p() / (-epsilon).ln_1p();
-    // A whole number that rounding left a hair too small is still kept.
+    // Rounding may have made an integer slightly too small: check the next one.
     let whole = components.floor();
     let kept = if any_of(epsilon, whole + 1.0) <= gamma { whole + 1.0 } else { whole };
     Ok(Unbounded {
@@ -377,7 +377,7 @@ mod tests {
         assert!(distributed(rate(0.01), &seen, 0).is_err());
     }
 
-    /// Few keys: the papers' numbers claim twice as many strangers as asked, and more.
+    /// With few keys, the papers' filters claim at least twice as many absent keys as planned.
     #[test]
     fn planned_components_keep_the_rate_where_the_papers_break_it() {
         for items in [7, 50, 100] {
@@ -410,7 +410,7 @@ mod tests {
         assert!((false_positive(plan.shape, 2000) - 0.157).abs() < 0.001);
     }
 
-    /// A limit that is exactly that of some components: the logarithms may say a hair less.
+    /// A limit that exactly fits a number of components: the logarithms may give slightly less.
     #[test]
     fn as_many_components_as_make_the_right_limit_are_kept() {
         for left in [1e-9, 0.001, 0.01, 0.03] {

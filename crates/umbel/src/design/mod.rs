@@ -1,10 +1,9 @@
-//! Gives the parameters for a target: the shapes that keep a promised rate.
+//! Computes parameters for a target: the shapes that keep a promised rate.
 //!
-//! Where the papers round `m` and `k` up each on their own and overshoot the target by
-//! up to 3 % (more at rates above 0.03), these designs keep it: the rate by formula is never above what was asked,
-//! and short filters, which the formula makes look too good, get the few bits more that keep it on average
-//! ([`average_rate`]).
-//! The papers' own numbers stand beside them where people will want to compare
+//! The papers round `m` and `k` up separately and overshoot the target by up to 3 % (more at rates
+//! above 0.03). These designs keep it: the rate by formula is never above the target. For short
+//! filters the formula is too optimistic, so they get the few extra bits that keep the target on
+//! average ([`average_rate`]). The papers' own numbers are available for comparison
 //! ([`papers_standard`], [`routing::papers`], [`dynamic::papers_bounded`]).
 //!
 //! Built on the closed forms of [`crate::model`] and on `params`; builds no filter.
@@ -32,11 +31,11 @@ use crate::model::blocked::{self, BLOCK_BITS, BLOCK_WORDS};
 use crate::model::standard::false_positive;
 use crate::params::{Bits, DigestBits, Hashes, ParamError, Rate, Shape};
 
-/// The shortest standard filter that holds `items` keys at a false positive rate of at
-/// most `rate`: what [`standard_by_formula`] says, and as many bits more as keep
-/// [`average_rate`] within 0.2 % of the rate. Those are few whatever the number of keys (3 at
-/// 10^-2, 10 at 10^-4), and none from 800 keys (10^-2) to 11000 (10^-6) on; short filters at
-/// rates far below that take many more (at 10^-9, 10 keys take twice as many).
+/// The shortest standard filter that holds `items` keys at a false positive rate of at most `rate`:
+/// the shape of [`standard_by_formula`], plus as many bits as keep [`average_rate`] within 0.2 % of
+/// the rate. The extra bits are few for any number of keys (3 at 10^-2, 10 at 10^-4), and none from
+/// 800 keys on at 10^-2, and from 11000 on at 10^-6. Short filters at far lower rates need many
+/// more (at 10^-9, 10 keys take twice as many bits).
 ///
 /// ```
 /// let rate = umbel::Rate::new(0.01)?;
@@ -101,7 +100,7 @@ pub fn standard_by_formula(items: u64, rate: Rate) -> Result<Shape, ParamError> 
     let bits_with = |k: u32| {
         let k = f64::from(k);
         match rate.get().powf(1.0 / k) {
-            // The root of a rate next to one: rounding leaves nothing to reckon with.
+            // The root of a rate close to one was rounded to one: no length can be computed.
             1.0 => f64::INFINITY,
             fill => (-k * items as f64 / (-fill).ln_1p()).ceil(),
         }
@@ -110,8 +109,8 @@ pub fn standard_by_formula(items: u64, rate: Rate) -> Result<Shape, ParamError> 
     let (bits, hashes) =
         sizes.fold((bits_with(1), 1), |best, size| if size.0 < best.0 { size } else { best });
     let mut shape = Shape::new(bits as u64, hashes)?;
-    // Rounding of the logarithms may leave the form a hair above the rate it was solved for:
-    // by a bit, or by ever more next to a rate of one.
+    // Rounding of the logarithms may leave the rate slightly above the target. Adding one bit
+    // corrects that; for rates close to one it takes more bits.
     let mut more = 1;
     while false_positive(shape, items) > rate.get() {
         shape = Shape::new(shape.bits() + more, hashes)?;
@@ -130,7 +129,7 @@ pub fn standard_by_formula(items: u64, rate: Rate) -> Result<Shape, ParamError> 
 /// ```
 #[must_use]
 pub fn capacity(shape: Shape, rate: Rate) -> u64 {
-    // By halves: no rounding of a closed form has to be put right.
+    // Binary search: the closed form would need its rounding corrected.
     let (mut kept, mut broken) = (0, u64::MAX);
     while broken - kept > 1 {
         let items = kept.midpoint(broken);
@@ -139,8 +138,8 @@ pub fn capacity(shape: Shape, rate: Rate) -> u64 {
     kept
 }
 
-/// What a paper's formulas say: plain numbers, which may lie beyond what a [`Shape`] allows
-/// and may overshoot the rate they were asked for.
+/// A design by a paper's formulas: plain numbers, which may be outside the range of a [`Shape`] and
+/// may overshoot the target rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PaperDesign {
     /// `m`.
@@ -157,9 +156,9 @@ impl PaperDesign {
     }
 }
 
-/// The papers' design: `m = ceil(n ln ε / ln 0.6185)`, `k = ceil((m/n) ln 2)` (paper 4,
-/// section 4, with its misprint 0.61285 put right). It overshoots the rate by up to 3 %, and by more
-/// at rates above 0.03.
+/// The papers' design: `m = ceil(n ln ε / ln 0.6185)`, `k = ceil((m/n) ln 2)` (paper 4, section 4,
+/// with its misprint 0.61285 corrected). It overshoots the rate by up to 3 %, and by more at rates
+/// above 0.03.
 ///
 /// # Errors
 /// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
@@ -171,18 +170,18 @@ pub fn papers_standard(items: u64, rate: Rate) -> Result<PaperDesign, ParamError
     PaperDesign::new(bits, bits / items as f64 * LN_2)
 }
 
-/// The papers' capacity: `c = ceil(m ln 0.6185 / ln ε)` (paper 4, section 4), which presumes
-/// the best `k` and rounds up, so that a full filter may overshoot the rate.
+/// The papers' capacity: `c = ceil(m ln 0.6185 / ln ε)` (paper 4, section 4), which assumes the
+/// best `k` and rounds up, so that a full filter may overshoot the rate.
 #[must_use]
 pub fn papers_capacity(bits: u64, rate: Rate) -> u64 {
     (bits as f64 * LN_06185 / rate.get().ln()).ceil() as u64
 }
 
-/// Numbers that fit no plan. Nothing was planned.
+/// Why a plan could not be made. Nothing was planned.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// A filter that cannot be.
+    /// A parameter of the filter is out of range.
     #[error(transparent)]
     Param(#[from] ParamError),
     /// The rate at which to rebuild is not above the rate to start with.
@@ -190,42 +189,43 @@ pub enum PlanError {
     Limits {
         /// Rate to start with.
         left: f64,
-        /// Rate that must not be passed.
+        /// Rate that must not be exceeded.
         right: f64,
     },
     /// A set that never changes needs no updates.
     #[error("nothing is added and nothing removed, so that no update is ever due")]
     NothingChanges,
-    /// A number of keys per second that is not one.
+    /// The number of keys per second is invalid.
     #[error("keys per second are 0 or lie between 10^-9 and 10^12, not {0}")]
     PerSecond(f64),
-    /// No hosts, or more than anybody has.
+    /// No hosts, or too many.
     #[error("there are 1 to 10^9 hosts, not {0}")]
     Hosts(u64),
-    /// So many misses are allowed that chance claims hide them.
+    /// The miss target is out of range: zero, or so high that false positives would hide the
+    /// misses.
     #[error(
-        "with replicas at {false_positive} false positives, a miss target lies above 0 and at most {most}, not {given}"
+        "with replicas at {false_positive} false positives, a miss target lies above 0 and at most {max}, not {given}"
     )]
     Miss {
         /// What was given.
         given: f64,
-        /// What could be.
-        most: f64,
+        /// The highest value that is allowed.
+        max: f64,
         /// Rate of one replica.
         false_positive: f64,
     },
-    /// A distribution of nothing.
+    /// A distribution without observations.
     #[error("at least one cardinality must be observed with a weight above 0")]
     NothingObserved,
-    /// A parameter of a distribution of cardinalities.
-    #[error("{what} lies between {least} and {most}, not {given}")]
+    /// A parameter of a distribution of cardinalities is out of range.
+    #[error("{what} lies between {min} and {max}, not {given}")]
     Distribution {
         /// Which parameter.
         what: &'static str,
         /// Its range.
-        least: f64,
+        min: f64,
         /// Its range.
-        most: f64,
+        max: f64,
         /// What was given.
         given: f64,
     },
@@ -257,9 +257,9 @@ mod tests {
             let by_formula = standard_by_formula(items, rate(target)).unwrap();
             standard(items, rate(target)).unwrap().bits() - by_formula.bits()
         };
-        for (target, most) in [(0.1, 1), (0.05, 2), (0.01, 3), (0.001, 6), (1e-4, 10), (1e-5, 25)] {
+        for (target, max) in [(0.1, 1), (0.05, 2), (0.01, 3), (0.001, 6), (1e-4, 10), (1e-5, 25)] {
             for items in [1, 2, 3, 5, 10, 25, 50, 100, 200, 500] {
-                assert!(more(items, target) <= most, "n={items} ε={target}");
+                assert!(more(items, target) <= max, "n={items} ε={target}");
             }
             for items in [10_000, 100_000, 10_000_000] {
                 assert!(more(items, target) <= 1, "n={items} ε={target}");
@@ -281,7 +281,7 @@ mod tests {
         let papers = papers_standard(1330, rate(0.0098)).unwrap();
         assert_eq!((papers.bits, papers.hashes), (12_805, 7));
         assert_eq!(papers_capacity(1280, rate(0.0098)), 133);
-        // With the constant as misprinted, 0.61285, neither number comes out.
+        // The misprinted constant, 0.61285, gives other numbers.
         let misprint = 0.61285_f64.ln();
         assert_eq!((1280.0 * misprint / 0.0098_f64.ln()).ceil(), 136.0);
         let shape = Shape::new(papers.bits, papers.hashes).unwrap();
@@ -297,8 +297,8 @@ mod tests {
         assert!(over(0.2492) > 1.07, "{}", over(0.2492));
     }
 
-    /// Cases, one in fifty thousand of very long filters, in which the closed form rounds to a
-    /// bit too few.
+    /// Cases in which the closed form rounds to one bit too few: one in fifty thousand very long
+    /// filters.
     #[test]
     fn the_rate_is_kept_where_rounding_would_break_it() {
         for (items, target) in [
@@ -311,8 +311,8 @@ mod tests {
         }
     }
 
-    /// Their roots round to one, where a filter seemed to need no bits and to hold any number
-    /// of keys: one was refused, the other searched for without end.
+    /// The roots of such rates round to one. A filter then seemed to need no bits and to hold any
+    /// number of keys: the design was rejected, and the search for the capacity did not end.
     #[test]
     fn rates_next_to_one_have_designs_and_capacities() {
         for near in [1.0 - f64::EPSILON / 2.0, 1.0 - 1e-15, 1.0 - 1e-13] {
@@ -322,9 +322,9 @@ mod tests {
             }
             for (bits, hashes) in [(1, 1), (1000, 64), (Bits::MAX, 1), (Bits::MAX, 64)] {
                 let shape = Shape::new(bits, hashes).unwrap();
-                let most = capacity(shape, rate(near));
-                assert!(false_positive(shape, most) <= near);
-                assert!(false_positive(shape, most + 1) > near);
+                let max = capacity(shape, rate(near));
+                assert!(false_positive(shape, max) <= near);
+                assert!(false_positive(shape, max + 1) > near);
             }
         }
     }
@@ -345,7 +345,7 @@ mod tests {
             let (items, target) = (digits.exp2() as u64, 10_f64.powf(exponent));
             let shape = standard(items, rate(target)).unwrap();
             prop_assert!(average::keeps(shape, items, rate(target)));
-            // Rounding leaves no room for a claim about the last bit of very long filters.
+            // Because of rounding, nothing can be said about the last bit of very long filters.
             let shorter = shape.bits() - shape.bits() / (1 << 40) - 1;
             if (1..1 << 36).contains(&shorter) {
                 let slightly = rate(target * (1.0 - 1e-12));
@@ -369,9 +369,9 @@ mod tests {
             bits in 1_u64..1 << 40, hashes in 1_u32..=64, exponent in -15.0_f64..-0.01,
         ) {
             let (shape, target) = (Shape::new(bits, hashes).unwrap(), 10_f64.powf(exponent));
-            let most = capacity(shape, rate(target));
-            prop_assert!(average::keeps(shape, most, rate(target)));
-            prop_assert!(!average::keeps(shape, most + 1, rate(target)));
+            let max = capacity(shape, rate(target));
+            prop_assert!(average::keeps(shape, max, rate(target)));
+            prop_assert!(!average::keeps(shape, max + 1, rate(target)));
         }
     }
 }

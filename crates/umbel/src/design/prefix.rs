@@ -1,4 +1,4 @@
-//! Filters for longest-prefix match: one of one shape for each length.
+//! Filters for longest-prefix match: one filter per length, all of one shape.
 //!
 //! Paper 2, "Longest Matching Prefix"; the expected probes are [`crate::model::prefix`]'s.
 
@@ -7,12 +7,13 @@ use crate::model::prefix::expected_probes_at_worst;
 use crate::model::standard::false_positive;
 use crate::params::{ParamError, Rate, Shape};
 
-/// One filter per length, all alike.
+/// One filter per length, all of the same shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prefix {
     /// Shape of each filter.
     pub shape: Shape,
-    /// Tables read by a lookup whose match has the shortest length: the most, on average.
+    /// Average number of tables read by a lookup whose match has the shortest length, which is the
+    /// worst case.
     pub expected_probes: f64,
 }
 
@@ -31,10 +32,10 @@ pub fn prefix(lengths: u64, items: u64, rate: Rate) -> Result<Prefix, ParamError
 pub struct Counted {
     /// Bits of all filters together.
     pub bits: u64,
-    /// Hashes of each.
+    /// Hashes of each filter.
     pub hashes: u32,
-    /// Tables read by a lookup, if lookups match as many prefixes of each length as there are:
-    /// `1 + Σ f` over the lengths longer than the match.
+    /// Average number of tables read by a lookup, if all prefixes are matched equally often: `1 + Σ
+    /// f` over the lengths longer than the match.
     pub expected_probes: f64,
     /// The same if the match has the shortest length.
     pub expected_probes_at_worst: f64,

@@ -1,17 +1,17 @@
-//! What replicating a set costs: how large, how often, how many bytes, how wrong.
+//! What replicating a set costs: size of filters, frequency and size of updates, error rates.
 //!
-//! A home of `N` keys with steady churn keeps the policy `miss:X,ghost=0.05,longest=L`, and every
-//! other host holds its replica. Planned is the average between two updates:
+//! A home of `N` keys with steady churn has the policy `miss:X,ghost=0.05,longest=L`, and every
+//! other host holds a replica. The plan gives the averages between two updates:
 //!
-//! * an update is due when the members that the replica denies would pass `X` of all, or one of them
-//!   has waited for `L`, or the removed keys that it still claims (ghosts) pass 5 %; but not before
-//!   the shortest interval after the last update is over, and a tenth of it after the key that made
-//!   it due. Keys come at random, so that a key often waits for the end of an interval and shares
-//!   its update with others;
-//! * it carries the added keys, as digests or as set bits, whichever is shorter;
-//! * it carries cleared bits only when waiting for one more update like it would break the
-//!   ghost target (larger batches are cheaper), or the promised rate: a rung that is nearly
-//!   full has room for a few uncleared keys only.
+//! * an update is due when the share of members that the replica denies exceeds `X`, or one of them
+//!   has waited for `L`, or the removed keys that it still claims (ghosts) exceed 5 %; but not
+//!   before the shortest interval since the last update is over, and a tenth of that interval after
+//!   the key that made it due. Keys are added at random times, so that a key often waits for the
+//!   end of an interval and shares its update with others;
+//! * it contains the added keys, as digests or as set bits, whichever is shorter;
+//! * it contains cleared bits only if waiting for one more update would break the ghost target
+//!   (larger batches are cheaper) or the promised rate: a rung that is nearly full has room for
+//!   only a few uncleared keys.
 //!
 //! Rates are per lookup: with `γ` hosts each replica is designed for `1 - (1-E)^(1/γ)`.
 //! Bytes of updates are the limits of [`crate::model::limits`] plus a header; with announcements,
@@ -32,12 +32,13 @@ pub const UPDATE_HEADER_BYTES: f64 = 60.0;
 /// Ghosts per member at which clears are due, the default policy's `ghost=`.
 pub const GHOST_TARGET: f64 = 0.05;
 
-/// The most misses that can be planned for: beyond, an update is no longer the rule.
-const MOST_MISSES: f64 = 0.5;
+/// The highest share of misses that can be planned for: above it, updates would no longer be the
+/// rule.
+const MAX_MISSES: f64 = 0.5;
 
 /// The shape of a home's filter and all its replicas, for `items` keys: that of the lowest rung
-/// which takes them with so many hosts ([`Ladder::takes`]), as hosts build it. No hosts count as
-/// one.
+/// that has room for them with this many hosts ([`Ladder::takes`]), as hosts build it. Zero hosts
+/// count as one.
 ///
 /// # Errors
 /// If `items` is zero, or the filter would be longer than [`crate::params::Bits::MAX`].
@@ -50,12 +51,11 @@ pub fn replica_shape(items: u64, per_lookup: Rate, hosts: u64) -> Result<Shape, 
     }
 }
 
-/// Columns that a row of a bank of so many columns has room for: 8, 16, 32, whole words in powers
-/// of two up to a cache line, whole lines beyond; 0 for fewer than 8 columns, which have no rows.
+/// The width of the rows of a bank with this many columns: 8, 16, 32, then whole words in powers of
+/// two up to a cache line, then whole lines; 0 for fewer than 8 columns, which have no rows.
 ///
-/// From 8192 columns on widths grow by an eighth to a sixteenth at a time: rows that are built
-/// anew for every other line would make the work of adding columns grow with the square of
-/// their number.
+/// From 8192 columns on widths grow by an eighth to a sixteenth at a time: if rows were rebuilt
+/// after every few lines, the work of adding columns would grow with the square of their number.
 #[must_use]
 pub const fn row_width(columns: usize) -> usize {
     match columns {
@@ -73,24 +73,24 @@ fn planned_hosts(hosts: u64) -> u32 {
     u32::try_from(hosts.max(1)).unwrap_or(u32::MAX)
 }
 
-/// What is known about a set and what is asked of its replicas.
+/// What is known about a set, and the targets for its replicas.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Workload {
-    /// Keys of each home.
+    /// Number of keys per home.
     pub items: u64,
-    /// Keys that come to each home.
+    /// Keys added per second at each home.
     pub adds_per_second: f64,
-    /// Keys that go from each home.
+    /// Keys removed per second at each home.
     pub removes_per_second: f64,
-    /// Hosts, every one of them a home too.
+    /// Number of hosts; every one of them is also a home.
     pub hosts: u64,
     /// Target: share of a home's keys that its replicas may deny.
     pub miss: Rate,
-    /// Target: chance that one lookup of an absent key names any wrong host.
+    /// Target: probability that one lookup of an absent key returns any wrong host.
     pub false_positive: Rate,
-    /// Seconds until an added key is published, at most; `None`: misses alone decide.
+    /// The most seconds until an added key is published; `None` if misses alone decide.
     pub longest: Option<f64>,
-    /// Seconds from one update to the next, at least: the policy's `shortest=`, or what hosts use.
+    /// The fewest seconds between two updates: the policy's `shortest=`, or the hosts' default.
     pub shortest: f64,
 }
 
@@ -105,7 +105,7 @@ pub struct ReplicaPlan {
     pub seconds_between_updates: f64,
     /// Size of one update.
     pub bytes_per_update: f64,
-    /// One in so many updates carries cleared bits as well.
+    /// One in this many updates contains cleared bits as well.
     pub updates_per_clearing: f64,
     hosts: u64,
     rung: Rung,
@@ -160,12 +160,12 @@ pub fn plan(workload: &Workload) -> Result<ReplicaPlan, PlanError> {
     })
 }
 
-/// Bytes per second that a host of a quiet mesh sends to each other one, with all that carries
-/// them, as `cargo xtask traffic` measures it (docs/operations.md).
+/// Bytes per second that a host of a quiet mesh sends to each other host, including the headers of
+/// all lower layers, as measured by `cargo xtask traffic` (docs/operations.md).
 const QUIET_BYTES_PER_SECOND: f64 = 70.0;
-/// What carries one update: the headers of zenoh, TCP and IP, and an acknowledgement.
+/// Overhead of one update: the headers of zenoh, TCP and IP, and an acknowledgement.
 const CARRIER_BYTES: f64 = 110.0;
-/// The list of one set and the request for it, with what carries them.
+/// The list of one set and the request for it, including headers.
 const LIST_BYTES: f64 = 500.0;
 
 impl ReplicaPlan {
@@ -191,23 +191,23 @@ impl ReplicaPlan {
         self.others() * self.filter_bytes() / self.seconds_between_updates
     }
 
-    /// What one host sends in a mesh in which nothing changes: announcements, greetings and what
-    /// carries them.
+    /// What one host sends in a mesh in which nothing changes: announcements, greetings and their
+    /// headers.
     #[must_use]
     pub fn quiet_bytes_per_second_per_host(&self) -> f64 {
         self.others() * QUIET_BYTES_PER_SECOND
     }
 
-    /// What one host sends in all: updates, announcements, greetings and keep-alives, with the
-    /// headers of everything that carries them.
+    /// What one host sends in total: updates, announcements, greetings and keep-alives, including
+    /// the headers of all lower layers.
     #[must_use]
     pub fn wire_bytes_per_second_per_host(&self) -> f64 {
         let carriers = self.others() * CARRIER_BYTES / self.seconds_between_updates;
         self.sent_bytes_per_second_per_host() + carriers + self.quiet_bytes_per_second_per_host()
     }
 
-    /// What a host that joins receives at most: an image of every other host's filter, and the
-    /// list of its sets.
+    /// The most that a joining host receives: an image of every other host's filter, and the list
+    /// of its sets.
     #[must_use]
     pub fn join_bytes_per_host(&self) -> f64 {
         self.others() * (self.filter_bytes() + LIST_BYTES)
@@ -232,19 +232,20 @@ impl ReplicaPlan {
         (4.0 + 1.0 + 1.0) * self.filter_bytes()
     }
 
-    /// What one host keeps in memory, its exact catalogue aside: copies, rows, and its own filter.
+    /// What one host keeps in memory, not counting its exact catalogue: copies, rows, and its own
+    /// filter.
     #[must_use]
     pub fn memory_bytes_per_host(&self) -> f64 {
         self.copies_bytes_per_host() + self.rows_bytes_per_host() + self.home_bytes_per_host()
     }
 
-    /// The rung that every home stands on, and the keys that it takes.
+    /// The rung of every home, and the number of keys that it has room for.
     #[must_use]
     pub const fn rung(&self) -> (Rung, u64) {
         (self.rung, self.takes)
     }
 
-    /// How many wrong hosts one lookup of an absent key names.
+    /// How many wrong hosts one lookup of an absent key returns, on average.
     #[must_use]
     pub fn false_hosts_per_lookup(&self) -> f64 {
         self.others() * self.replica_false_positive
@@ -268,14 +269,14 @@ fn checked(workload: &Workload) -> Result<Churn, PlanError> {
         return Err(PlanError::Hosts(workload.hosts));
     }
     Ok(Churn {
-        // The key that makes a rate pass its target is itself a member.
+        // The key that makes a rate exceed its target is itself a member.
         items: workload.items as f64 + 1.0,
         adds_per_second: workload.adds_per_second,
         removes_per_second: workload.removes_per_second,
     })
 }
 
-/// What comes together between two updates.
+/// What accumulates between two updates.
 struct Between {
     seconds: f64,
     /// Members at the end.
@@ -284,12 +285,12 @@ struct Between {
     added: f64,
     /// Removed keys that the replica still claims.
     ghosts: f64,
-    /// One in so many updates carries clears.
+    /// One in this many updates contains clears.
     rounds: f64,
 }
 
 impl Between {
-    /// `room` is the number of ghosts with which the promised rate still holds.
+    /// `room` is the highest number of ghosts with which the promised rate still holds.
     fn updates(
         workload: &Workload,
         churn: &Churn,
@@ -298,18 +299,18 @@ impl Between {
     ) -> Result<Self, PlanError> {
         let n = workload.items as f64;
         let claimed = false_positive_at(&shape, n);
-        let (given, most) = (workload.miss.get(), MOST_MISSES * (1.0 - claimed));
-        if given > most {
-            return Err(PlanError::Miss { given, most, false_positive: claimed });
+        let (given, max) = (workload.miss.get(), MAX_MISSES * (1.0 - claimed));
+        if given > max {
+            return Err(PlanError::Miss { given, max, false_positive: claimed });
         }
-        // An added key that the replica claims by chance is no miss. The bound only matters to
-        // sets of a handful of keys.
+        // An added key that the replica happens to claim is no miss. The bound only matters for
+        // sets of a few keys.
         let missed = first_above(given * n);
         let missing = missed / churn.items / (1.0 - claimed);
         let by_misses = churn.seconds_until_unpublished(missing.min(0.95));
         let by_misses = by_misses.map(|seconds| seconds_between(workload, missed, seconds));
         let ghosts_due = first_above(GHOST_TARGET * n) / n;
-        // Without adds all members may go before the ghosts are too many.
+        // Without adds all members may be removed before there are too many ghosts.
         let longest = by_misses.unwrap_or(churn.items / churn.removes_per_second);
         let by_ghosts = churn.seconds_until_ghosts(ghosts_due, longest);
         let seconds = by_ghosts.unwrap_or(longest);
@@ -325,9 +326,8 @@ impl Between {
         })
     }
 
-    /// Size of an update to a replica that stands for `replica_items` keys: the shortest of
-    /// digests or bits for what was added, with the bits that `cleared` ghosts alone hold, or
-    /// of a snapshot.
+    /// Size of an update to a replica of `replica_items` keys: digests or bits for the added keys,
+    /// plus the bits that only the `cleared` ghosts hold, or a snapshot, whichever is shortest.
     fn update_bytes(&self, shape: Shape, replica_items: f64, cleared: f64) -> f64 {
         let m = shape.bits() as f64;
         let ones = m * fill_at(&shape, replica_items);
@@ -345,8 +345,8 @@ impl Between {
     }
 }
 
-/// Seconds from one update to the next, on average, if an update is due after `missed` keys, which
-/// take `seconds` to come.
+/// Average seconds between two updates, if an update is due after `missed` keys, which take
+/// `seconds` to be added.
 ///
 /// With `G` the time of the last of them, `X` that of the first, `s` the shortest interval and
 /// `d = s/10` how long a broken target settles, an update leaves at `max(min(G + d, X + L), s)`.
@@ -364,13 +364,13 @@ fn seconds_between(workload: &Workload, missed: f64, seconds: f64) -> f64 {
     shortest + due - first_within(missed, shortest - settling)
 }
 
-/// The mean of the lesser of a number and a Poisson variable. It is also the mean time until so many
-/// keys have come at random, one a second on average, or `mean` seconds are over.
+/// The mean of the smaller of a number and a Poisson variable. It is also the mean time until
+/// `number` keys were added at random times, one per second on average, or `mean` seconds are over.
 fn mean_of_lesser(number: f64, mean: f64) -> f64 {
     if mean > 1e6 {
         return number.min(mean);
     }
-    // Weights relative to that of the likeliest value: no factorials, nothing underflows.
+    // Weights are relative to that of the most likely value: no factorials, no underflow.
     let middle = mean.floor();
     let (mut all, mut lesser) = (0.0, 0.0);
     let mut take = |value: f64, weight: f64| {
@@ -394,8 +394,8 @@ fn mean_of_lesser(number: f64, mean: f64) -> f64 {
     lesser / all
 }
 
-/// The smallest whole number of keys above a target, averaged over targets a tenth smaller
-/// to a tenth larger, because the size of a set wanders.
+/// The smallest integer number of keys above a target, averaged over targets from a tenth smaller
+/// to a tenth larger, because the size of a set varies.
 fn first_above(target: f64) -> f64 {
     // Integral of floor(x) + 1 from 0.
     let summed = |x: f64| (x.floor() + 1.0) * (x - x.floor() / 2.0);

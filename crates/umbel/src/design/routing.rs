@@ -1,8 +1,8 @@
 //! Filters for routing entries, designed for the entry and not for one filter.
 //!
-//! A link's entry holds `s` filters of `n` keys each, apart (CUBF) or as their OR (ABF), and is to
-//! claim a stranger with a chance of at most `σ`. [`papers`] gives paper 5's formulas 4 to 7,
-//! [`exact`] the shortest filters that really keep the bound.
+//! A link's entry holds `s` filters of `n` keys each, separately (CUBF) or as their OR (ABF). It
+//! must claim an absent key with a probability of at most `σ`. [`papers`] uses paper 5's formulas 4
+//! to 7; [`exact`] computes the shortest filters that really keep the bound.
 
 use std::f64::consts::LN_2;
 
@@ -10,7 +10,7 @@ use super::{PaperDesign, papers_standard, standard};
 use crate::model::{LN_06185, each_of};
 use crate::params::{Bits, ParamError, Rate, Shape};
 
-/// Paper 5's designs, and the traditional one that knows nothing of entries.
+/// Paper 5's designs, and the traditional one, which ignores entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Papers {
     /// For one filter alone.
@@ -38,9 +38,9 @@ pub fn papers(items: u64, filters: u64, rate: Rate) -> Result<Papers, ParamError
 /// The shortest filters whose entries keep the bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exact {
-    /// For entries that keep their filters apart.
+    /// For entries that store their filters separately.
     pub cubf: Shape,
-    /// For entries that keep the OR of their filters.
+    /// For entries that store the OR of their filters.
     pub abf: Shape,
 }
 

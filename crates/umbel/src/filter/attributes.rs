@@ -1,21 +1,21 @@
-//! Sets of keys with named attributes, asked by any of them.
+//! Sets of keys with named attributes, which can be queried by any of them.
 //!
-//! One dynamic filter an attribute holds its values; one more holds combinations, so that
-//! `colour = red` of one key and `wheels = 2` of another are not taken for a red bicycle: a
-//! question that names several attributes is claimed only if their values were seen
-//! *together*. (Papers: the multi-dimension dynamic Bloom filters of Guo and others, which
-//! paper 4 names in section 3.5.2.)
+//! There is one dynamic filter per attribute, which holds its values, and one more that holds
+//! combinations. So `colour = red` of one key and `wheels = 2` of another are not mistaken for a
+//! red bicycle: a query for several attributes is claimed only if their values were seen
+//! *together*. (Papers: the multi-dimension dynamic Bloom filters of Guo and others, which paper 4
+//! names in section 3.5.2.)
 //!
 //! ```text
 //! insert(red, 2)   colour: {red}   wheels: {2}   combinations: {colour = red, wheels = 2}
 //! ```
 //!
-//! Always true: a question that some key answers is never answered [`Answer::No`], nor
-//! [`Answer::Apart`] where its combination is checked. Values repeat, so components are plain and
-//! a value that is claimed already is not added again: filters grow with distinct values.
+//! Always true: a query that some key matches never returns [`Answer::No`], nor [`Answer::Apart`]
+//! if its combination is checked. Values repeat, so components are plain and a value that is
+//! claimed already is not added again: filters grow with the number of distinct values.
 //!
-//! Not here: removal, since a filter cannot know whether another key shares the value. Build
-//! it again from the keys. The rates by formula are in [`crate::model::attributes`].
+//! Not here: removal, because a filter cannot know whether another key has the same value; rebuild
+//! it from the keys instead. The formulas for the rates are in [`crate::model::attributes`].
 
 use std::fmt;
 
@@ -25,46 +25,47 @@ use crate::params::{ParamError, Rate};
 use crate::scheme::Scheme;
 use crate::{design, model};
 
-/// Which combinations of values are remembered, and so can be told from invented ones.
+/// Which combinations of values are stored, so that other combinations are recognised as wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Combinations {
-    /// Of all attributes: one a key. Questions that name some but not all of several
-    /// attributes are answered by the values alone ([`Answer::Apart`]).
+    /// Only the combination of all attributes: one per key. Queries for two or more attributes, but
+    /// not all, are answered from the single values ([`Answer::Apart`]).
     Whole,
-    /// Of every two or more attributes: `2^d - d - 1` a key, for up to six attributes.
+    /// Every combination of two or more attributes: `2^d - d - 1` per key, for up to six
+    /// attributes.
     Every,
 }
 
-/// What is known of the keys that have the values asked for.
+/// The answer to a query for keys with given values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// No key has them: certain.
+    /// No key has these values. Certain.
     No,
-    /// Each value belongs to some key; whether to one and the same is not known.
+    /// Each value belongs to some key, but perhaps not to the same one.
     Apart,
     /// A key has them all, unless it is a false positive.
     Yes,
 }
 
-/// Why a filter was not made, a key not added, a question not answered. Nothing changed.
+/// Why a filter was not made, a key not added, or a query not answered. Nothing changed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttributeError {
-    /// More attributes than combinations can be kept of, or none.
-    #[error("there are 1 to {most} attributes, not {given}")]
+    /// No attributes, or more than are allowed with these combinations.
+    #[error("there are 1 to {max} attributes, not {given}")]
     Attributes {
         /// How many were given.
         given: usize,
         /// How many there can be.
-        most: usize,
+        max: usize,
     },
-    /// An attribute is named twice, in the set or in a question.
+    /// An attribute is named twice, in the set or in a query.
     #[error("the attribute {0:?} is named twice")]
     Twice(String),
     /// The set has no such attribute.
     #[error("there is no attribute {0:?}")]
     Unknown(String),
-    /// A key has one value for each attribute.
+    /// The number of values differs from the number of attributes.
     #[error("a key has {wanted} values, one an attribute, not {given}")]
     Values {
         /// How many were given.
@@ -72,7 +73,7 @@ pub enum AttributeError {
         /// How many attributes there are.
         wanted: usize,
     },
-    /// A question about no attribute.
+    /// A query for no attribute.
     #[error("a question names at least one attribute")]
     Nothing,
     /// A number outside its range, or no memory.
@@ -106,13 +107,13 @@ pub struct AttributeFilter {
 }
 
 impl AttributeFilter {
-    /// Most attributes of a set whose every combination is kept.
+    /// The most attributes of a set with [`Combinations::Every`].
     pub const MAX_OF_EVERY: usize = 6;
-    /// Most attributes of a set whose whole combinations are kept.
+    /// The most attributes of a set with [`Combinations::Whole`].
     pub const MAX_OF_WHOLE: usize = 64;
 
-    /// A filter for `items` keys in each component, of which a question that no key answers
-    /// is claimed with at most `rate`: also one whose values all exist, in other keys.
+    /// A filter for `items` keys per component. A query that no key matches is claimed with a
+    /// probability of at most `rate`, even if all its values exist in different keys.
     ///
     /// # Errors
     /// If names are missing, repeated or too many, or a number is outside its range.
@@ -125,7 +126,7 @@ impl AttributeFilter {
         Self::with_hasher(names, checked, (items, rate), KeyHasher::default())
     }
 
-    /// The same with a hasher of the caller's.
+    /// The same with the caller's hasher.
     ///
     /// # Errors
     /// As [`Self::for_target`].
@@ -137,9 +138,9 @@ impl AttributeFilter {
     ) -> Result<Self, AttributeError> {
         check_names(names, checked)?;
         let filter = |items: u64| -> Result<_, ParamError> {
-            let most = DynamicFilter::MAX_COMPONENTS;
-            let shape = design::dynamic_component(items, Rate::new(rate)?, most)?;
-            DynamicFilter::new(Scheme::new(shape, hasher), items, most)
+            let max = DynamicFilter::MAX_COMPONENTS;
+            let shape = design::dynamic_component(items, Rate::new(rate)?, max)?;
+            DynamicFilter::new(Scheme::new(shape, hasher), items, max)
         };
         let values = names.iter().map(|_| filter(items)).collect::<Result<_, _>>()?;
         let a_key = masks(names.len(), checked).count().max(1) as u64;
@@ -200,9 +201,9 @@ impl AttributeFilter {
         Ok(if together { Answer::Yes } else { Answer::No })
     }
 
-    /// The chance that a question is claimed which no key answers, from the fills as they
-    /// are: `unknown` attributes have a value that no key has, the other `known` ones a value
-    /// of some key. See [`model::attributes::false_positive`].
+    /// The probability that a query that no key matches is claimed, computed from the present
+    /// fills. The `unknown` attributes have a value that no key has, the `known` ones a value of
+    /// some key. See [`model::attributes::false_positive`].
     ///
     /// # Errors
     /// If no attribute is named, one is unknown to the set, or one is named twice.
@@ -262,18 +263,18 @@ impl fmt::Debug for AttributeFilter {
 }
 
 fn check_names(names: &[&str], checked: Combinations) -> Result<(), AttributeError> {
-    let most = match checked {
+    let max = match checked {
         Combinations::Whole => AttributeFilter::MAX_OF_WHOLE,
         Combinations::Every => AttributeFilter::MAX_OF_EVERY,
     };
-    if names.is_empty() || names.len() > most {
-        return Err(AttributeError::Attributes { given: names.len(), most });
+    if names.is_empty() || names.len() > max {
+        return Err(AttributeError::Attributes { given: names.len(), max });
     }
     let repeated = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));
     repeated.map_or(Ok(()), |(_, name)| Err(AttributeError::Twice((*name).to_owned())))
 }
 
-/// The combinations that are kept of a key, as bits of the attributes.
+/// The combinations that are stored per key, as bit masks of attributes.
 fn masks(attributes: usize, checked: Combinations) -> impl Iterator<Item = u64> {
     let all = u64::MAX >> (64 - attributes);
     let first = match checked {
@@ -283,7 +284,8 @@ fn masks(attributes: usize, checked: Combinations) -> impl Iterator<Item = u64> 
     (first..=all).filter(|mask| mask.count_ones() > 1)
 }
 
-/// The bytes of a combination: attribute, length and value, so that no two are alike.
+/// The bytes of a combination: attribute, length and value, so that different combinations have
+/// different bytes.
 fn combination<'a>(asked: impl Iterator<Item = (usize, &'a [u8])>) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (attribute, value) in asked {
@@ -327,7 +329,7 @@ mod tests {
         assert_eq!(set.ask(&[("c", "")]), Ok(Answer::Yes));
     }
 
-    /// All values exist; only the bytes of two combinations could make them one.
+    /// All values exist; only an ambiguous encoding could confuse two combinations.
     #[test]
     fn combinations_of_other_lengths_or_attributes_are_not_taken_for_each_other() {
         let mut set = set(Combinations::Every);
@@ -392,7 +394,7 @@ mod tests {
         assert_eq!(set.ask::<&str>(&[]), Err(AttributeError::Nothing));
         assert_eq!(set.false_positive(&[], &[]), Err(AttributeError::Nothing));
         assert_eq!(set.false_positive(&["a"], &["d"]), Err(AttributeError::Unknown("d".into())));
-        // Named twice, one attribute counted as a combination of two.
+        // An attribute that is named twice must not count as a combination of two.
         let twice = Err(AttributeError::Twice("a".into()));
         assert_eq!(set.false_positive(&["a"], &["a"]), twice);
         assert_eq!(set.false_positive(&["a", "b", "a"], &[]), twice);

@@ -1,7 +1,8 @@
-//! What a dynamic filter needs of the filters it is made of.
+//! The interface between a dynamic filter and its components.
 //!
-//! Counting filters make it removable, standard ones make it small: both are [`Component`]s,
-//! and nothing else can be, so that the promises of the dynamic filter stay ours to keep.
+//! With counting components keys can be removed; standard components are smaller. Both are
+//! [`Component`]s. The trait is sealed, so that no foreign type can break the promises of the
+//! dynamic filter.
 
 use std::fmt;
 
@@ -20,26 +21,25 @@ pub trait Component: Clone + PartialEq + fmt::Debug + Send + Sync + private::Sea
     fn empty(scheme: Scheme) -> Result<Self, ParamError>;
     /// Adds a key by its digest.
     fn add(&mut self, digest: Digest);
-    /// Adds many keys by their digests, asking for memory ahead.
+    /// Adds many keys by their digests, prefetching memory.
     fn add_digests(&mut self, digests: &[Digest]);
     /// Whether the component claims a digest.
     #[must_use]
     fn claims(&self, digest: Digest) -> bool;
-    /// Whether the component claims each of many digests, asking for memory ahead;
-    /// `answers` is overwritten.
+    /// Whether the component claims each of many digests, prefetching memory. Overwrites `answers`.
     fn claims_digests(&self, digests: &[Digest], answers: &mut Vec<bool>);
-    /// Keys held.
+    /// Number of keys.
     #[must_use]
     fn items(&self) -> u64;
     /// The plain bits.
     #[must_use]
     fn bits(&self) -> &BitVector;
-    /// Takes over the keys of another component of the same scheme.
+    /// Adds the keys of another component of the same scheme.
     ///
     /// # Errors
     /// If the schemes differ.
     fn absorb(&mut self, other: &Self) -> Result<(), Mismatch>;
-    /// Counters that stick at their largest value.
+    /// Number of counters that are stuck at their largest value.
     #[must_use]
     fn stuck_counters(&self) -> u64;
     /// Gives a locked component its seed.
@@ -58,7 +58,7 @@ mod private {
     impl Sealed for super::StandardFilter {}
 }
 
-/// Both kinds do what their own methods of the same meaning do; only counters stick.
+/// Both kinds forward to their own methods; only counting filters have stuck counters.
 macro_rules! component {
     ($kind:ty, stuck: |$filter:ident| $stuck:expr) => {
         impl Component for $kind {

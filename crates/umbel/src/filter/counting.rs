@@ -1,16 +1,17 @@
 //! The counting filter: keys can be removed again.
 //!
-//! Four bits a position, sixteen counters a word, beside the plain bits that travel:
+//! Four bits per position, sixteen counters per word, in addition to the plain bits that are
+//! published:
 //!
 //! ```text
 //! counters: |15|14| … |1|0|   position p is nibble p % 16 of word p / 16
 //! bits:     bit p is one exactly when counter p is above zero
 //! ```
 //!
-//! Always true: the plain bits are kept up with every change, never recomputed; a counter
-//! that reaches 15 is **stuck**: it stays there for ever, since nobody knows how much it
-//! missed. So a removal never takes a bit that another key needs. Stuck counters are
-//! counted; at the usual fill about one in 10^15 counters gets stuck.
+//! Always true: the plain bits are updated with every change, never recomputed. A counter that
+//! reaches 15 is **stuck**: it stays at 15 for ever, because further additions were not counted. So
+//! a removal never clears a bit that another key needs. Stuck counters are counted; at the usual
+//! fill about one in 10^15 counters gets stuck.
 //!
 //! Paper 4 section 3 (components of a dynamic filter); Fan et al., Summary Cache.
 
@@ -46,7 +47,7 @@ pub struct CountingFilter {
 }
 
 impl CountingFilter {
-    /// Where a counter sticks.
+    /// The value at which a counter is stuck.
     pub const STUCK: u8 = 15;
 
     /// The smallest filter that keeps `rate` while it holds up to `items` keys.
@@ -75,8 +76,8 @@ impl CountingFilter {
         Ok(Self { scheme, counters, bits: BitVector::zeros(length)?, stuck: 0, items: 0 })
     }
 
-    /// Adds a key; returns whether any bit changed. `false` means that the key was claimed
-    /// already; it is counted all the same, and must be removed as often as it was added.
+    /// Adds a key; returns whether any bit changed. `false` means that the key was claimed already;
+    /// it is counted anyway, and must be removed as often as it was added.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -110,8 +111,8 @@ impl CountingFilter {
     /// Removes a key that was added before; returns whether it was claimed. An unclaimed
     /// key changes nothing.
     ///
-    /// Removing a key that was never added, but is claimed, takes bits away from others:
-    /// ask an exact catalogue first where that can happen.
+    /// Removing a key that was never added, but is claimed, clears bits of other keys. Check an
+    /// exact catalogue first if that can happen.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -163,7 +164,7 @@ impl CountingFilter {
         claims(&self.bits, Walk::new(digest, self.scheme.shape()), self.scheme.shape().hashes())
     }
 
-    /// Adds many keys, asking for memory ahead.
+    /// Adds many keys, prefetching memory.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -176,9 +177,9 @@ impl CountingFilter {
         );
     }
 
-    /// Adds many keys by their digests, asking for memory ahead.
+    /// Adds many keys by their digests, prefetching memory.
     pub fn insert_digests(&mut self, digests: &[Digest]) {
-        // Two arrays are asked for per position: half the batch keeps as many lines under way.
+        // Two arrays are prefetched per position: half the batch keeps as many lines in flight.
         for batch in digests.chunks(BATCH / 2) {
             batch.iter().for_each(|digest| self.prefetch_insert(*digest));
             for digest in batch {
@@ -187,7 +188,7 @@ impl CountingFilter {
         }
     }
 
-    /// Asks for the memory that inserting this digest will change.
+    /// Prefetches the memory that inserting this digest will change.
     #[inline]
     pub(crate) fn prefetch_insert(&self, digest: Digest) {
         for position in digest.positions(self.scheme.shape()) {
@@ -196,8 +197,8 @@ impl CountingFilter {
         }
     }
 
-    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
-    /// with one answer per key, in order.
+    /// Looks up many keys at once, prefetching memory. Overwrites `answers` with one answer per
+    /// key, in order.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -210,13 +211,13 @@ impl CountingFilter {
         );
     }
 
-    /// Asks for many keys by their digests; `answers` is overwritten.
+    /// Looks up many keys by their digests. Overwrites `answers`.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
         claims_of(&self.bits, self.scheme.shape(), digests, answers);
     }
 
-    /// Makes this the filter of both sets of keys: counters are added.
+    /// Adds all keys of another filter: counters are added.
     ///
     /// # Errors
     /// If the schemes differ; nothing changes then.
@@ -233,8 +234,8 @@ impl CountingFilter {
         Ok(())
     }
 
-    /// The filter of the same keys that many rungs below (`design::ladder`): neighbouring counters add
-    /// up, and a sum of 15 or more sticks.
+    /// The filter of the same keys, this many rungs below (`design::ladder`): neighbouring counters
+    /// are added, and a sum of 15 or more is stuck at 15.
     ///
     /// # Errors
     /// If the shape would have no bits, or there is no memory for it.
@@ -285,19 +286,19 @@ impl CountingFilter {
                 .iter()
                 .rev()
                 .fold(0, |bits, counters| bits << 16 | reaching(*counters, level));
-            // A last chunk of fewer counters fills the low bits, as it should.
+            // A last chunk of fewer than four words fills only the low bits, which is right.
         }
         Ok(BitVector::from_words(length, words))
     }
 
-    /// Names the counters.
+    /// A checksum of the counters.
     pub(crate) fn counters_checksum(&self) -> u64 {
         checksum_of(&self.counters)
     }
 
-    /// Raises counters where a level has ones that it had not `before`, and lowers them where
-    /// it lost some, while a filter is being decoded. No counter may leave its range, and
-    /// [`Self::recount`] must follow.
+    /// Used in decoding: raises counters where a level has ones that it did not have `before`, and
+    /// lowers them where it lost some. No counter may leave its range, and [`Self::recount`] must
+    /// follow.
     pub(crate) fn move_level(&mut self, before: Option<&BitVector>, after: &BitVector) {
         for (index, (counters, after)) in self.counters.chunks_mut(4).zip(after.words()).enumerate()
         {
@@ -310,8 +311,8 @@ impl CountingFilter {
         }
     }
 
-    /// Derives bits and stuck counters from the counters after decoding. The scheme is the
-    /// base's, but for who may know the seed.
+    /// Recomputes bits and stuck counters from the counters after decoding. The scheme is that of
+    /// the base, except that the seed may have become secret.
     ///
     /// # Errors
     /// If there is no memory for it.
@@ -330,7 +331,7 @@ impl CountingFilter {
         StandardFilter::from_parts(self.scheme, self.bits.clone(), self.items)
     }
 
-    /// Forgets every key.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.counters.fill(0);
         self.bits.reset();
@@ -338,20 +339,20 @@ impl CountingFilter {
         self.items = 0;
     }
 
-    /// Keys added less keys removed.
+    /// Keys added minus keys removed.
     #[must_use]
     pub const fn items(&self) -> u64 {
         self.items
     }
 
-    /// Counters at 15, which no removal lowers any more.
+    /// Number of counters at 15, which no removal lowers any more.
     #[must_use]
     pub const fn stuck_counters(&self) -> u64 {
         self.stuck
     }
 
-    /// The chance that a random key is claimed, from the fill as it is: `c + (1-c) fill^k`, where
-    /// `c` is the chance that it shares its digest with a member.
+    /// The probability that a random key is claimed, computed from the present fill: `c + (1-c)
+    /// fill^k`, where `c` is the probability that it shares its digest with a member.
     #[must_use]
     pub fn false_positive(&self) -> f64 {
         estimate::false_positive(self.scheme.shape(), &self.bits, self.items)
@@ -383,7 +384,7 @@ impl CountingFilter {
         size_of::<Self>() + size_of_val(self.counters.as_slice()) + size_of_val(self.bits.words())
     }
 
-    /// Recounts everything that is kept up, the slow way.
+    /// Checks bits and stuck counters against a full recount. Slow.
     ///
     /// # Panics
     /// If a promise of this type is broken: a bug in this crate.
@@ -408,8 +409,8 @@ impl fmt::Debug for CountingFilter {
     }
 }
 
-/// What one more does to a counter of this value: in the low half whether its bit flips, in
-/// the high half whether it gets stuck. One look instead of two comparisons.
+/// The effect of adding one to a counter of this value: the low half says whether its bit flips,
+/// the high half whether it gets stuck. One table lookup instead of two comparisons.
 const EFFECT_OF_ADDING: [u64; 16] = {
     let mut effects = [0; 16];
     effects[0] = 1;
@@ -417,7 +418,7 @@ const EFFECT_OF_ADDING: [u64; 16] = {
     effects
 };
 
-/// Adds sixteen pairs of counters; a sum of 15 or more sticks.
+/// Adds sixteen pairs of counters; a sum of 15 or more is stuck at 15.
 fn add_counters(a: u64, b: u64) -> u64 {
     (0..64).step_by(4).fold(0, |sum, shift| {
         let count = ((a >> shift) & 15) + ((b >> shift) & 15);
@@ -425,7 +426,7 @@ fn add_counters(a: u64, b: u64) -> u64 {
     })
 }
 
-/// Sums of neighbours among sixteen counters, at most 15 each, side by side.
+/// Sums of neighbouring counters among sixteen, limited to 15 each, packed into the low half.
 const fn pair_sums(counters: u64) -> u64 {
     let sums = (counters & EVEN) + (counters >> 4 & EVEN);
     let over = (sums >> 4 & 0x0101_0101_0101_0101) * 15;
@@ -441,7 +442,7 @@ fn stuck_in(counters: u64) -> u32 {
     (pairs & (pairs >> 2) & 0x1111_1111_1111_1111).count_ones()
 }
 
-/// Every other counter of sixteen, each in a byte of its own.
+/// Mask of every other counter of sixteen; each is then alone in a byte.
 const EVEN: u64 = 0x0F0F_0F0F_0F0F_0F0F;
 
 /// The larger of each pair of bytes; bytes are below 16.
@@ -454,14 +455,14 @@ fn higher_bytes(a: u64, b: u64) -> u64 {
 fn reaching(counters: u64, level: u8) -> u64 {
     let level = u64::from(level) * 0x0101_0101_0101_0101;
     let reach = |bytes: u64| ((bytes | 0x1010_1010_1010_1010) - level) >> 4 & (EVEN / 15);
-    // Two neighbours a byte, then ever more of them side by side.
+    // Pack the result bits of two neighbours into each byte, then pack wider and wider groups.
     let twos = reach(counters & EVEN) | reach(counters >> 4 & EVEN) << 1;
     let fours = (twos | twos >> 6) & 0x000F_000F_000F_000F;
     let eights = (fours | fours >> 12) & 0x0000_00FF_0000_00FF;
     (eights | eights >> 24) & 0xFFFF
 }
 
-/// The low sixteen bits, each as a counter of its own: undoes [`reaching`] level 1.
+/// The low sixteen bits, each spread to a counter: the inverse of [`reaching`] at level 1.
 fn spread(bits: u64) -> u64 {
     let eights = (bits & 0xFFFF | bits << 24) & 0x0000_00FF_0000_00FF;
     let fours = (eights | eights << 12) & 0x000F_000F_000F_000F;

@@ -1,12 +1,11 @@
-//! How many keys are in a filter, in a union, in an intersection: read off the fills.
+//! Estimates the number of keys in a filter, a union or an intersection from the fills.
 //!
-//! With `X` ones of `m`, the best guess at the number of distinct keys is
-//! `n = -(m/k) ln(1 - X/m)`; a union is the OR of the bits, and an intersection follows
-//! from `|A∩B| = |A| + |B| - |A∪B|`. A filter of all ones tells nothing: the estimate is
-//! infinite, and says so.
+//! With `X` ones of `m`, the best guess at the number of distinct keys is `n = -(m/k) ln(1 - X/m)`;
+//! a union is the OR of the bits, and an intersection follows from `|A∩B| = |A| + |B| - |A∪B|`. A
+//! filter of all ones gives no information: the estimate is infinite.
 //!
-//! And how often a filter is wrong ([`false_positive`]), which every kind says the same way: a
-//! random key is claimed if it shares a member's digest, else if its bits happen to be set.
+//! Also estimates how often a filter is wrong ([`false_positive`]), in the same way for every kind:
+//! a random key is claimed if it shares a member's digest, or if its bits happen to be set.
 //!
 //! Always true: an intersection is estimated at no more than either side.
 
@@ -38,11 +37,11 @@ pub fn estimate_items(shape: &Shape, ones: u64) -> f64 {
     items_of_fill(*shape, ones as f64 / shape.bits() as f64)
 }
 
-/// The chance that a random key is claimed: `c + (1-c) fill^k`, from the fill as it is and the
-/// chance `c` that the key shares its digest with a member.
+/// The probability that a random key is claimed: `c + (1-c) fill^k`, from the present fill and the
+/// probability `c` that the key shares its digest with a member.
 ///
-/// `n` keys have `1 - (1 - 2^-b)^n` of the `2^b` digests; but `items` counts repeats, which the
-/// fill does not, and the fill counts what stuck counters hold, so the smaller number is taken.
+/// `n` keys have `1 - (1 - 2^-b)^n` of the `2^b` digests; but `items` includes repeats, which the
+/// fill does not, and the fill includes stuck counters, so the smaller number is used.
 #[must_use]
 pub(super) fn false_positive(shape: &Shape, bits: &BitVector, items: u64) -> f64 {
     let one_digest = (-f64::from(shape.digest_bits().get())).exp2();
@@ -73,7 +72,8 @@ pub fn estimate_intersection(a: &StandardFilter, b: &StandardFilter) -> Result<f
     let items = |ones| estimate_items(a.scheme().shape(), ones);
     let (ones, others) = (a.bits().ones(), b.bits().ones());
     if union.is_infinite() {
-        // Nothing to subtract from. A key of both has all its positions among the shared ones.
+        // The formula does not work. Use the shared ones: they include all positions of common
+        // keys.
         return Ok(items(others - b.bits().count_beyond(a.bits())));
     }
     Ok((items(ones) + items(others) - union).max(0.0))

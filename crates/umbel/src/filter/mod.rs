@@ -3,6 +3,7 @@
 //! | kind | adds | removes | grows | bits per key at 1 % |
 //! |---|---|---|---|---|
 //! | [`StandardFilter`] | yes | no | no | 9.6 |
+//! | [`ConcurrentFilter`] | yes, from many threads | no | no | 9.6 |
 //! | [`BlockedFilter`] | yes | no | no | 10.6, in one cache line per key |
 //! | [`CountingFilter`] | yes | yes | no | 48 (its plain bits included) |
 //! | [`DynamicFilter`] | yes | yes | yes | as its components |
@@ -16,6 +17,7 @@
 mod attributes;
 mod blocked;
 mod component;
+mod concurrent;
 mod counting;
 mod dynamic;
 mod estimate;
@@ -27,16 +29,17 @@ mod tests;
 pub use attributes::{Answer, AttributeError, AttributeFilter, Combinations};
 pub use blocked::BlockedFilter;
 pub use component::Component;
+pub use concurrent::ConcurrentFilter;
 pub use counting::CountingFilter;
 pub use dynamic::{ComponentId, DynamicFilter, Merge, Removal};
 pub use estimate::{estimate_intersection, estimate_items, estimate_union};
 pub(crate) use slices::slices_bytes;
 pub use standard::StandardFilter;
-pub(crate) use standard::{claims, claims_of};
+pub(crate) use standard::{claims, claims_in, claims_of};
 
 use crate::key_hash::Digest;
 
-/// Anything that can be asked whether it may hold a key.
+/// Anything that can tell whether it may contain a key.
 ///
 /// `false` is certain, `true` may be wrong with the filter's false positive rate.
 ///
@@ -55,7 +58,7 @@ use crate::key_hash::Digest;
 /// # Ok::<(), umbel::params::ParamError>(())
 /// ```
 pub trait Membership {
-    /// Whether the key may be held.
+    /// Whether it may contain the key.
     #[must_use]
     fn may_contain(&self, key: &[u8]) -> bool;
 }
@@ -99,18 +102,47 @@ macro_rules! extend {
     };
 }
 
+/// The rate of a filter that is collected from an iterator.
+const COLLECTED_RATE: f64 = 0.01;
+
+/// The fewest keys that a component of a collected filter has room for.
+const COLLECTED_KEYS: u64 = 1024;
+
+impl<K: AsRef<[u8]>> FromIterator<K> for DynamicFilter {
+    /// A filter of all these keys, at 1 % false positives for each of its components. Where the
+    /// number of keys is known, [`StandardFilter::for_target`] takes fewer bits.
+    ///
+    /// # Panics
+    /// If there is no memory for it.
+    ///
+    /// ```
+    /// use umbel::DynamicFilter;
+    ///
+    /// let filter: DynamicFilter = ["apple", "pear"].into_iter().collect();
+    /// assert!(filter.contains("pear"));
+    /// ```
+    fn from_iter<I: IntoIterator<Item = K>>(keys: I) -> Self {
+        let keys = keys.into_iter();
+        let expected = (keys.size_hint().0 as u64).max(COLLECTED_KEYS);
+        let mut filter =
+            Self::for_target(expected, COLLECTED_RATE).expect("memory for a collected filter");
+        filter.extend(keys);
+        filter
+    }
+}
+
 extend!(StandardFilter);
 extend!(BlockedFilter);
 extend!(CountingFilter);
 extend!(DynamicFilter);
 extend!(DynamicFilter<StandardFilter>);
 
-/// How many keys a batch works on at once: enough to hide a memory access behind the
-/// others, few enough that their prefetched lines are still there when their turn comes.
+/// How many keys a batch works on at once: enough to overlap memory accesses, few enough that
+/// prefetched lines are still in the cache when they are used.
 const BATCH: usize = 32;
 
-/// How many keys a batch of questions works on at once: each round asks for few lines a key,
-/// and the last ones for few keys, so that only many keep the memory busy.
+/// How many keys a batch of lookups works on at once. Each round prefetches few lines per key, and
+/// the last rounds do so for few keys, so that many keys are needed to keep the memory busy.
 const ASKED: usize = 128;
 
 /// Runs `work` on the digests of `keys`, a batch at a time.

@@ -5,11 +5,11 @@
 //!           76543210   │ 76543210   │ …     bit j: the bit of component j there
 //! ```
 //!
-//! Combining the bytes of a key's `k` positions leaves the components that claim it, eight at
-//! a time, for the price of one filter's probes. The same idea as the bank, with rows of
-//! a byte: a handful of components in 64-bit rows would take eight times the cache. Where there
-//! are more, later blocks have wider rows, up to a cache line: 1, 1, 2, 4 … 64, 64 bytes. So a
-//! lookup in a thousand components reads eight blocks, not a hundred and twenty-five.
+//! The bitwise AND of the bytes of a key's `k` positions leaves the components that claim it, eight at a time,
+//! for the cost of one filter's probes. The idea is that of the bank, but with rows of one byte: a
+//! few components in 64-bit rows would take eight times the cache. If there are more components,
+//! later blocks have wider rows, up to a cache line: 1, 1, 2, 4 … 64, 64 bytes. So a lookup in a
+//! thousand components reads eight blocks, not a hundred and twenty-five.
 //!
 //! Always true: the bit of a component in row `p` of its block equals bit `p` of the component.
 
@@ -23,7 +23,7 @@ const FIRST: usize = 8;
 /// Components of the widest blocks: a cache line.
 const WIDEST: usize = 512;
 
-/// The components of a block: a row a position.
+/// The components of a block: one row per position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Block {
     /// Bytes of a row.
@@ -37,11 +37,11 @@ pub(crate) struct Slices {
     blocks: Vec<Block>,
 }
 
-/// Where a component stands.
+/// Where the bits of a component are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     block: usize,
-    /// Of its row.
+    /// Byte within a row.
     byte: usize,
     bit: usize,
 }
@@ -116,15 +116,14 @@ impl Slices {
         }
     }
 
-    /// Asks for the rows of these positions ahead of [`Self::set`] for the component at
-    /// `index`.
+    /// Prefetches the rows of these positions, before [`Self::set`] for the component at `index`.
     pub(super) fn prefetch_column(&self, index: usize, positions: impl Iterator<Item = u64>) {
         let Place { block, byte, .. } = Place::of(index);
         let Block { width, rows } = &self.blocks[block];
         positions.for_each(|position| prefetch(rows, position as usize * width + byte));
     }
 
-    /// Asks for the rows of these positions ahead of [`Self::claim`].
+    /// Prefetches the rows of these positions, before [`Self::claim`].
     pub(super) fn prefetch(&self, positions: &Positions) {
         for Block { width, rows } in &self.blocks {
             positions.clone().for_each(|position| prefetch(rows, position as usize * width));
@@ -156,7 +155,7 @@ impl Slices {
     }
 }
 
-/// Bytes of memory that the slices of so many components of so many bits take.
+/// Bytes of memory that slices take, for this many components of this many bits.
 pub(crate) fn slices_bytes(components: u64, bits: u64) -> u64 {
     let Some(last) = components.checked_sub(1) else { return 0 };
     let last = Place::of(usize::try_from(last).unwrap_or(usize::MAX / 2)).block;
@@ -179,7 +178,7 @@ impl Block {
     }
 }
 
-/// Bytes as words, the missing ones zero.
+/// Converts bytes to words, padded with zeros.
 fn words(bytes: &[u8]) -> [u64; WIDEST / 64] {
     let mut whole = [0; WIDEST / 8];
     whole[..bytes.len()].copy_from_slice(bytes);
@@ -190,7 +189,7 @@ fn words(bytes: &[u8]) -> [u64; WIDEST / 64] {
     words
 }
 
-/// The places of the ones of a word.
+/// The positions of the ones of a word.
 fn ones(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let place = (word != 0).then(|| word.trailing_zeros() as usize)?;
@@ -204,7 +203,7 @@ fn and_bytes(rows: &[u8], positions: Positions) -> u8 {
     positions.fold(u8::MAX, |claims, position| claims & rows[position as usize])
 }
 
-/// As [`and_bytes`], of wider rows; once no component is left, no more rows are read.
+/// As [`and_bytes`], for wider rows. Stops reading rows once no component is left.
 #[inline]
 fn and_rows<const W: usize>(rows: &[u8], positions: Positions) -> [u8; W] {
     let (rows, mut claims) = (rows.as_chunks::<W>().0, [u8::MAX; W]);
@@ -246,8 +245,8 @@ mod tests {
             slices.add(components - 1, &bits);
             let bytes = slices.memory_bytes() as u64;
             assert_eq!(bytes, slices_bytes(components as u64, 100), "{components}");
-            let least = components.div_ceil(8) as u64 * 100;
-            assert!((least..=2 * least).contains(&bytes), "{components}: {bytes}");
+            let min = components.div_ceil(8) as u64 * 100;
+            assert!((min..=2 * min).contains(&bytes), "{components}: {bytes}");
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The standard filter: add and ask, nothing else, in the fewest bits.
+//! The standard filter: adds and looks up keys, nothing else, in the fewest bits.
 //!
-//! Where it sits: the published form of every other kind, one column of a bank, the file
+//! Where it is used: as the published form of other kinds, as a column of a bank, and in the file
 //! that `umbel filter` writes. Paper 4 section 2, papers 1 and 3 section 2.
 //!
 //! Always true: every position of every inserted digest is one.
@@ -109,8 +109,8 @@ impl StandardFilter {
         claims(&self.bits, Walk::new(digest, self.scheme.shape()), self.scheme.shape().hashes())
     }
 
-    /// Adds many keys, asking for memory ahead: faster than one by one once the filter
-    /// outgrows the cache.
+    /// Adds many keys, prefetching memory: faster than one by one if the filter is larger than the
+    /// cache.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -123,13 +123,13 @@ impl StandardFilter {
         );
     }
 
-    /// Adds many keys by their digests, asking for memory ahead.
+    /// Adds many keys by their digests, prefetching memory.
     pub fn insert_digests(&mut self, digests: &[Digest]) {
         processor::run(Avx2::detect(), Inserts { filter: self, digests });
     }
 
-    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
-    /// with one answer per key, in order.
+    /// Looks up many keys at once, prefetching memory. Overwrites `answers` with one answer per
+    /// key, in order.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -142,13 +142,13 @@ impl StandardFilter {
         );
     }
 
-    /// Asks for many keys by their digests; `answers` is overwritten.
+    /// Looks up many keys by their digests. Overwrites `answers`.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
         claims_of(&self.bits, self.scheme.shape(), digests, answers);
     }
 
-    /// Makes this the filter of both sets of keys.
+    /// Adds all keys of another filter.
     ///
     /// # Errors
     /// If the schemes differ; nothing changes then.
@@ -189,7 +189,7 @@ impl StandardFilter {
         Ok(())
     }
 
-    /// Forgets every key.
+    /// Removes all keys.
     pub fn clear(&mut self) {
         self.bits.reset();
         self.items = 0;
@@ -201,8 +201,8 @@ impl StandardFilter {
         self.items
     }
 
-    /// The chance that a random key is claimed, from the fill as it is: `c + (1-c) fill^k`, where
-    /// `c` is the chance that it shares its digest with a member.
+    /// The probability that a random key is claimed, computed from the present fill: `c + (1-c)
+    /// fill^k`, where `c` is the probability that it shares its digest with a member.
     #[must_use]
     pub fn false_positive(&self) -> f64 {
         estimate::false_positive(self.scheme.shape(), &self.bits, self.items)
@@ -244,20 +244,30 @@ impl fmt::Debug for StandardFilter {
 
 /// Whether all positions of a walk are ones.
 ///
-/// Three probes without a branch, then the rest: at the usual fill of one half a branch
-/// after each probe is mispredicted half the time, and seven probes for every absent key
-/// are four too many; after three, seven absent keys of eight are done.
+/// Makes three probes without a branch, then the rest. At the usual fill of one half, a branch
+/// after each probe would be mispredicted half the time, and making all probes for every absent key
+/// would waste most of them: three probes reject seven absent keys of eight.
 #[inline(always)]
-pub(crate) fn claims(bits: &BitVector, mut walk: Walk, hashes: u32) -> bool {
+pub(crate) fn claims(bits: &BitVector, walk: Walk, hashes: u32) -> bool {
+    claims_in(bits.words(), walk, hashes)
+}
+
+/// [`claims`], for bits that are not in a [`BitVector`].
+#[inline(always)]
+pub(crate) fn claims_in(words: &[u64], mut walk: Walk, hashes: u32) -> bool {
+    let mut next = || {
+        let position = walk.next();
+        (words[(position >> 6) as usize] >> (position & 63)) & 1
+    };
     if hashes < 3 {
-        return (0..hashes).all(|_| bits.get(walk.next()) == 1);
+        return (0..hashes).all(|_| next() == 1);
     }
-    if bits.get(walk.next()) & bits.get(walk.next()) & bits.get(walk.next()) == 0 {
+    if next() & next() & next() == 0 {
         return false;
     }
     let mut hit = 1;
     for _ in 3..hashes {
-        hit &= bits.get(walk.next());
+        hit &= next();
     }
     hit == 1
 }
@@ -288,21 +298,21 @@ impl Work for Inserts<'_> {
     }
 }
 
-/// Whether bits that are in use stay in the second-level cache, so that asking ahead for their
-/// memory costs more than it saves.
+/// Whether bits that are in use stay in the second-level cache, so that prefetching them costs more
+/// than it saves.
 fn is_cached(bits: &BitVector) -> bool {
     bits.len() <= 1 << 21
 }
 
-/// Many questions.
-struct Questions<'a> {
+/// Many lookups.
+struct AskMany<'a> {
     bits: &'a BitVector,
     shape: &'a Shape,
     digests: &'a [Digest],
     answers: &'a mut Vec<bool>,
 }
 
-impl Work for Questions<'_> {
+impl Work for AskMany<'_> {
     type Done = ();
 
     #[inline(always)]
@@ -318,22 +328,22 @@ impl Work for Questions<'_> {
     }
 }
 
-/// Asks for many keys, compiled for the processor at hand.
+/// Looks up many keys, with code compiled for the processor at hand.
 pub(crate) fn claims_of(
     bits: &BitVector,
     shape: &Shape,
     digests: &[Digest],
     answers: &mut Vec<bool>,
 ) {
-    processor::run(Avx2::detect(), Questions { bits, shape, digests, answers });
+    processor::run(Avx2::detect(), AskMany { bits, shape, digests, answers });
 }
 
-/// Answers one batch in rounds: a probe or two of every key that is still in question, with
-/// their memory asked for ahead, until all probes are done.
+/// Answers one batch in rounds. Each round prefetches and makes a few probes of every key that is
+/// not denied yet, until all probes are done.
 ///
-/// A batch is for filters beyond the cache, where lines fetched are what costs. At the usual
-/// fill of one half, rounds of one, one, two and the rest fetch 2.2 lines for an absent key;
-/// three at once and the rest would fetch 3.5.
+/// A batch is for filters larger than the cache, where the number of fetched lines determines the
+/// cost. At the usual fill of one half, rounds of one, one, two and the remaining probes fetch 2.2
+/// lines per absent key; three at once and then the rest would fetch 3.5.
 #[inline(always)]
 fn batch_claims(bits: &BitVector, shape: &Shape, digests: &[Digest], answers: &mut Vec<bool>) {
     let start = answers.len();
@@ -354,8 +364,8 @@ fn batch_claims(bits: &BitVector, shape: &Shape, digests: &[Digest], answers: &m
     }
 }
 
-/// One round of a batch; returns how many keys are still in question, which are moved to the
-/// front.
+/// One round of a batch. Moves the keys that are not denied yet to the front, and returns their
+/// number.
 #[inline(always)]
 fn batch_round(bits: &BitVector, probes: u32, open: &mut [(usize, Walk)]) -> usize {
     for (_, mut walk) in open.iter().copied() {

@@ -1,4 +1,4 @@
-//! Names with a time each, the earliest first: what is due is found without a pass over the rest.
+//! Names with one time each, ordered by time: finds what is due without scanning the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Agenda {
         self.order.iter().take_while(move |(at, _)| *at <= now).map(|(_, name)| name)
     }
 
-    /// As [`Self::due`]; they have no time any more.
+    /// As [`Self::due`], and removes these names.
     pub(super) fn take_due(&mut self, now: Duration) -> Vec<Name> {
         let mut due = Vec::new();
         while self.first().is_some_and(|at| at <= now) {

@@ -1,15 +1,16 @@
-//! What a host accepts of others, and what its own sets may take: limits on memory, sets, peers.
+//! Limits on memory, sets and peers: what a host accepts from others, and how much memory its own
+//! sets may take.
 //!
-//! Every replica is charged by the length that its header names, before anything is decoded or
-//! allocated: copy and rows together, from above. A new replica, or one that grows, may take at
-//! most half of what is free, so that no single peer takes everything; nothing that was accepted
-//! is evicted. What does not fit is refused and counted, told of once, and listed until it fits,
-//! or until its host is gone.
+//! Every replica is charged by the length in its header, before anything is decoded or allocated.
+//! The charge is an upper bound for its copy and its rows. A new replica, or one that grows, may
+//! take at most half of the free memory, so that no single peer takes everything. A replica that
+//! was accepted is never evicted. A replica that does not fit is refused and counted. The refusal
+//! is reported once, and listed until the replica fits or its host is gone.
 //!
-//! Always true: what all replicas are charged is at most [`Config::replica_bytes`]. Refusals are
-//! listed for at most [`MAX_LISTED`] sets; others are counted only.
+//! Always true: what all replicas are charged is at most [`MeshConfig::replica_bytes`]. Refusals
+//! are listed for at most [`MAX_LISTED`] sets; any others are only counted.
 //!
-//! [`Config::replica_bytes`]: super::Config::replica_bytes
+//! [`MeshConfig::replica_bytes`]: super::MeshConfig::replica_bytes
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,26 +22,26 @@ use crate::protocol::Event;
 use crate::replica::Name;
 use crate::replica::receiver::Receiver;
 
-/// Copy and rows of a replica, in bits for each bit: what a bank takes at most.
+/// Memory of a replica, copy and rows, per bit of its filter: the most that a bank takes.
 const ROWS_AND_COPY: u64 = 3;
 /// Names, tables and counters of one replica, in bytes.
 const OVERHEAD: u64 = 1024;
-/// Refusals that are listed.
+/// The most refusals that are listed.
 pub(super) const MAX_LISTED: usize = 1024;
 
-/// Bytes that a replica of so many bits is charged.
+/// Bytes charged for a replica of this many bits.
 #[must_use]
 pub const fn replica_bytes_of(bits: u64) -> u64 {
     (bits / 8).saturating_mul(ROWS_AND_COPY).saturating_add(OVERHEAD)
 }
 
-/// Why something was not accepted, with the limit that it would pass.
+/// Why something was not accepted, with the limit that it would exceed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reason {
     /// The replica would take more than half of the free budget.
     Budget {
-        /// Bytes that it would take, beyond what it takes already.
+        /// Bytes that it would take in addition to those it takes already.
         needed: u64,
         /// Bytes that are free.
         free: u64,
@@ -50,27 +51,27 @@ pub enum Reason {
         /// Its bits.
         bits: u64,
         /// Bits that are accepted.
-        most: u64,
+        max: u64,
     },
-    /// The peer has as many sets as accepted.
+    /// The peer already has the most sets that are accepted.
     Sets {
-        /// Sets that are accepted of a peer.
-        most: usize,
+        /// Sets that are accepted per peer.
+        max: usize,
     },
-    /// There are as many peers as accepted.
+    /// There are already as many peers as are accepted.
     Peers {
         /// Peers that are accepted.
-        most: usize,
+        max: usize,
     },
     /// A set of this host needs a longer filter than its memory permits.
     OwnSets {
         /// Bytes that all own sets may take.
-        most: u64,
+        max: u64,
     },
 }
 
 impl Reason {
-    /// A word for it, without numbers.
+    /// A short label for the reason, without numbers.
     #[must_use]
     pub const fn label(&self) -> &'static str {
         match self {
@@ -90,16 +91,16 @@ impl fmt::Display for Reason {
                 f,
                 "its replica needs {needed} bytes, more than half of the {free} bytes that are free for replicas"
             ),
-            Self::TooLong { bits, most } => {
-                write!(f, "its filter has {bits} bits, and {most} are accepted")
+            Self::TooLong { bits, max } => {
+                write!(f, "its filter has {bits} bits, and {max} are accepted")
             }
-            Self::Sets { most } => write!(f, "it has more than the {most} sets that are accepted"),
-            Self::Peers { most } => {
-                write!(f, "there are {most} other hosts already, as many as are accepted")
+            Self::Sets { max } => write!(f, "it has more than the {max} sets that are accepted"),
+            Self::Peers { max } => {
+                write!(f, "there are {max} other hosts already, as many as are accepted")
             }
-            Self::OwnSets { most } => write!(
+            Self::OwnSets { max } => write!(
                 f,
-                "a longer filter would take this host's own sets past their {most} bytes of memory"
+                "a longer filter would take this host's own sets past their {max} bytes of memory"
             ),
         }
     }
@@ -108,23 +109,23 @@ impl fmt::Display for Reason {
 /// Something that is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Why, when it was last refused.
+    /// The reason for the latest refusal.
     pub reason: Reason,
-    /// How often.
+    /// How often it was refused.
     pub count: u64,
 }
 
-/// What is not accepted, by host and set; no set stands for the host as a whole.
+/// What is not accepted, by host and set. `None` instead of a set means the host as a whole.
 pub(super) type Refusals = BTreeMap<(Name, Option<Name>), Refusal>;
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// What is not accepted at present: whose, which set (none: the host as a whole), and why.
-    /// Own sets that may not grow are listed under this host's name.
+    /// What is not accepted at present: the host, the set (`None` means the host as a whole), and
+    /// the refusal. Own sets that may not grow are listed under this host's name.
     pub fn refusals(&self) -> impl Iterator<Item = (&Name, Option<&Name>, &Refusal)> {
         self.refusals.iter().map(|((host, set), refusal)| (host, set.as_ref(), refusal))
     }
 
-    /// Bytes that all replicas are charged.
+    /// Bytes charged for all replicas together.
     #[must_use]
     pub const fn replica_bytes_charged(&self) -> u64 {
         self.charged
@@ -136,19 +137,19 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.own_memory.used()
     }
 
-    /// Whether a replica of so many bits may be held here: charged before it is decoded.
+    /// Whether a replica of this many bits may be held here. Checked before it is decoded.
     pub(super) fn admits(&mut self, home: &Name, set: &Name, bits: u64) -> bool {
         let there = self.sets.get(set).and_then(|set| set.receivers.get(home));
         let (is_new, has) = (there.is_none(), there.map_or(0, charge_of));
         let needed = replica_bytes_of(bits).saturating_sub(has);
         let free = self.config.replica_bytes.saturating_sub(self.charged);
-        let (most_sets, most_bits) = (self.config.max_sets_per_peer, self.config.max_bits);
-        let reason = if bits > most_bits {
-            Some(Reason::TooLong { bits, most: most_bits })
+        let (max_sets, max_bits) = (self.config.max_sets_per_peer, self.config.max_bits);
+        let reason = if bits > max_bits {
+            Some(Reason::TooLong { bits, max: max_bits })
         } else if needed > free / 2 {
             Some(Reason::Budget { needed, free })
-        } else if is_new && self.sets_of(home) >= most_sets {
-            Some(Reason::Sets { most: most_sets })
+        } else if is_new && self.sets_of(home) >= max_sets {
+            Some(Reason::Sets { max: max_sets })
         } else {
             None
         };
@@ -159,17 +160,17 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         reason.is_none()
     }
 
-    /// Whether a host may be heard of: known, or one more than are known.
+    /// Whether a host is accepted as a peer: it is known already, or there is room for one more.
     pub(super) fn admits_peer(&mut self, host: &Name) -> bool {
-        let most = self.config.max_peers;
-        let admitted = self.peers.contains_key(host) || self.peers.len() < most;
+        let max = self.config.max_peers;
+        let admitted = self.peers.contains_key(host) || self.peers.len() < max;
         if !admitted {
-            self.list_refusal(host, None, Reason::Peers { most });
+            self.list_refusal(host, None, Reason::Peers { max });
         }
         admitted
     }
 
-    /// Counts a refusal, lists it, and tells of it when it is new.
+    /// Counts a refusal and lists it. Reports it if it is new.
     pub(super) fn list_refusal(&mut self, host: &Name, set: Option<&Name>, reason: Reason) {
         self.counters.refused += 1;
         let key = (host.clone(), set.cloned());
@@ -192,12 +193,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.event(Event::Refused { from: host.clone(), reason });
     }
 
-    /// What was refused of a host that is gone is listed no more.
+    /// Removes the refusals of a host that is gone from the list.
     pub(super) fn forget_refusals(&mut self, host: &Name) {
         self.refusals.retain(|(other, _), _| other != host);
     }
 
-    /// A replica was charged `before`: it is charged what it takes now.
+    /// Replaces the charge `before` of a replica by its new charge; `None` if the replica is
+    /// removed.
     pub(super) fn recharge(&mut self, before: u64, receiver: Option<u64>) {
         self.charged = self.charged.saturating_sub(before) + receiver.unwrap_or(0);
     }
@@ -207,7 +209,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 }
 
-/// Bytes that a replica is charged as it is.
+/// Bytes charged for a replica in its present size.
 pub(super) fn charge_of(receiver: &Receiver) -> u64 {
     replica_bytes_of(receiver.bits())
 }

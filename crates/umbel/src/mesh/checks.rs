@@ -1,4 +1,4 @@
-//! What lab and tests look at: images as they are, compared with what homes published.
+//! Checks for the lab and the tests: compare images as they are with what homes published.
 
 use super::Engine;
 use super::budget::charge_of;
@@ -7,21 +7,21 @@ use crate::catalogue::Catalogue;
 use crate::replica::{Epoch, Incarnation, Name};
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// The checksum of what another host's replica holds, with the life and epoch of it: the
-    /// last good image, even if a newer life is known of.
+    /// The incarnation, epoch and checksum of the image that the replica of another host's set
+    /// holds: the last good image, even if a newer incarnation is known.
     #[must_use]
     pub fn replica_checksum(&self, set: &Name, host: &Name) -> Option<(Incarnation, Epoch, u64)> {
         self.sets.get(set)?.receivers.get(host)?.installed_checksum()
     }
 
-    /// The checksum, life and epoch of what this host last published of an own set.
+    /// The incarnation, epoch and checksum of what this host last published of an own set.
     #[must_use]
     pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
         let own = self.local_set(set)?.lock();
         Some((self.config.incarnation, own.epoch, own.home.kept().checksum()))
     }
 
-    /// What is counted of other hosts' sets is what the replicas make of it.
+    /// Checks that the counts of other hosts' sets match the replicas.
     pub(super) fn validate_peers(&self) {
         for (host, peer) in &self.peers {
             let receivers = self
@@ -32,7 +32,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Replicas are charged, and own sets counted.
+    /// Checks that all replicas are charged, and the memory of own sets is counted.
     pub(super) fn validate_budgets(&self) {
         let receivers = self.sets.values().flat_map(|set| set.receivers.values());
         assert_eq!(self.charged, receivers.map(charge_of).sum::<u64>(), "replicas are charged");

@@ -1,9 +1,9 @@
-//! What own sets want done: to be polled, to have their homes counted, to be built. Whoever does it
-//! finds the sets concerned without a pass over all of them.
+//! Pending work of own sets: sets to poll, sets whose homes must be counted, filters to build. The
+//! lists make it possible to find these sets without scanning all of them.
 //!
 //! Shared by all own sets and the engine. Lock order: this lock is the last one taken.
 //!
-//! Always true: a set that is to be polled stands here, at that time or at an earlier one.
+//! Always true: a set that must be polled is listed here, at that time or an earlier one.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use super::agenda::Agenda;
 use crate::replica::Name;
 use crate::sync::{AtomicU64, Mutex, MutexGuard, Ordering, PoisonError};
 
-/// What own sets want done.
+/// Pending work of own sets.
 #[derive(Debug)]
 pub(super) struct Chores {
-    /// When the first set is to be polled, in nanoseconds: read without the lock.
+    /// When the first set must be polled, in nanoseconds. Readable without the lock.
     first_poll: AtomicU64,
     lists: Mutex<Lists>,
 }
@@ -33,24 +33,25 @@ impl Chores {
         Self { first_poll: AtomicU64::new(u64::MAX), lists: Mutex::new(lists) }
     }
 
-    /// When the first set is to be polled.
+    /// When the first set must be polled.
     pub(super) fn first_poll(&self) -> Duration {
         Duration::from_nanos(self.first_poll.load(Ordering::SeqCst))
     }
 
-    /// A set is to be polled at this time, or before.
+    /// Schedules a set to be polled at this time, or earlier.
     pub(super) fn poll_at(&self, set: &Name, at: Duration) {
         let mut lists = self.lock();
         lists.polls.set_earliest(set, at);
         self.first_poll.store(lists.first_poll(), Ordering::SeqCst);
     }
 
-    /// The sets that are to be polled by now.
+    /// The sets that are due to be polled.
     pub(super) fn polls_due(&self, now: Duration) -> Vec<Name> {
         self.lock().polls.due(now).cloned().collect()
     }
 
-    /// As [`Self::polls_due`]. Whoever takes them polls them, and says when to poll them again.
+    /// As [`Self::polls_due`], and removes them. The caller must poll them and schedule the next
+    /// poll.
     pub(super) fn take_polls(&self, now: Duration) -> Vec<Name> {
         if now < self.first_poll() {
             return Vec::new();
@@ -61,27 +62,27 @@ impl Chores {
         due
     }
 
-    /// The homes of a set are to be counted at this time, or before.
+    /// Schedules the homes of a set to be counted at this time, or earlier.
     pub(super) fn count_at(&self, set: &Name, at: Duration) {
         self.lock().counts.set_earliest(set, at);
     }
 
-    /// The sets whose homes are to be counted by now.
+    /// Removes and returns the sets whose homes are due to be counted.
     pub(super) fn take_counts(&self, now: Duration) -> Vec<Name> {
         self.lock().counts.take_due(now)
     }
 
-    /// The filter of a set is to be built in steps.
+    /// Registers a set whose filter must be built in steps.
     pub(super) fn build(&self, set: &Name) {
         self.lock().builds.insert(set.clone());
     }
 
-    /// The sets whose filters were to be built since this was last asked.
+    /// Removes and returns the sets that were registered by [`Self::build`] since the last call.
     pub(super) fn take_builds(&self) -> BTreeSet<Name> {
         std::mem::take(&mut self.lock().builds)
     }
 
-    /// One of these sets: whoever takes it builds it, or puts it back.
+    /// Removes and returns one of these sets. The caller must build it or register it again.
     pub(super) fn take_build(&self) -> Option<Name> {
         self.lock().builds.pop_first()
     }

@@ -1,4 +1,4 @@
-//! What a host is told once, when it starts.
+//! The configuration of a host, which does not change while it runs.
 
 use std::time::Duration;
 
@@ -8,62 +8,64 @@ use crate::replica::{Incarnation, Intervals, Name};
 /// When the work is done that follows from a change of an own set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Work {
-    /// By the change itself: for one thread, which need not call anything else.
+    /// As part of the change: for a single thread, which need not call anything else.
     AtOnce,
-    /// When the engine is told that time has passed: changes stay short, and can be made by other
-    /// threads.
+    /// In `handle_timeout`: changes stay short, and other threads can make them.
     Deferred,
 }
 
-/// What a host is told once, when it starts.
+/// The configuration of a host, which does not change while it runs.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct MeshConfig {
     /// The host's own name.
     pub name: Name,
-    /// This life of it: see [`Incarnation::next`].
+    /// The incarnation of this run of the host: see [`Incarnation::next`].
     pub incarnation: Incarnation,
-    /// How everybody in the cluster hashes keys.
+    /// How all hosts of the cluster hash keys.
     pub hasher: KeyHasher,
-    /// Update intervals where a policy is silent.
+    /// Update intervals for sets whose policy does not set them.
     pub intervals: Intervals,
-    /// From one announcement to the next.
+    /// Time between two announcements.
     pub announce_every: Duration,
-    /// How long a host that disappeared keeps answering through its replicas.
+    /// How long lookups keep using the replicas of a host that disappeared.
     pub grace: Duration,
-    /// How long a host may say nothing at all before it counts as gone.
+    /// How long a host may send nothing at all before it counts as gone.
     pub silence: Duration,
     /// How long a host that disappeared without leaving is still expected.
     pub forget: Duration,
-    /// How long a replica may be older than what was announced while its host counts as known.
+    /// How long a replica may be behind the announced epoch before its host no longer counts as
+    /// known.
     pub max_lag: Duration,
-    /// How long a host that says that it restarts keeps answering through its replicas, at most.
+    /// The longest time for which lookups keep using the replicas of a host that announced a
+    /// restart.
     pub max_absence: Duration,
-    /// How long to wait for a page the first time; doubled with every try, up to 8 times.
+    /// How long to wait for a page at the first try; doubled with every retry, up to 8 times as
+    /// long.
     pub page_patience: Duration,
-    /// Most bits that are accepted of one home's set.
+    /// The most bits that are accepted in the filter of one set of one home.
     pub max_bits: u64,
-    /// Memory for all replicas together: copies, rows and what is on its way.
+    /// Memory for all replicas together: copies, rows and images that are being fetched.
     pub replica_bytes: u64,
     /// Memory for the filters of own sets and their published copies.
     pub own_bytes: u64,
-    /// Most sets that are accepted of one peer.
+    /// The most sets that are accepted per peer.
     pub max_sets_per_peer: usize,
-    /// Most other hosts that are heard of.
+    /// The most other hosts that are accepted as peers.
     pub max_peers: usize,
     /// When own sets that were changed are published.
     pub work: Work,
-    /// Filters of own sets of more keys than this are built in steps, if work is deferred: see
+    /// If work is deferred, filters of own sets of more keys than this are built in steps: see
     /// [`LocalSet::build_part`](super::LocalSet::build_part).
     pub max_keys_at_once: u64,
-    /// Updates of longer filters are encoded by whoever calls
-    /// [`Engine::poll_encoding`](super::Engine::poll_encoding), if work is deferred.
+    /// If work is deferred, updates of filters with more bits than this are encoded by the caller
+    /// of [`Engine::poll_encoding`](super::Engine::poll_encoding).
     pub max_bits_at_once: u64,
-    /// Seed of what looks random: which members are sampled, jitter of retries.
+    /// Seed of the random numbers: which members are sampled, jitter of retries.
     pub seed: u64,
 }
 
-impl Config {
-    /// The defaults for a host of this name and life.
+impl MeshConfig {
+    /// The defaults for a host of this name and incarnation.
     #[must_use]
     pub const fn new(name: Name, incarnation: Incarnation, hasher: KeyHasher) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Updates of long filters, whose bytes are made by a thread that holds no lock.
+//! Encodes updates of long filters in a thread that holds no lock.
 //!
 //! ```text
 //! handle_timeout   lock of the engine, lock of the set: the next image counts (its epoch too)
@@ -6,11 +6,11 @@
 //! handle_encoded   both locks again: the update is logged, listed and sent
 //! ```
 //!
-//! Between the first and the last step the set publishes nothing else; pages of the new image are
-//! served already, and changes up to the epoch before it.
+//! Between the first and the last step the set publishes nothing else. The host already serves
+//! pages of the new image, but changes only up to the previous epoch.
 //!
-//! Always true: an update is sent once, by whoever makes its bytes first. A host that leaves makes
-//! those that are missing itself.
+//! Always true: an update is sent once, by the thread that finishes encoding it first. A host that
+//! leaves to restart encodes the remaining updates itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::replica::Name;
 use crate::replica::message::Update;
 use crate::replica::publisher::{PreparedUpdate, Publication};
 
-/// An update of an own set that is to be encoded.
+/// An update of an own set that must be encoded.
 #[derive(Debug)]
 pub struct Encoding {
     set: Name,
@@ -39,7 +39,7 @@ pub struct EncodedUpdate {
 }
 
 impl Encoding {
-    /// Makes the bytes of the update: takes as long as passes over all bits of the filter do.
+    /// Encodes the update. Takes several passes over all bits of the filter.
     #[must_use]
     pub fn encode(self) -> EncodedUpdate {
         EncodedUpdate { publication: self.prepared.encode(), encoding: self }
@@ -47,9 +47,9 @@ impl Encoding {
 }
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// The next update that is to be encoded: by a thread that has no lock of the host, with
-    /// [`Encoding::encode`]; the result goes to [`Self::handle_encoded`]. Only engines whose
-    /// [`Work`] is deferred have any.
+    /// The next update to encode. Call [`Encoding::encode`] in a thread that holds no lock of the
+    /// host, then pass the result to [`Self::handle_encoded`]. Only engines whose [`Work`] is
+    /// deferred return any.
     pub fn poll_encoding(&mut self) -> Option<Encoding> {
         self.encodings.pop_front()
     }
@@ -69,7 +69,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Encodes and sends all updates that are not sent, without waiting for anybody.
+    /// Encodes and sends all unsent updates, without waiting for other threads.
     pub(super) fn encode_all(&mut self, now: Duration) {
         self.unsent.clone().iter().for_each(|set| self.encode_at_once(now, set));
     }
@@ -84,8 +84,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// An update of an own set counts from now on. It is encoded at once, unless that takes long and
-    /// somebody else can do it; the message is returned then.
+    /// Starts the next epoch of an own set with this update. Encodes the update at once and returns
+    /// the message, unless the filter is long and work is deferred: then the update is queued for
+    /// another thread.
     pub(super) fn begin_update(
         &mut self,
         now: Duration,

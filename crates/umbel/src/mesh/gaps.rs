@@ -1,14 +1,15 @@
-//! What is missing of the other hosts' sets: the mesh's part of [`crate::coverage`].
+//! What this host lacks of other hosts' sets: the mesh's part of [`crate::coverage`].
 //!
-//! A host is known if it was heard of within the silence limit and has not disappeared, its list of
-//! sets in this life is here, and every replica is at the epoch last announced or has been behind
-//! it for less than [`Config::max_lag`]. A host that disappeared without leaving is expected until
-//! it is heard of again, leaves, is excluded, or [`Config::forget`] has passed.
+//! A host is known if three things are true: it was heard from within the silence limit, by a
+//! message or as reported by the driver, and has not disappeared; its list of sets in this
+//! incarnation has arrived; every replica is at the last announced epoch, or has been behind it for
+//! less than [`MeshConfig::max_lag`]. A host that disappeared without leaving is expected until it
+//! is seen again, leaves, is excluded, or [`MeshConfig::forget`] has passed.
 //!
-//! Costs a step for each host, and one for each set of which something is missing.
+//! The time is proportional to the number of hosts plus the number of incomplete sets.
 //!
-//! [`Config::max_lag`]: super::Config::max_lag
-//! [`Config::forget`]: super::Config::forget
+//! [`MeshConfig::max_lag`]: super::MeshConfig::max_lag
+//! [`MeshConfig::forget`]: super::MeshConfig::forget
 
 use std::time::Duration;
 
@@ -41,13 +42,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             .or_else(|| self.late_of(now, host, peer))
     }
 
-    /// Why sets of a host are not accepted, if so.
+    /// Why sets of a host are not accepted; `None` if all are.
     fn refused_of(&self, host: &Name, peer: &Peer) -> Option<Gap> {
         let first = (host.clone(), None);
         let listed = self.refusals.range(first..).next().filter(|((other, _), _)| other == host);
         match listed {
             Some((_, refusal)) => Some(gap(refusal.reason)),
-            // Refusals are listed up to a number.
+            // The list of refusals is bounded: this one may not be in it.
             None => peer.sets.is_refused().then(|| Gap::Refused(String::from("over budget"))),
         }
     }

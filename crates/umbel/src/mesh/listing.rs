@@ -1,4 +1,4 @@
-//! Which sets each host has: announcements, and lists for whoever comes to another sum.
+//! Which sets each host has: announcements, and lists for hosts that compute a different sum.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.transmit(Destination::All, Message::Announce(announce).encode());
     }
 
-    /// Members of one set, of another one each time.
+    /// Sampled members of one set; the next call samples the next set.
     fn next_members(&mut self) -> Option<Members> {
         let (sequence, set) = self.published.next(self.sampled_at)?;
         let set = set.clone();
@@ -85,8 +85,9 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.follow_list(home, step);
     }
 
-    /// Requests the next part of a host's list, or forgets what the whole of it does not name.
-    fn follow_list(&mut self, home: &Name, step: Option<NextStep>) {
+    /// Requests the next part of a host's list. When the whole list has arrived, removes the sets
+    /// that it does not name.
+    pub(super) fn follow_list(&mut self, home: &Name, step: Option<NextStep>) {
         match step {
             None | Some(NextStep::Nothing) => {}
             Some(NextStep::Request(after)) => self.request_list(home, after),
@@ -108,7 +109,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Whether a set was published after this publication of the same life.
+    /// Whether a set was published after this publication, in the current incarnation of its home.
     fn is_newer(&self, set: &Name, home: &Name, sequence: u64) -> bool {
         let life = self.incarnation_of(home);
         let receiver = self.sets.get(set).and_then(|set| set.receivers.get(home));
@@ -142,7 +143,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.transmit(Destination::Reply(from.clone()), Message::List(list).encode());
     }
 
-    /// Whether a message is of a host's newest life; a newer one than known makes it so.
+    /// Whether a message is from the newest incarnation of a host. If it is from a newer one than
+    /// was known, that one becomes the newest.
     fn is_latest_life(&mut self, host: &Name, incarnation: Incarnation) -> bool {
         self.live_anew(host, incarnation);
         self.peers.get(host).is_some_and(|peer| peer.incarnation == incarnation)

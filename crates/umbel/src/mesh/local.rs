@@ -1,4 +1,4 @@
-//! One of a host's own sets, behind a lock of its own.
+//! One of a host's own sets, guarded by its own lock.
 //!
 //! ```text
 //! add, remove, replan   any thread  ─► LocalSet: home, epoch, what is served, expected hosts
@@ -6,17 +6,18 @@
 //! ```
 //!
 //! Who holds what: the [`LocalSet`] has everything that a change of its keys touches. The engine
-//! has the list of sets, the peers, the receivers, the randomness, the counters and the queues of
-//! messages and events; only who drives it uses those. Memory of own sets is reserved and counted in
-//! an atomic that all of them share (`replica::own_memory`).
+//! has the list of sets, the peers, the receivers, the random state, the counters and the queues of
+//! messages and events. Only the driver of the engine uses those. Memory of own sets is reserved
+//! and counted in an atomic that all of them share (`replica::own_memory`).
 //!
-//! Lock order: whoever holds the lock of a set takes no lock of another set and none of the
-//! engine's. The engine locks one set at a time.
+//! Lock order: a thread that holds the lock of a set must not take the lock of another set or of
+//! the engine. The engine locks one set at a time.
 //!
-//! An engine whose [`Work`] is deferred leaves publishing to `handle_timeout`: a change only notes
-//! when the set should be polled ([`LocalSet::next_timeout`]), which can be read without the lock.
+//! An engine whose [`Work`] is deferred leaves publishing to `handle_timeout`: a change only
+//! records when the set should be polled ([`LocalSet::next_timeout`]), which can be read without
+//! the lock.
 //!
-//! Filters of many keys are then built in steps: whoever has a thread for that calls
+//! Filters of many keys are then built in steps: a thread of the caller calls
 //! [`LocalSet::build_part`] while [`LocalSet::is_building`].
 //!
 //! Always true: after [`LocalSet::close`] nothing changes any more, and nothing is charged.
@@ -40,7 +41,7 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, PoisonErro
 pub struct LocalSet<C> {
     name: Name,
     state: Mutex<LocalState<C>>,
-    /// When the set is to be polled, in nanoseconds; `u64::MAX`: never.
+    /// When the set must be polled, in nanoseconds; `u64::MAX` means never.
     next_timeout: AtomicU64,
     /// Whether a filter is being built in steps.
     is_building: AtomicBool,
@@ -55,17 +56,17 @@ pub struct LocalSet<C> {
 pub(super) struct LocalState<C> {
     pub(super) home: Home<C>,
     pub(super) epoch: Epoch,
-    /// What others can fetch of it.
+    /// What other hosts can fetch of the set.
     pub(super) served: Served,
-    /// The update that leads to the present epoch, until it is sent.
+    /// The update that leads to the present epoch, while it is not sent yet.
     pub(super) unsent: Option<Unsent>,
-    /// Hosts that the set is planned for, unless its plan names a number.
+    /// The number of hosts that the set is planned for, unless its plan sets one.
     pub(super) hosts: ExpectedHosts,
-    /// It stands among the chores to be polled at this time, in nanoseconds, or before.
+    /// The chores list the set to be polled at this time, in nanoseconds, or earlier.
     poll_at: u64,
-    /// As the engine last reported them.
+    /// The values that the engine last reported.
     reported: Reported,
-    /// Whether somebody wants everything published.
+    /// Whether a caller requested that everything be published.
     is_publish_requested: bool,
     is_closed: bool,
 }
@@ -88,7 +89,7 @@ impl Reported {
     }
 }
 
-/// An update that counts and is being encoded.
+/// An update whose epoch has begun and which is being encoded.
 #[derive(Debug)]
 pub(super) struct Unsent {
     /// The epoch before it.
@@ -122,7 +123,7 @@ impl<C: Catalogue> LocalSet<C> {
         Self {
             name,
             state: Mutex::new(state),
-            // To be polled at once: what the catalogue holds was not published yet.
+            // Poll at once: the keys in the catalogue were not published yet.
             next_timeout: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
             bits: AtomicU64::new(0),
@@ -131,14 +132,14 @@ impl<C: Catalogue> LocalSet<C> {
         }
     }
 
-    /// Adds keys, so that they make one update at most. `on_result` is called for each with
+    /// Adds keys, which are published in at most one update. Calls `on_result` for each key with
     /// whether it is new. Returns whether the host still owns the set; if not, nothing happens.
     pub fn add_many(&self, now: Duration, keys: &[&[u8]], on_result: &mut dyn FnMut(bool)) -> bool {
         self.change(now, |state| state.home.add_many(now, keys, on_result)).is_some()
     }
 
-    /// Removes keys. `on_result` is called for each with whether it was held. Returns whether the
-    /// host still owns the set; if not, nothing happens.
+    /// Removes keys. Calls `on_result` for each key with whether it was in the set. Returns whether
+    /// the host still owns the set; if not, nothing happens.
     pub fn remove_many(
         &self,
         now: Duration,
@@ -151,7 +152,7 @@ impl<C: Catalogue> LocalSet<C> {
         self.change(now, remove).is_some()
     }
 
-    /// Another plan. Returns whether the host still owns the set.
+    /// Changes the plan. Returns whether the host still owns the set.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory; nothing changes
@@ -162,30 +163,30 @@ impl<C: Catalogue> LocalSet<C> {
         replanned.transpose().map(|replanned| replanned.is_some())
     }
 
-    /// Another policy. Returns whether the host still owns the set.
+    /// Changes the policy. Returns whether the host still owns the set.
     pub fn set_policy(&self, now: Duration, policy: Policy) -> bool {
         self.change(now, |state| state.home.set_policy(policy)).is_some()
     }
 
-    /// Everything is to be published when the set is polled next, removals included. Returns
-    /// whether the host still owns the set.
+    /// Requests that everything, including removals, be published when the set is polled next.
+    /// Returns whether the host still owns the set.
     pub fn request_publish(&self, now: Duration) -> bool {
         self.change(now, |state| state.is_publish_requested = true).is_some()
     }
 
-    /// The set, to look at. Changes of it wait meanwhile.
+    /// Locks the set for reading. Changes must wait until the guard is dropped.
     #[must_use]
     pub fn home(&self) -> impl Deref<Target = Home<C>> + use<'_, C> {
         HomeGuard(self.lock())
     }
 
-    /// The last update; 0 if there was none.
+    /// The epoch of the last update; 0 if there was none.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.lock().epoch
     }
 
-    /// When the engine should poll the set, if nothing changes before. Takes no lock.
+    /// When the engine should poll the set, unless the set changes earlier. Takes no lock.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         match self.next_timeout.load(Ordering::SeqCst) {
@@ -194,21 +195,21 @@ impl<C: Catalogue> LocalSet<C> {
         }
     }
 
-    /// Bits of the filter: publishing takes time that grows with them. Takes no lock.
+    /// Bits of the filter. The time to publish grows with them. Takes no lock.
     #[must_use]
     pub fn bits(&self) -> u64 {
         self.bits.load(Ordering::Relaxed)
     }
 
-    /// Whether a filter is being built in steps: [`Self::build_part`] is to be called until it is
-    /// done. Takes no lock.
+    /// Whether a filter is being built in steps: the caller must call [`Self::build_part`] until it
+    /// is done. Takes no lock.
     #[must_use]
     pub fn is_building(&self) -> bool {
         self.is_building.load(Ordering::SeqCst)
     }
 
-    /// Builds on, by about so many keys; whether there is more to do. Changes of the set wait
-    /// meanwhile, and have their turn between two calls.
+    /// Continues the build by about this many keys. Returns whether there is more to do. Changes of
+    /// the set must wait during a call, and can proceed between two calls.
     pub fn build_part(&self, now: Duration, keys: usize) -> bool {
         let mut state = self.lock();
         let progress = state.home.build_part(now, keys);
@@ -218,7 +219,7 @@ impl<C: Catalogue> LocalSet<C> {
         !progress.is_finished
     }
 
-    /// Gives up what is being built.
+    /// Cancels the build in progress.
     pub fn cancel_build(&self) {
         self.with_state(|state| state.home.cancel_build());
     }
@@ -229,7 +230,7 @@ impl<C: Catalogue> LocalSet<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets nothing change from now on; returns the last epoch.
+    /// Rejects all changes from now on. Returns the last epoch.
     pub(super) fn close(&self) -> Epoch {
         let mut state = self.lock();
         state.is_closed = true;
@@ -243,7 +244,7 @@ impl<C: Catalogue> LocalSet<C> {
         state.epoch
     }
 
-    /// Lets the engine poll the set, whose time has come, and notes when to do so again.
+    /// Lets the engine poll the set, which is due, and schedules the next poll.
     pub(super) fn poll<T>(&self, with: impl FnOnce(&mut LocalState<C>) -> T) -> T {
         self.with_state(|state| {
             state.poll_at = u64::MAX;
@@ -251,7 +252,7 @@ impl<C: Catalogue> LocalSet<C> {
         })
     }
 
-    /// Lets the engine do something with the set, and notes what follows from it.
+    /// Runs `with` on the locked state, then updates the charge and the schedule.
     pub(super) fn with_state<T>(&self, with: impl FnOnce(&mut LocalState<C>) -> T) -> T {
         let mut state = self.lock();
         let done = with(&mut state);
@@ -259,7 +260,7 @@ impl<C: Catalogue> LocalSet<C> {
         done
     }
 
-    /// Changes the set within its memory; `None` if it is closed.
+    /// Applies a change, then updates the charge and the schedule; `None` if the set is closed.
     fn change<T>(&self, now: Duration, change: impl FnOnce(&mut LocalState<C>) -> T) -> Option<T> {
         let mut state = self.lock();
         if state.is_closed {
@@ -273,8 +274,8 @@ impl<C: Catalogue> LocalSet<C> {
         Some(done)
     }
 
-    /// Notes what the set takes, and when it is to be polled; of a closed set nothing is noted, which
-    /// a thread that built its filter may still have.
+    /// Updates the memory charge of the set and when it must be polled. Does nothing for a closed
+    /// set: a thread that was building its filter may still call this.
     fn note(&self, state: &mut LocalState<C>) {
         if state.is_closed {
             return;
@@ -285,7 +286,7 @@ impl<C: Catalogue> LocalSet<C> {
         }
         let has_news = state.is_publish_requested || state.reported != Reported::of(&state.home);
         let timeout = match state.home.next_timeout() {
-            // Noted again when that is sent.
+            // Scheduled again when that update is sent.
             _ if state.unsent.is_some() => u64::MAX,
             _ if has_news && self.work == Work::Deferred => 0,
             Some(timeout) => nanos(timeout),
@@ -306,12 +307,12 @@ impl<C: Catalogue> LocalSet<C> {
 }
 
 impl<C: Catalogue> LocalState<C> {
-    /// Whether somebody wanted everything published since this was last asked.
+    /// Whether a caller requested to publish everything since the last call of this.
     pub(super) const fn take_publish_request(&mut self) -> bool {
         std::mem::replace(&mut self.is_publish_requested, false)
     }
 
-    /// What is reported of the set from now on, and what was until now.
+    /// Updates the reported values. Returns the new and the previous ones.
     pub(super) fn report(&mut self) -> (Reported, Reported) {
         let now = Reported::of(&self.home);
         (now, std::mem::replace(&mut self.reported, now))

@@ -1,12 +1,12 @@
-//! A cluster in which every host knows every other: a host's own sets, and replicas of everybody
-//! else's.
+//! A cluster in which every host knows every other: each host has its own sets, and replicas of the
+//! sets of all other hosts.
 //!
-//! Always true: same inputs, same outputs, bit for bit; a host speaks for itself alone
-//! (messages in another's name are refused and counted); queues are bounded, and what does
-//! not fit is dropped and counted, which is loss like any other and repaired like it.
+//! Always true: the same inputs give the same outputs, bit for bit. A host sends messages only in
+//! its own name; messages in the name of another host are refused and counted. Queues are bounded.
+//! A message that does not fit is dropped and counted, and repaired like any other lost message.
 //!
-//! Own sets have a lock each ([`LocalSet`]) and can be changed without the engine; `local` says who
-//! holds what, and in which order locks are taken.
+//! Each own set has its own lock ([`LocalSet`]) and can be changed without the engine. `local` says
+//! who holds what, and in which order locks are taken.
 //!
 //! Not here: sockets, clocks, liveliness (the driver calls `handle_alive`, `handle_gone`).
 
@@ -37,7 +37,7 @@ use agenda::Agenda;
 use budget::Refusals;
 pub use budget::{Reason, Refusal, replica_bytes_of};
 use chores::Chores;
-pub use config::{Config, Work};
+pub use config::{MeshConfig, Work};
 pub use encoding::{EncodedUpdate, Encoding};
 pub use local::LocalSet;
 use peers::Peer;
@@ -59,22 +59,28 @@ use crate::replica::{
     memory_of,
 };
 
-/// What is known of another host's set.
+/// What is known about the replica of another host's set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ReplicaInfo {
-    /// The home's life.
+    /// The incarnation of the home.
     pub incarnation: Incarnation,
-    /// The update that answers, unless the home's newest life has sent none yet.
+    /// The epoch that lookups use; `None` if nothing has arrived yet from the newest incarnation of
+    /// the home.
     pub epoch: Option<Epoch>,
-    /// Since the last update or image arrived.
+    /// Time since the last update or image arrived.
     pub age: Duration,
-    /// Whether nothing newer is known of.
+    /// Whether no newer epoch is known.
     pub is_current: bool,
-    /// Keys that the home says it holds.
+    /// Number of updates between this replica and the newest announced one.
+    pub lag_epochs: u64,
+    /// Time since the first of these was announced.
+    pub lag: Duration,
+    /// Number of keys that the home reports.
     pub items: u64,
-    /// Members that the home named, and how many the replica denied: the measured miss rate.
+    /// Members that the home sampled, and how many of them the replica denied: the measured miss
+    /// rate.
     pub sampled: Sampled,
-    /// What arrived of it.
+    /// What was received for this replica.
     pub received: Received,
 }
 
@@ -87,65 +93,65 @@ struct Set<C, R: Rows> {
 }
 
 impl<C, R: Rows> Set<C, R> {
-    /// Whether anybody has the set, as far as is known here.
+    /// Whether any known host has the set.
     fn exists(&self) -> bool {
         self.own.is_some() || !self.receivers.is_empty()
     }
 }
 
-/// Messages and events that wait to be polled; more are dropped and counted.
+/// The most messages or events that may wait to be polled; more are dropped and counted.
 const QUEUE: usize = 65_536;
 /// Digests of members in an announcement.
 const SAMPLES: usize = 4;
 
-/// A host's share of the replica protocol.
+/// One host's side of the replica protocol.
 #[derive(Debug)]
 pub struct Engine<C, R: Rows = HeapRows> {
-    config: Config,
+    config: MeshConfig,
     sets: BTreeMap<Name, Set<C, R>>,
     peers: BTreeMap<Name, Peer>,
     /// What this host has published.
     published: PublishedSets,
-    /// The publication whose set was sampled last.
+    /// Sequence number of the publication whose set was sampled last.
     sampled_at: u64,
-    /// Own sets of which something is served that is to be let go of, and when to look.
+    /// Own sets that serve data which may expire, and when to check them.
     serving: Agenda,
-    /// Hosts that said that they leave: which life of theirs, and when.
+    /// Hosts that announced that they leave: their incarnation, and when.
     left: BTreeMap<Name, (Incarnation, Duration)>,
     /// Hosts that disappeared without leaving, and when.
     lost: BTreeMap<Name, Duration>,
     next_announce: Duration,
     last_announce: Option<Duration>,
-    /// When something happened last: a host that is stopped for a while knows it by this.
+    /// Time of the last input: a gap shows that this host was stopped for a while.
     awake: Duration,
     random: u64,
     transmits: VecDeque<Transmit>,
-    /// Pages and changes, which are long, leave after everything that is due.
+    /// Replies with pages and changes, which are long: sent only when `transmits` is empty.
     replies: VecDeque<Transmit>,
     events: VecDeque<Event>,
-    /// Updates that nobody has begun to encode, and the sets of all that are not sent.
+    /// Updates that no thread has begun to encode, and the sets of all unsent updates.
     encodings: VecDeque<Encoding>,
     unsent: BTreeSet<Name>,
     counters: Counters,
     refusals: Refusals,
-    /// Bytes that all replicas are charged.
+    /// Bytes charged for all replicas together.
     charged: u64,
     own_memory: Arc<OwnMemory>,
     chores: Arc<Chores>,
 }
 
 impl<C: Catalogue> Engine<C> {
-    /// A host that owns nothing yet and has heard of nobody.
+    /// A host that owns no sets yet and knows no other host.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: MeshConfig) -> Self {
         Self::with_rows(config)
     }
 }
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// As [`Engine::new`], with rows of the caller's kind.
+    /// As [`Engine::new`], with the caller's implementation of rows.
     #[must_use]
-    pub fn with_rows(config: Config) -> Self {
+    pub fn with_rows(config: MeshConfig) -> Self {
         let random = config.seed;
         let published = PublishedSets::new(config.incarnation);
         let own_memory = Arc::new(OwnMemory::new(config.own_bytes));
@@ -177,8 +183,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
 
     // ---- questions
 
-    /// Which other hosts may hold a key, in the order of their names; `None` if nobody is
-    /// known to have the set.
+    /// Which other hosts may hold a key, sorted by name; `None` if no known host has the set.
     #[must_use]
     pub fn who(&self, set: &Name, hash: KeyHash) -> Option<Vec<Name>> {
         let mut hosts = Vec::new();
@@ -187,20 +192,20 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         Some(hosts)
     }
 
-    /// The replicas of a set, to be asked from other threads while this one goes on; `None`
-    /// if nobody is known to have the set.
+    /// The replicas of a set, which other threads can use for lookups while this one goes on;
+    /// `None` if no known host has the set.
     #[must_use]
     pub fn shared_replicas(&self, set: &Name) -> Option<&Arc<Replicas<R>>> {
         self.sets.get(set).filter(|set| set.exists()).map(|set| &set.replicas)
     }
 
-    /// Hashes a key as everybody in the cluster does.
+    /// Hashes a key as all hosts of the cluster do.
     #[must_use]
     pub fn hash(&self, key: &[u8]) -> KeyHash {
         self.config.hasher.hash(key)
     }
 
-    /// The hosts whose replicas answer for a set, or are on their way.
+    /// The hosts that have a replica of this set here, complete or being fetched.
     pub fn replicas(&self, set: &Name) -> impl Iterator<Item = &Name> {
         let receivers = self.sets.get(set).into_iter().flat_map(|set| &set.receivers);
         receivers.map(|(host, _)| host)
@@ -210,7 +215,10 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     #[must_use]
     pub fn replica(&self, now: Duration, set: &Name, host: &Name) -> Option<ReplicaInfo> {
         let receiver = self.sets.get(set)?.receivers.get(host)?;
+        let (lag_epochs, since) = receiver.lag().unwrap_or((0, now));
         Some(ReplicaInfo {
+            lag_epochs,
+            lag: now.saturating_sub(since),
             incarnation: receiver.incarnation(),
             epoch: receiver.epoch(),
             age: now.saturating_sub(receiver.updated()),
@@ -221,13 +229,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         })
     }
 
-    /// The host's own name and life.
+    /// The configuration of this host.
     #[must_use]
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &MeshConfig {
         &self.config
     }
 
-    /// An own set, to be changed from other threads while this one goes on.
+    /// An own set, which other threads can change while this one goes on.
     #[must_use]
     pub fn local_set(&self, set: &Name) -> Option<&Arc<LocalSet<C>>> {
         self.sets.get(set)?.own.as_ref()
@@ -239,20 +247,20 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.chores.polls_due(now)
     }
 
-    /// The own sets whose filters were to be built in steps since this was last asked; some may be
-    /// built by now.
+    /// The own sets for which a build in steps was started since the last call. Some of these
+    /// builds may be finished already.
     #[must_use]
     pub fn take_builds(&self) -> BTreeSet<Name> {
         self.chores.take_builds()
     }
 
-    /// Owns a set from now on whose home is there already: as [`Protocol::restore`], for who built
-    /// it elsewhere, with this host's hasher and intervals.
+    /// Makes this host own a set whose home was built elsewhere, with this host's hasher and
+    /// intervals. Otherwise the same as [`Protocol::restore`].
     pub fn adopt(&mut self, now: Duration, set: &Name, home: Home<C>, before: Option<Standing>) {
         self.adopt_charged(now, set, home, before, Charge::new(&self.own_memory));
     }
 
-    /// As [`Self::adopt`], for a home for which memory was reserved.
+    /// As [`Self::adopt`], for a home whose memory is reserved already.
     fn adopt_charged(
         &mut self,
         now: Duration,
@@ -267,7 +275,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if work == Work::Deferred {
             home.build_in_steps(self.config.max_keys_at_once);
         }
-        // What others had of it answers until this life has published the set: at once.
+        // Other hosts keep using their old replicas until this incarnation publishes the set: do
+        // that at once.
         let has_keys = !home.catalogue().is_empty();
         let epoch = self.published.first_epoch();
         let here = self.set_mut(set);
@@ -281,7 +290,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             local.request_publish(now);
         }
         self.publish_if_due(now, set);
-        // Others drop what a home that is back does not list.
+        // Send it before the next list: other hosts drop the sets that a returning home does not
+        // list.
         self.encode_at_once(now, set);
     }
 
@@ -315,7 +325,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     ) -> Result<(), ParamError> {
         let mut charge = Charge::new(&self.own_memory);
         let rung = plan.rung_for(0)?;
-        // Keys that are there already must be found, whatever that takes.
+        // Keys that exist already must be found, even if that exceeds the memory limit.
         if catalogue.is_empty() && !charge.reserve(memory_of(rung)) {
             return Err(ParamError::Memory(rung.bits()));
         }
@@ -452,7 +462,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return self.event(Event::NameTaken);
         }
         if self.has_left(from, life) || !self.admits_peer(from) {
-            // Said before it left, and overtaken; or one host too many.
+            // Sent before the peer left and delivered late, or one peer more than accepted: ignore
+            // it.
             return;
         }
         if life.is_some_and(|life| self.is_rival(from, life)) {
@@ -460,7 +471,8 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return self.refuse(from, String::from(reason));
         }
         self.heard(now, from);
-        // Only the set of an update or page can want pages now; an announcement is about all.
+        // After an update or pages only that set can need requests; other messages are not about
+        // one set.
         let about = match &message {
             Message::Update(Update { set, .. })
             | Message::Page(Page { set, .. })
@@ -491,7 +503,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return;
         }
         self.wake(now);
-        // A later life that is not there any more: what it said does not count for this one.
+        // We know a later incarnation that is gone now: forget what it sent.
         if self.peers.get(host).is_some_and(|peer| peer.incarnation > incarnation) {
             self.forget(host.clone());
         }
@@ -502,7 +514,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
     }
 
-    /// After the grace time its replicas answer no more.
+    /// After the grace time its replicas are no longer used.
     fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
         self.wake(now);
         let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
@@ -512,7 +524,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
     }
 
-    /// Its replicas answer no more from now on.
+    /// Its replicas are no longer used from now on.
     fn handle_excluded(&mut self, now: Duration, host: &Name) {
         self.lost.remove(host);
         if self.peers.contains_key(host) {
@@ -527,10 +539,12 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
 
     fn handle_stopped(&mut self, now: Duration) {
         self.wake(now);
-        self.peers.values_mut().for_each(|peer| peer.sets.doubt());
+        let peers = self.peers.iter_mut();
+        let steps: Vec<_> = peers.map(|(name, peer)| (name.clone(), peer.sets.doubt())).collect();
+        steps.into_iter().for_each(|(peer, step)| self.follow_list(&peer, Some(step)));
     }
 
-    /// Messages say themselves whether they fit.
+    /// Ignored: each message shows by itself whether it is compatible.
     fn handle_greeting(&mut self, _now: Duration, _host: &Name, _fits: bool) {}
 
     fn handle_timeout(&mut self, now: Duration) {
@@ -556,7 +570,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             return true;
         }
         while let Some(set) = self.chores.take_build() {
-            // A set that was deleted or built since then is only taken off the list.
+            // Skip a set that was deleted or built in the meantime.
             let Some(local) = self.local_set(&set).filter(|local| local.is_building()) else {
                 continue;
             };

@@ -1,7 +1,8 @@
-//! What is known of another host's sets: as many as it has, at the cost of what changes.
+//! What is known about another host's sets. A change costs time only for the sets that change,
+//! however many sets there are.
 //!
-//! Always true: the sum is that of the newest version that is known of each set; something is
-//! wanted ([`Requests`]) of exactly those sets of which something is missing or awaited.
+//! Always true: the sum is computed from the newest known version of each set. [`Requests`] lists
+//! exactly those sets of which something is missing or awaited.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,27 +19,43 @@ use crate::replica::receiver::{Receiver, Want};
 pub(super) struct PeerSets {
     names: BTreeSet<Name>,
     pub(super) requests: Requests,
-    /// Sets of which no image has arrived in this life of the host.
+    /// Number of sets of which no image has arrived in this incarnation of the host.
     without_image: usize,
     sum: u64,
-    /// What the host's sum has beyond ours, for sets that are not accepted here.
+    /// The part of the host's sum that is due to sets that are not accepted here.
     not_accepted: u64,
-    /// All publications up to this one are known of.
+    /// All publications up to this one are known.
     seen: u64,
     /// The list that is being fetched.
     listing: Option<Listing>,
-    /// Whether the host's list has been known completely.
+    /// Whether the complete list of the host has arrived.
     is_listed: bool,
     /// Since when the host's sum is known to differ from ours.
     differs_since: Option<Duration>,
+    doubt: Doubt,
 }
 
-/// A list of sets on its way.
+/// Whether the sets of the other host may have changed while this host did not run.
+///
+/// Messages that were sent in that time arrive late: an announcement among them may agree with what
+/// is known and still be seconds old. Only a list that is requested afterwards shows what the host
+/// has.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Doubt {
+    #[default]
+    None,
+    /// A list has been requested.
+    Requested,
+    /// The list is known, and what it names is being fetched.
+    Fetching,
+}
+
+/// A list of sets that is being fetched.
 #[derive(Debug)]
 struct Listing {
     /// The publication that the next part begins after.
     after: u64,
-    /// The names so far, if it is the whole list.
+    /// The names so far, if the whole list was requested.
     whole: Option<BTreeSet<Name>>,
     /// The host's sequence number when the list began; `None` before the first part.
     began: Option<u64>,
@@ -80,7 +97,7 @@ pub(super) enum NextStep {
 }
 
 impl PeerSets {
-    /// A receiver of a set is there, or changed.
+    /// A receiver of a set was added or changed.
     pub(super) fn changed(&mut self, set: &Name, before: Option<Contribution>, now: Contribution) {
         if before.is_none() {
             self.names.insert(set.clone());
@@ -90,38 +107,42 @@ impl PeerSets {
         self.without_image -= usize::from(before.is_some_and(|before| !before.has_image));
         self.without_image += usize::from(!now.has_image);
         self.requests.note(set, now.want);
+        self.end_doubt();
     }
 
-    /// A receiver of a set is no more.
+    /// A receiver of a set was removed.
     pub(super) fn removed(&mut self, set: &Name, before: Contribution) {
         self.sum = self.sum.wrapping_sub(before.sum);
         self.without_image -= usize::from(!before.has_image);
         self.requests.remove(set);
         self.names.remove(set);
+        self.end_doubt();
     }
 
-    /// The host lives anew: nothing is known of this life.
+    /// The host has a new incarnation, of which nothing is known yet.
     pub(super) fn restart(&mut self) {
         (self.seen, self.not_accepted, self.listing, self.is_listed) = (0, 0, None, false);
-        self.differs_since = None;
+        (self.differs_since, self.doubt) = (None, Doubt::None);
     }
 
     pub(super) const fn names(&self) -> &BTreeSet<Name> {
         &self.names
     }
 
-    /// What is missing of the list of sets or of their images; replicas may be behind all the same.
+    /// What is missing of the list of sets or of their images. Does not tell whether replicas are
+    /// behind.
     pub(super) fn gap(&self, now: Duration, max_lag: Duration) -> Option<Gap> {
         let sets = self.names.len() as u64;
         let is_late = |since| now.saturating_sub(since) > max_lag;
-        if !self.is_listed || self.differs_since.is_some_and(is_late) {
+        let is_doubted = self.doubt != Doubt::None;
+        if !self.is_listed || is_doubted || self.differs_since.is_some_and(is_late) {
             return Some(Gap::NoList);
         }
         let fetched = sets - self.without_image as u64;
         (fetched < sets).then_some(Gap::Fetching { fetched, sets })
     }
 
-    /// Whether the host has said which sets it has.
+    /// Whether the complete list of the host's sets has arrived.
     pub(super) const fn is_listed(&self) -> bool {
         self.is_listed
     }
@@ -131,12 +152,21 @@ impl PeerSets {
         self.not_accepted != 0
     }
 
-    /// What the host has may have changed unheard: its next announcement says whether it has.
-    pub(super) const fn doubt(&mut self) {
-        self.is_listed = false;
+    /// The host's sets may have changed without our notice: request a list of what changed.
+    pub(super) fn doubt(&mut self) -> NextStep {
+        (self.is_listed, self.doubt) = (false, Doubt::Requested);
+        self.listing = Some(Listing::after(self.seen));
+        NextStep::Request(self.seen)
     }
 
-    /// Whether a publication is known of, whatever came of it.
+    /// Ends doubt once the list is known and nothing that it names is missing.
+    fn end_doubt(&mut self) {
+        if self.doubt == Doubt::Fetching && self.requests.unfinished().next().is_none() {
+            self.doubt = Doubt::None;
+        }
+    }
+
+    /// Whether a publication is known, whether or not it was accepted.
     pub(super) const fn has_seen(&self, sequence: u64) -> bool {
         sequence <= self.seen
     }
@@ -154,17 +184,20 @@ impl PeerSets {
 
     /// The host announced its number of publications and its sum.
     pub(super) fn announced(&mut self, now: Duration, sequence: u64, sum: u64) -> NextStep {
-        if self.agrees(sum) {
+        let agrees = self.agrees(sum);
+        if agrees && self.doubt != Doubt::Requested {
             (self.seen, self.is_listed, self.listing) = (sequence, true, None);
             self.differs_since = None;
             return NextStep::Nothing;
         }
         if sequence < self.seen {
-            // Overtaken by what was published after it.
+            // An old announcement, delivered after later publications: ignore it.
             return NextStep::Nothing;
         }
-        self.differs_since.get_or_insert(now);
-        // A list that did not arrive since the last announcement goes on where it was.
+        if !agrees {
+            self.differs_since.get_or_insert(now);
+        }
+        // Continue a list that did not arrive completely since the last announcement.
         let seen = self.seen;
         let listing = self.listing.get_or_insert_with(|| Listing::after(seen));
         NextStep::Request(listing.after)
@@ -182,7 +215,7 @@ impl PeerSets {
         self.listing.as_ref().is_some_and(|listing| listing.after == after)
     }
 
-    /// The sets of a part were taken.
+    /// The sets of one part of the list were processed.
     pub(super) fn listed(&mut self, part: &List) -> NextStep {
         let Some(listing) = &mut self.listing else { return NextStep::Nothing };
         let began = *listing.began.get_or_insert(part.sequence);
@@ -198,13 +231,17 @@ impl PeerSets {
             return NextStep::Nothing;
         };
         self.differs_since = self.differs_since.filter(|_| whole.is_none());
+        if self.doubt == Doubt::Requested && (whole.is_some() || self.agrees(part.sum)) {
+            self.doubt = Doubt::Fetching;
+            self.end_doubt();
+        }
         match whole {
             Some(names) => {
                 let is_steady = began == part.sequence;
                 self.is_listed = true;
                 self.not_accepted = 0;
                 if is_refused && is_steady {
-                    // Sets that are to be forgotten still count: see `settled`.
+                    // `sum` still includes sets that will be removed: `settled` corrects this.
                     self.not_accepted = part.sum;
                 }
                 NextStep::Keep { names, sequence: part.sequence }
@@ -220,7 +257,7 @@ impl PeerSets {
         }
     }
 
-    /// Checks that everything counted is what these receivers contribute.
+    /// Checks that the counts match what these receivers contribute.
     ///
     /// # Panics
     /// If it is not: a bug in this crate.
@@ -241,7 +278,7 @@ impl PeerSets {
         assert_eq!(self.sum, recounted.sum, "versions are summed");
     }
 
-    /// The whole list was taken, and what it does not name forgotten.
+    /// The whole list was processed, and the sets that it does not name were removed.
     pub(super) const fn settled(&mut self) {
         if self.not_accepted > 0 {
             self.not_accepted = self.not_accepted.wrapping_sub(self.sum);

@@ -1,11 +1,13 @@
-//! Which other hosts there are: heard of, suspected, gone.
+//! The other hosts: known, suspected, gone.
 //!
-//! A host that disappears may come back, so that its replicas answer for a grace time; one
-//! that says that it leaves is missing at once and forgotten by the next `handle_timeout`, and what it
-//! said before in that life is not listened to any more, should it arrive late. One that says that it restarts is away: its replicas
-//! answer for as long as it asked for, within a limit of this host's.
+//! A host that disappears may come back, so its replicas are used for a grace time. A host that
+//! announces that it leaves counts as missing at once, and the next `handle_timeout` removes it;
+//! messages that it sent earlier in that incarnation are ignored if they arrive late. A host that
+//! announces a restart is away: its replicas are used for as long as it requested, up to a limit of
+//! this host.
 //!
-//! A host that was stopped itself has heard nobody: that time does not count as their silence.
+//! A host that was itself stopped has received nothing: that time does not count as silence of the
+//! others.
 
 use std::time::Duration;
 
@@ -25,33 +27,34 @@ pub(super) struct Peer {
     heard: Duration,
     /// When it disappeared.
     pub(super) gone_since: Option<Duration>,
-    /// Whether the driver sees this life of it.
+    /// Whether the driver reports this incarnation as alive.
     pub(super) is_seen: bool,
-    /// Whether it said that it leaves. Its replicas go with the next timeout, before which the driver
-    /// can note that it is missing: no answer without them is called complete.
+    /// Whether it announced that it leaves. Its replicas are removed at the next timeout. Until
+    /// then the driver can record that the host is missing, so that no answer without these
+    /// replicas is called complete.
     has_left: bool,
-    /// Until when its replicas answer although it is not heard: it said that it restarts.
+    /// It announced a restart: until this time its replicas are used although it sends nothing.
     away_until: Option<Duration>,
     pub(super) sets: PeerSets,
 }
 
-/// What is known of another host.
+/// What is known about another host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PeerInfo {
-    /// Its life.
+    /// Its incarnation.
     pub incarnation: Incarnation,
     /// Whether it disappeared, and the grace time is not over yet.
     pub is_suspected: bool,
-    /// Whether it disappeared after it said that it restarts.
+    /// Whether it disappeared after it announced a restart, and is still expected back.
     pub is_away: bool,
-    /// Since it was last heard of.
+    /// Time since it last sent anything or was reported as alive.
     pub silence: Duration,
     /// What is missing of its sets.
     pub gap: Option<Gap>,
 }
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// A host was heard of that has not left, or has come back.
+    /// Something was heard from a host that has not left, or has come back.
     pub(super) fn heard(&mut self, now: Duration, host: &Name) {
         self.left.remove(host);
         self.lost.remove(host);
@@ -80,8 +83,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Notes that this host runs. If it did not for long, as its own announcements show, nobody
-    /// else is to blame for what was not heard.
+    /// Records that this host runs. If it was stopped for long, measured by its announcement
+    /// interval, that time does not count as silence of the other hosts.
     pub(super) fn wake(&mut self, now: Duration) {
         let stopped = now.saturating_sub(std::mem::replace(&mut self.awake, now));
         if stopped > self.config.announce_every * 2 {
@@ -93,15 +96,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// A newcomer need not wait for the next announcement. Where many come at once, one
-    /// announcement serves several of them, so that a cluster that starts sends each host a few.
+    /// Moves the next announcement forward for a new host. If many hosts join at once, one
+    /// announcement serves several of them, so that during the start of a cluster each host
+    /// receives only a few.
     fn announce_soon(&mut self, now: Duration) {
         let every = self.config.announce_every;
         let earliest = self.last_announce.map_or(now, |last| last + every / 4);
         self.next_announce = self.next_announce.min(earliest.max(now));
     }
 
-    /// The other hosts that are heard of.
+    /// The other hosts that are known.
     pub fn peers(&self, now: Duration) -> impl Iterator<Item = (&Name, PeerInfo)> {
         self.peers.iter().map(move |(name, peer)| {
             let info = PeerInfo {
@@ -116,7 +120,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         })
     }
 
-    /// A host lives in this life of it, or a later one.
+    /// Hosts that disappeared without leaving, and how long ago they counted as gone.
+    pub fn lost(&self, now: Duration) -> impl Iterator<Item = (&Name, Duration)> {
+        self.lost.iter().map(move |(name, since)| (name, now.saturating_sub(*since)))
+    }
+
+    /// Records that a host is in this incarnation, unless a later one is known.
     pub(super) fn live_anew(&mut self, host: &Name, incarnation: Incarnation) {
         if let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation < incarnation) {
             peer.incarnation = incarnation;
@@ -127,12 +136,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Whether a host has not been heard for too long, whatever it said about its absence.
+    /// Whether a host has sent nothing for too long, even if it announced an absence.
     pub(super) fn is_silent(&self, now: Duration, peer: &Peer) -> bool {
         now >= peer.heard + self.config.silence
     }
 
-    /// When a host counts as gone for good, unless it is heard of.
+    /// When a host is removed, unless it is heard from before.
     pub(super) fn expiry(&self, peer: &Peer) -> Duration {
         if peer.has_left {
             return Duration::ZERO;
@@ -156,8 +165,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.lost.retain(|_, since| now < *since + self.config.forget);
     }
 
-    /// A host disappeared without leaving. Whoever is beyond the limit takes the place of the one
-    /// that was lost first.
+    /// Records a host that disappeared without leaving. If the list is full, drops the host that
+    /// was lost first.
     fn lose(&mut self, now: Duration, host: &Name) {
         if self.lost.len() >= self.config.max_peers {
             let first = self.lost.iter().min_by_key(|(_, since)| **since);
@@ -168,15 +177,16 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.lost.insert(host.clone(), now);
     }
 
-    /// Whether this is another life of a host than the one that the driver sees: only the driver
-    /// can tell whether that one still replies, and says so by `handle_alive` or `handle_gone`.
+    /// Whether this is a later incarnation than the one that the driver reports as alive. Only the
+    /// driver can tell whether the earlier one still replies, and reports it by `handle_alive` or
+    /// `handle_gone`.
     pub(super) fn is_rival(&self, host: &Name, life: Incarnation) -> bool {
         let peer = self.peers.get(host).filter(|peer| peer.is_seen && peer.gone_since.is_none());
         peer.is_some_and(|peer| peer.incarnation < life)
     }
 
-    /// A host says that it leaves: its replicas answer no more from the next timeout on, which is at
-    /// once, or for as long as it is to be away.
+    /// A host announced that it leaves. Without an absence its replicas are removed at the next
+    /// timeout, which is due at once. With an absence they are used until it is over.
     pub(super) fn handle_leave(&mut self, now: Duration, leave: &Leave) {
         let (host, life) = (&leave.home, leave.incarnation);
         let absence = leave.absence.min(self.config.max_absence);
@@ -191,7 +201,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Whether a host has left in this life of it, or in whichever one if that is not known.
+    /// Whether a host has left in this incarnation or a later one; if `life` is `None`, in any
+    /// incarnation.
     pub(super) fn has_left(&self, host: &Name, life: Option<Incarnation>) -> bool {
         let left = self.left.get(host);
         left.is_some_and(|(left, _)| life.is_none_or(|life| life <= *left))

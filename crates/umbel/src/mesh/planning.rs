@@ -1,8 +1,8 @@
-//! How large own sets may be, and for how many hosts they are planned.
+//! Plans own sets: for how many hosts, and how large they may be.
 //!
-//! A set whose plan names no number of hosts is planned for the homes that are known of it
-//! ([`ExpectedHosts`]). When that number grows, homes on a full rung must climb: each waits a
-//! time of its own, drawn from the names of host and set.
+//! If the plan of a set has no number of hosts, the set is planned for the number of its known
+//! homes ([`ExpectedHosts`]). When that number grows, homes on a full rung must climb. Each home
+//! waits for a different time, derived from the names of host and set.
 
 use std::time::Duration;
 
@@ -15,14 +15,13 @@ use crate::catalogue::Catalogue;
 use crate::design::ladder::ExpectedHosts;
 use crate::replica::Name;
 
-/// From one count of a set's homes to the next, if nothing changes: what was seen last is
-/// remembered for an hour.
+/// Time between two counts of a set's homes, if nothing changes: a count is remembered for an hour.
 const COUNT_EVERY: Duration = Duration::from_secs(60);
-/// The longest time that a climb waits because only the number of hosts has grown.
+/// The longest delay of a climb whose only cause is a larger number of hosts.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 impl<C: Catalogue, R: Rows> Engine<C, R> {
-    /// Counts the homes of own sets, where their number has changed or was not counted for long.
+    /// Counts the homes of own sets whose number of homes has changed or was not counted recently.
     pub(super) fn count_homes(&mut self, now: Duration) {
         for name in &self.chores.take_counts(now) {
             let Some(set) = self.sets.get(name) else { continue };
@@ -39,13 +38,13 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Lists an own set that may not grow, and lists it no more when it may.
+    /// Adds an own set that may not grow to the list of refusals, or removes it once it may.
     pub(super) fn list_confined(&mut self, set: &Name, is_confined: bool) {
         let host = self.config.name.clone();
         match (is_confined, self.refusals.contains_key(&(host.clone(), Some(set.clone())))) {
             (true, false) => {
-                let most = self.config.own_bytes;
-                self.list_refusal(&host, Some(set), Reason::OwnSets { most });
+                let max = self.config.own_bytes;
+                self.list_refusal(&host, Some(set), Reason::OwnSets { max });
             }
             (false, true) => _ = self.refusals.remove(&(host, Some(set.clone()))),
             _ => {}
@@ -53,7 +52,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 }
 
-/// A time between nothing and a minute that is a host's own, for each of its sets.
+/// A delay of less than a minute that depends only on host and set.
 fn wait_of(host: &Name, set: &Name) -> Duration {
     let name = format!("{host} {set}");
     let hash = SipHasher13::new_with_keys(0, 0).hash(name.as_bytes());

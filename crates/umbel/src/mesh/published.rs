@@ -1,10 +1,10 @@
 //! What this host has published, in the order of publication.
 //!
-//! Announcements say the number of the last publication and a sum over all sets; hosts that come to
-//! another sum request the sets after the last publication that they know of, or all of them.
+//! Announcements contain the number of the last publication and a sum over all sets. Hosts that
+//! compute a different sum request the sets after the last publication that they know, or all sets.
 //!
-//! Always true: a set stands in the list once, at its last publication; a deleted one does not; the
-//! sum is that of the sets in the list.
+//! Always true: each set is in the list once, at its last publication; deleted sets are not in it.
+//! The sum is computed from the sets in the list.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -22,7 +22,7 @@ pub(super) struct PublishedSets {
     sum: u64,
     by_sequence: BTreeMap<u64, ListedSet>,
     sequences: BTreeMap<Name, u64>,
-    /// No set that was deleted had a later epoch: a new one of its name goes on from here.
+    /// The latest epoch of any deleted set. New sets start after it, because one may reuse a name.
     deleted_until: Epoch,
 }
 
@@ -67,7 +67,7 @@ impl PublishedSets {
         share(&set.set, self.incarnation, set.epoch, set.checksum)
     }
 
-    /// The epoch after which a new set counts.
+    /// The epoch at which a new set starts; its first update has the next one.
     pub(super) const fn first_epoch(&self) -> Epoch {
         self.deleted_until
     }
@@ -80,11 +80,12 @@ impl PublishedSets {
         self.sum
     }
 
-    /// Up to `most` sets that were published after a publication, and the last one that they cover.
-    pub(super) fn after(&self, after: u64, most: usize) -> (Vec<ListedSet>, u64) {
+    /// Up to `max` sets that were published after this publication, and the number of the last
+    /// publication that they cover.
+    pub(super) fn after(&self, after: u64, max: usize) -> (Vec<ListedSet>, u64) {
         let mut later = self.by_sequence.range((Bound::Excluded(after), Bound::Unbounded));
         let (mut sets, mut until) = (Vec::new(), after);
-        for (sequence, set) in later.by_ref().take(most) {
+        for (sequence, set) in later.by_ref().take(max) {
             sets.push(set.clone());
             until = *sequence;
         }
@@ -92,7 +93,7 @@ impl PublishedSets {
         (sets, if is_all { self.sequence.max(after) } else { until })
     }
 
-    /// The set that was published next after a publication, or first of all.
+    /// The next set published after this publication; if there is none, the first set of all.
     pub(super) fn next(&self, after: u64) -> Option<(u64, &Name)> {
         let later = self.by_sequence.range((Bound::Excluded(after), Bound::Unbounded)).next();
         let (sequence, set) = later.or_else(|| self.by_sequence.first_key_value())?;

@@ -1,4 +1,4 @@
-//! What an engine makes of messages: whether they may be taken, and by which replica.
+//! How an engine handles messages: whether they are accepted, and by which replica.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         if let Some(peer) = self.peers.get_mut(home).filter(|peer| peer.incarnation == *incarnation)
         {
             if is_new && peer.sets.has_seen(sequence) {
-                // Overtaken by the list of sets, which does not name this one any more.
+                // Delivered after a list that no longer names this set: ignore it.
                 self.counters.duplicates += 1;
                 return;
             }
@@ -82,7 +82,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.transmit(Destination::Reply(from.clone()), bytes);
     }
 
-    /// Lets go of what nobody fetches any more.
+    /// Drops served data that no host fetches any more.
     pub(super) fn expire_served(&mut self, now: Duration) {
         let patience = self.config.page_patience;
         for set in self.serving.take_due(now) {
@@ -95,7 +95,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         }
     }
 
-    /// Lets a replica take a message, and keeps what is counted of it in step.
+    /// Lets a replica process a message, and updates everything that is counted about the replica.
     pub(super) fn with_receiver(
         &mut self,
         now: Duration,
@@ -106,7 +106,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     ) {
         let mut counters = std::mem::take(&mut self.counters);
         let (set_name, is_new) = (set, !self.has_receiver(set, home));
-        // A set that its home did not have before, rather than one of a home that is new here.
+        // Whether the home created the set just now, rather than the home being new here.
         let is_new_set = is_new && self.peers.get(home).is_some_and(|peer| peer.sets.is_listed());
         let set = self.set_mut(set);
         let receiver = set
@@ -144,7 +144,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.sets.get(set).is_some_and(|set| set.receivers.contains_key(home))
     }
 
-    /// A home has a set no longer: its replica answers no more.
+    /// A home no longer has a set: removes its replica.
     pub(super) fn remove_receiver(&mut self, name: &Name, home: &Name) {
         let Some(set) = self.sets.get_mut(name) else { return };
         let Some(mut receiver) = set.receivers.remove(home) else { return };
@@ -158,14 +158,14 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.drop_if_unused(name);
     }
 
-    /// Forgets a set that nobody has any more.
+    /// Removes a set that no host has any more.
     pub(super) fn drop_if_unused(&mut self, name: &Name) {
         if self.sets.get(name).is_some_and(|set| !set.exists()) {
             self.sets.remove(name);
         }
     }
 
-    /// Whether a home's filter of this scheme may be held here; if not, that is counted and told.
+    /// Whether a home's filter of this scheme may be held here. A refusal is counted and reported.
     pub(super) fn accepts(&mut self, home: &Name, set: &Name, scheme: &Scheme) -> bool {
         let own = Scheme::new(*scheme.shape(), self.config.hasher);
         if let Err(mismatch) = own.check(scheme) {

@@ -1,11 +1,11 @@
-//! Which sets of another host are being fetched: so many at a time, the others wait for their turn.
+//! Which sets of another host are being fetched: a limited number at a time, the others queue.
 //!
-//! A host that joins lacks every set of every other. It asks each of them for [`MAX_FETCHED`] sets
-//! at a time, so that neither its own requests nor the replies to them pile up, and what a set
-//! costs while it waits is its place in line.
+//! A host that joins lacks every set of every other host. It fetches at most [`MAX_FETCHED`] sets
+//! per host at a time, so that neither its requests nor the replies pile up. A set that waits costs
+//! only an entry in the queue.
 //!
-//! Always true: at most [`MAX_FETCHED`] sets are being fetched; a set of which something is missing
-//! is being fetched, or waits for its turn, or for an update that may still arrive.
+//! Always true: at most [`MAX_FETCHED`] sets are being fetched. A set of which something is missing
+//! is being fetched, is in the queue, or waits for an update that may still arrive.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -14,23 +14,23 @@ use super::agenda::Agenda;
 use crate::replica::Name;
 use crate::replica::receiver::Want;
 
-/// Sets of a host that are being fetched at the same time.
+/// The most sets of a host that are fetched at the same time.
 pub(super) const MAX_FETCHED: usize = 64;
 
 /// Which sets of a host are being fetched.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// When to ask for a set, or to ask again.
+    /// When to request a set, or to retry.
     timers: Agenda,
     fetched: BTreeSet<Name>,
-    /// Sets that wait for their turn, by number, and the number of each.
+    /// The queue: waiting sets by number, and the number of each.
     line: BTreeMap<u64, Name>,
     numbers: BTreeMap<Name, u64>,
     next_number: u64,
 }
 
 impl Requests {
-    /// What is wanted of a set has changed, or may have.
+    /// Records what is wanted of a set, which may have changed.
     pub(super) fn note(&mut self, set: &Name, want: Want) {
         match want {
             Want::Nothing => self.remove(set),
@@ -43,7 +43,7 @@ impl Requests {
         }
     }
 
-    /// Nothing is wanted of a set.
+    /// Forgets a set of which nothing is wanted.
     pub(super) fn remove(&mut self, set: &Name) {
         self.timers.remove(set);
         self.fetched.remove(set);
@@ -61,8 +61,9 @@ impl Requests {
         }
     }
 
-    /// The sets to ask for now: `about`, of which something has just arrived, those whose time has
-    /// come, and those whose turn it is. Each is to be [asked](Self::asked) for.
+    /// The sets to request now: `about`, of which something has just arrived; those whose timer has
+    /// expired; and those that leave the queue. The caller must call [`asked`](Self::asked) for
+    /// each.
     pub(super) fn due(&mut self, now: Duration, about: Option<&Name>) -> BTreeSet<Name> {
         let mut due: BTreeSet<Name> =
             about.and_then(|set| self.fetched.get(set)).cloned().into_iter().collect();
@@ -82,12 +83,12 @@ impl Requests {
         due
     }
 
-    /// A set was asked for: when to do so again.
+    /// A set was requested: sets the time to retry.
     pub(super) fn asked(&mut self, set: &Name, again: Duration) {
         self.timers.set(set, again);
     }
 
-    /// When to ask for something again.
+    /// When the first timer expires.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         self.timers.first()
     }
@@ -120,13 +121,13 @@ mod tests {
         assert_eq!(requests.due(Duration::ZERO, Some(&set(3))), BTreeSet::from([set(3)]));
         assert!(requests.due(Duration::ZERO, Some(&set(sets - 1))).is_empty(), "not its turn");
 
-        // Another set's turn comes when one is here; what is lost is asked for again.
+        // When one set has arrived, the next leaves the queue. Lost requests are repeated.
         requests.note(&set(3), Want::Nothing);
         assert_eq!(requests.due(Duration::ZERO, Some(&set(3))), BTreeSet::from([set(MAX_FETCHED)]));
         requests.asked(&set(MAX_FETCHED), second * 2);
         assert_eq!(requests.due(second, None).len(), MAX_FETCHED - 1);
 
-        // One that nobody wants any more loses its place.
+        // A set that is no longer wanted leaves the queue.
         let gone = set(MAX_FETCHED + 1);
         requests.remove(&gone);
         (0..=MAX_FETCHED).for_each(|number| requests.remove(&set(number)));

@@ -1,4 +1,4 @@
-//! What an engine has to say: updates, and requests for what is missing.
+//! What an engine sends: updates, and requests for what is missing.
 
 use std::time::Duration;
 
@@ -23,7 +23,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.chores.take_polls(now).iter().for_each(|set| self.publish_if_due(now, set));
     }
 
-    /// Publishes every own set of which others deny a key, whatever its policy.
+    /// Publishes every own set that has unpublished keys, which other hosts deny, whatever its
+    /// policy.
     pub(super) fn publish_all_missed(&mut self, now: Duration) {
         let missed = |(name, set): (&Name, &Set<C, R>)| {
             let local = set.own.as_ref().filter(|local| local.home().misses() > 0)?;
@@ -33,7 +34,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         missed.iter().for_each(|set| self.publish_if_due(now, set));
     }
 
-    /// Publishes an own set if an update is due or somebody wants one, and reports what changed.
+    /// Publishes an own set if an update is due or was requested, and reports what changed.
     pub(super) fn publish_if_due(&mut self, now: Duration, set: &Name) {
         let Some(local) = self.local_set(set).cloned() else { return };
         let (update, (now_is, was)) = local.poll(|state| {
@@ -58,8 +59,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.list_confined(set, now_is.is_confined);
     }
 
-    /// The update of an own set that leads to its present epoch and whose bytes are made; its number
-    /// is given to it when it is sent.
+    /// Builds the message for the encoded update that leads to the present epoch of an own set. Its
+    /// sequence number is assigned when it is sent.
     pub(super) fn update_of(
         &self,
         now: Duration,
@@ -99,7 +100,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.event(Event::Published { set, epoch, bytes });
     }
 
-    /// Tells everybody that a set was deleted: an image without components.
+    /// Sends to all hosts that a set was deleted: an image without components.
     pub(super) fn send_withdrawal(&mut self, set: &Name, epoch: Epoch, scheme: Scheme) {
         let image = Image::new(scheme, Vec::new());
         let mut changes = Vec::new();
@@ -119,12 +120,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.transmit(Destination::All, Message::Update(update).encode());
     }
 
-    /// When something is to be requested again.
+    /// When requests to each host are due, including retries.
     pub(super) fn request_timeouts(&self) -> impl Iterator<Item = Duration> {
         self.peers.values().filter_map(|peer| peer.sets.requests.next_timeout())
     }
 
-    /// Asks all hosts for what is missing of their sets.
+    /// Requests what is missing from all hosts whose requests are due.
     pub(super) fn request_all_missing(&mut self, now: Duration) {
         let is_due = |peer: &Peer| peer.sets.requests.next_timeout().is_some_and(|at| at <= now);
         let due = self.peers.iter().filter(|(_, peer)| is_due(peer));
@@ -132,7 +133,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         due.iter().for_each(|host| self.request_missing(now, host, None));
     }
 
-    /// Asks a host for what is missing of its sets; `about` is the one of which something has just
+    /// Requests what is missing of a host's sets. `about` is the set of which something has just
     /// arrived.
     pub(super) fn request_missing(&mut self, now: Duration, host: &Name, about: Option<&Name>) {
         let Some(peer) = self.peers.get_mut(host) else { return };
@@ -181,7 +182,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     }
 }
 
-/// `SplitMix64`: what looks random here repeats from the seed.
+/// `SplitMix64`: the same seed gives the same numbers.
 pub(super) fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut mixed = *state;

@@ -1,11 +1,11 @@
-//! Keys with several attributes: how often a question that no key answers is claimed.
+//! Keys with several attributes: how often a query that no key matches is claimed.
 //!
-//! Each value that no key has must be claimed by its attribute's filter, and where the
-//! combination is checked, the combination too: independent events, so their product. The
-//! worst question has values that all exist, in other keys: its rate is the combination's.
+//! Each value that no key has must be claimed by its attribute's filter, and where the combination
+//! is checked, the combination too: independent events, so their product. The worst query has
+//! values that all exist, but in different keys: its rate is that of the combination.
 
 /// `Π f_i · f_c`: `f_i` the rates of the attributes whose value no key has, `f_c` that of the
-/// combinations, if the question's combination is checked.
+/// combinations, if the query's combination is checked.
 ///
 /// ```
 /// use umbel::model::attributes::false_positive;

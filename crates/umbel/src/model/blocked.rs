@@ -1,20 +1,20 @@
-//! Blocked filters: keys spread over blocks, each a small filter of its own.
+//! Blocked filters: keys are spread over blocks, each of which is a small filter.
 //!
-//! A block gets more keys than another by chance, and the fullest blocks claim most of the strangers:
-//! the rate is an average over the number of keys per block, which is above that of an unblocked
-//! filter of as many bits.
+//! Some blocks get more keys than others by chance, and the fullest blocks claim most absent keys.
+//! The rate is an average over the number of keys per block, which is above that of an unblocked
+//! filter of the same length.
 
 /// Bits of a block: half a cache line, one vector register.
 pub const BLOCK_BITS: u64 = 256;
 /// Words of a block, of 32 bits each. A key has one bit in every word.
 pub const BLOCK_WORDS: u32 = 8;
 
-/// Keys per block from which the rate is that of the average block: it is next to one there.
+/// From this many keys per block on, the rate of the average block is used: it is close to one.
 const MANY: f64 = 500.0;
 
-/// The chance that a blocked filter claims a stranger: the average over all numbers of keys that a
-/// block may have, `Σ_j P(j) (1 - (31/32)^j)^8`, where `j` is binomial with `n` tries and a chance of
-/// `1/blocks`.
+/// The probability that a blocked filter claims an absent key: the average over all numbers of keys
+/// that a block may have, `Σ_j P(j) (1 - (31/32)^j)^8`, where `j` is binomial with `n` tries and a
+/// chance of `1/blocks`.
 ///
 /// ```
 /// // 10.67 bits per key: an unblocked filter would claim 0.6 %.
@@ -31,7 +31,7 @@ pub fn false_positive(blocks: u64, items: u64) -> f64 {
     let odds = share / (1.0 - share);
     let mut chance = (items as f64 * (-share).ln_1p()).exp();
     let (mut rate, mut seen, mut keys) = (0.0, 0.0, 0.0);
-    // The terms grow up to the mean and vanish soon after it.
+    // The terms grow up to the mean and become negligible soon after it.
     while keys <= items as f64 && (keys < mean || chance > f64::EPSILON * seen) {
         rate += chance * block_rate(keys);
         seen += chance;
@@ -41,7 +41,7 @@ pub fn false_positive(blocks: u64, items: u64) -> f64 {
     (rate / seen).clamp(0.0, 1.0)
 }
 
-/// The chance that a block of so many keys claims a stranger.
+/// The probability that a block of this many keys claims an absent key.
 fn block_rate(keys: f64) -> f64 {
     let zero = (keys * (-1.0 / 32.0_f64).ln_1p()).exp();
     (1.0 - zero).powi(BLOCK_WORDS as i32)

@@ -1,35 +1,34 @@
 //! Chains of keys: how often a host's depth is too large, and what a search reads.
 //!
 //! A host holds the first `d` keys of a chain of `L` keys. Its filter claims each of the others
-//! with chance `f`, independently. A search reports a depth `e` after a test of the `w` keys
-//! before it (`bank::chain`), in multiples of the step `g`. A depth `e > d` therefore takes
-//! `min(w, e - d)` wrong claims in a row, which end right before `e`.
+//! with probability `f`, independently. A search reports a depth `e` after a test of the `w` keys
+//! before it (`bank::chain`), in multiples of the step `g`. A depth `e > d` therefore takes `min(w,
+//! e - d)` wrong claims in a row, which end right before `e`.
 //!
-//! Hence, however the search chose its candidates, the chance that a depth is too large by more
-//! than `g` is at most
+//! Hence, however the search chooses its candidates, the probability that a depth is too large by
+//! more than `g` is at most
 //!
 //! ```text
 //! f^w · (1 + (L - w) · (1 - f))  +  f^(g+1)
 //! ```
 //!
-//! The first term bounds the chance that `w` wrong claims in a row lie anywhere in the chain: such
-//! a run begins at the first absent key, or after a key that is denied. The second one counts
-//! the depths between `d + g` and `d + w`, all of whose keys are wrongly claimed; it is there only
-//! if `w > g + 1`.
+//! The first term bounds the probability that `w` wrong claims in a row occur anywhere in the
+//! chain: such a run begins at the first absent key, or after a key that is denied. The second one
+//! counts the depths between `d + g` and `d + w`, all of whose keys are wrongly claimed; it is
+//! there only if `w > g + 1`.
 //!
 //! Letters: `f` false positive rate of a key, `L` keys of a chain, `w` window, `g` step.
 
 /// Depths at which a search divides a range of depths at once (`bank::chain`).
 pub const FAN: u64 = 7;
-/// A range of at most so many depths above the lowest is divided into single ones.
+/// A range of at most this many depths above the lowest is divided into single depths.
 pub const NARROW: u64 = 15;
-/// What a round of a search waits for memory, in nanoseconds: an estimate.
+/// Estimated time that a round of a search waits for memory, in nanoseconds.
 pub const NS_PER_ROUND: f64 = 80.0;
-/// What a cache line of a row costs beyond that, in nanoseconds: an estimate.
+/// Estimated additional time per cache line of a row, in nanoseconds.
 pub const NS_PER_LINE: f64 = 5.0;
 
-/// Bound on the chance, of one host and one chain, that a depth is too large by more than the
-/// step.
+/// Bound on the probability, per host and chain, that a depth is too large by more than the step.
 ///
 /// ```
 /// use umbel::model::chain::over_estimate;
@@ -47,7 +46,7 @@ pub fn over_estimate(rate: f64, length: u64, window: u32, step: u32) -> f64 {
     (run(rate, length, window) + between).min(1.0)
 }
 
-/// Bound on the chance that `window` wrong claims in a row lie among `length` absent keys.
+/// Bound on the probability of `window` wrong claims in a row among `length` absent keys.
 #[must_use]
 pub fn run(rate: f64, length: u64, window: u32) -> f64 {
     match length.checked_sub(window.into()) {
@@ -56,9 +55,9 @@ pub fn run(rate: f64, length: u64, window: u32) -> f64 {
     }
 }
 
-/// Chance that a depth is larger than the true one rounded down to the step, for true depths that
-/// are spread evenly: `Σ f^j / g` over `j` from 1 to `g`. All but the rarest of these depths are
-/// one step too large.
+/// Probability that a depth is larger than the true one rounded down to the step, for uniformly
+/// distributed true depths: `Σ f^j / g` over `j` from 1 to `g`. All but the rarest of these depths
+/// are one step too large.
 #[must_use]
 pub fn one_step_more(rate: f64, step: u32) -> f64 {
     let sum: f64 = (1..=step.max(1)).map(|keys| power(rate, keys)).sum();
@@ -112,7 +111,7 @@ pub fn effort(
         keys += share * more as f64;
         rounds += share * f64::from(times);
     }
-    // In each round before the last one, the holder is taken one pivot too far with chance `f`.
+    // In each round before the last one, the holder goes one pivot too far with probability `f`.
     let windows = 1.0 + rate * (rounds + 1.0) + super::any_of(power(rate, many), others);
     let window = f64::from(window.saturating_sub(1)) * windows;
     let keys = f64::from(pivots + many - 1) + keys + window;

@@ -1,9 +1,10 @@
-//! What happens to a set between two updates: keys come, keys go, the replica stands still.
+//! What happens to a set between two updates: keys are added and removed, the replica does not
+//! change.
 //!
-//! Added keys are misses until they are published, unless the replica claims them by chance.
+//! Added keys are misses until they are published, unless the replica happens to claim them.
 //! Removed keys are ghosts until their bits are cleared, unless they had never been published.
-//! These forms give the averages of steady churn: adds and removes at constant rates, any
-//! member equally likely to go. `design::replica` plans with them.
+//! These forms give the averages of steady churn: adds and removes at constant rates, any member
+//! equally likely to go. `design::replica` plans with them.
 //!
 //! Not from the papers: they estimate from dirty bits, which say nothing about members.
 
@@ -39,7 +40,8 @@ impl Churn {
     /// Published members removed within some seconds, `N - V`: the replica still claims them.
     #[must_use]
     pub fn ghosts_after(&self, seconds: f64) -> f64 {
-        // A form of its own, since the difference would lose the first few ghosts of many keys.
+        // A separate formula, because the difference would lose precision for few ghosts among many
+        // keys.
         self.items * one_minus_exp(self.ln_left(seconds))
     }
 

@@ -1,4 +1,4 @@
-//! The filter in front of a differential file: which reads of its index are in vain.
+//! The filter in front of a differential file: how many reads of its index are unnecessary.
 //!
 //! A master file of `n` records is never changed; `u` updates stand in a differential file
 //! whose index is worth reading only for changed records. A filter of `m` bits and `h` hashes
@@ -21,8 +21,7 @@ pub struct Files {
     pub updates: u64,
 }
 
-/// Chance that a request meets a filter error, usual form:
-/// `e^(-u/n) · (1 - e^(-uh/m))^h`.
+/// Probability that a request meets a filter error, usual form: `e^(-u/n) · (1 - e^(-uh/m))^h`.
 #[must_use]
 pub fn filter_error(shape: Shape, files: Files) -> f64 {
     let unchanged = (-(files.updates as f64) / files.records as f64).exp();
@@ -36,7 +35,7 @@ pub fn filter_error_exact(shape: Shape, files: Files) -> f64 {
     unchanged * power(fill_exact(shape, files.updates), shape.hashes())
 }
 
-/// Chance that a record is changed by none of the updates: `(1 - 1/n)^u`, the `A` of paper 2.
+/// Probability that none of the updates changes a record: `(1 - 1/n)^u`, the `A` of paper 2.
 #[must_use]
 pub fn unchanged(files: Files) -> f64 {
     ln_none_of(1.0 / files.records as f64, files.updates as f64).exp()
@@ -64,7 +63,7 @@ pub fn best_hashes(bits: u64, updates: u64) -> f64 {
     LN_2 * bits as f64 / updates as f64
 }
 
-/// The better whole number beside [`best_hashes`], at least 1. `updates` must not be zero.
+/// The better of the two integers next to [`best_hashes`], at least 1. `updates` must not be zero.
 ///
 /// ```
 /// use umbel::model::differential::best_whole_hashes;

@@ -1,8 +1,8 @@
 //! A dynamic filter: homogeneous components, filled one after the other.
 //!
-//! Each component holds up to its capacity `c`; keys go to the first one with room, so
-//! without removals all are full but the last. More components claim more strangers: the
-//! rate grows with their number, slowly where one overfull filter's would explode.
+//! Each component holds up to its capacity `c`; keys go to the first one with room, so without
+//! removals all are full but the last. More components claim more absent keys: the rate grows with
+//! their number, but slowly, while that of one overfull filter would grow very fast.
 //!
 //! Paper 4, equations 1 to 14.
 
@@ -36,7 +36,8 @@ impl Component {
         standard::false_positive(self.shape, self.capacity)
     }
 
-    /// `ln` of the chance that none of the components that hold `items` claims a stranger.
+    /// `ln` of the probability that none of the components that hold `items` keys claims an absent
+    /// key.
     fn ln_none(&self, items: u64) -> f64 {
         let (full, rest) = (items / self.capacity, items % self.capacity);
         let last = standard::false_positive(self.shape, rest);
@@ -59,8 +60,8 @@ pub fn false_positive(component: Component, items: u64) -> f64 {
     one_minus_exp(component.ln_none(items))
 }
 
-/// The rate of one standard filter as long as all components together, built anew:
-/// `(1 - e^(-kn/(m·ceil(n/c))))^k` (equation 14).
+/// The rate of one standard filter as long as all components together, rebuilt from the keys: `(1 -
+/// e^(-kn/(m·ceil(n/c))))^k` (equation 14).
 #[must_use]
 pub fn rebuilt_false_positive(component: Component, items: u64) -> f64 {
     let each = items as f64 / component.needed_for(items) as f64;
@@ -105,8 +106,8 @@ pub fn standard_over_dynamic(component: Component, components: u64) -> f64 {
     load(&component.shape, component.capacity as f64) / -(-fill).ln_1p()
 }
 
-/// Whether asking before each insertion saves a whole component: `n·f2(n)/c >= 1` (paper 4,
-/// section 3.5.1). For plain components only: with counting ones a later removal of a key
+/// Whether checking for the key before each insertion saves a whole component: `n·f2(n)/c >= 1`
+/// (paper 4, section 3.5.1). For plain components only: with counting ones a later removal of a key
 /// that was never inserted would lose members.
 #[must_use]
 pub fn check_before_insert_pays(component: Component, items: u64) -> bool {
@@ -154,7 +155,7 @@ mod tests {
         let claimed = claimed_twice(papers(), 1330);
         assert!((claimed.first - (1.0 - (1.0 - y).powi(9))).abs() < 1e-12);
         assert!((claimed.last - (1.0 - (1.0 - y).powi(9))).abs() < 1e-12);
-        // Ten keys in the last component hardly claim a stranger.
+        // Ten keys in the last component hardly claim an absent key.
         let claimed = claimed_twice(papers(), 1207);
         assert!((claimed.first - (1.0 - (1.0 - y).powi(8))).abs() < 1e-8);
         assert!(claimed.last > claimed.first);

@@ -1,10 +1,10 @@
 //! The fewest bits and bytes that information theory allows: what to measure codecs against.
 //!
-//! Numbers of bits and keys are real here, because callers ask about averages. All entropies
+//! Numbers of bits and keys are real numbers here, because callers compute averages. All entropies
 //! are in bits; paper 5 draws its figures 9 to 11 with nats, which are 1.44 times fewer.
 //!
-//! The last form is umbel's own: `k` positions that follow from a `b`-bit digest carry only
-//! `b` bits of news, so a list of digests can be shorter than the bits they change.
+//! The last formula is umbel's own: `k` positions that are computed from a `b`-bit digest contain
+//! only `b` bits of information, so a list of digests can be shorter than the bits they change.
 
 use std::f64::consts::{LN_2, PI};
 
@@ -33,7 +33,7 @@ pub fn snapshot_bytes(shape: Shape, fill: f64) -> f64 {
     shape.bits() as f64 * entropy(fill) / 8.0
 }
 
-/// The bits that an update changes, beside the bits there are.
+/// The bits that an update changes, and the bits of the base.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Flips {
     /// Zeros of the base, `Z`.
@@ -52,13 +52,13 @@ pub fn delta_bytes(flips: Flips) -> f64 {
     (choice_bits(flips.zeros, flips.set) + choice_bits(flips.ones, flips.cleared)) / 8.0
 }
 
-/// Bytes of the same delta coded without looking at the base: `m·H(d/m)/8`.
+/// Bytes of the same delta encoded without using the base: `m·H(d/m)/8`.
 #[must_use]
 pub fn blind_delta_bytes(flips: Flips) -> f64 {
     choice_bits(flips.zeros + flips.ones, flips.set + flips.cleared) / 8.0
 }
 
-/// Bits that say which `chosen` of `all` places are meant: `all·H(chosen/all)`.
+/// Bits to encode which `chosen` of `all` places are meant: `all·H(chosen/all)`.
 fn choice_bits(all: f64, chosen: f64) -> f64 {
     if all > 0.0 { all * entropy(chosen / all) } else { 0.0 }
 }

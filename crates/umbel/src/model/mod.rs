@@ -1,16 +1,15 @@
-//! Closed forms: what a filter, a replica, a routing entry will do, as arithmetic alone.
+//! Closed formulas that predict the behaviour of filters, replicas and routing entries.
 //!
-//! Built on `params` and on nothing else: no function here looks at a filter. `design`
-//! turns these forms round ("which shape keeps this rate?"), publishers and the lab set
-//! them beside what they measure.
+//! Uses only `params`: no function here reads a filter. `design` inverts these formulas ("which
+//! shape keeps this rate?"); publishers and the lab compare them with measurements.
 //!
-//! Always true: arguments inside their documented range give a finite answer, and a rate
-//! lies between 0 and 1. Small rates keep their digits: sums of the form `1 - (1 - x)^y`
-//! go through `ln_1p` and `exp_m1`, never through a difference of two numbers near 1.
+//! Always true: arguments inside their documented range give a finite answer, and a rate lies
+//! between 0 and 1. Small rates keep their precision: terms of the form `1 - (1 - x)^y` are
+//! computed with `ln_1p` and `exp_m1`, never as a difference of two numbers near 1.
 //!
-//! Locals keep the papers' letters: `m` bits, `k` hashes, `n` items, `p` fill, `f` false
-//! positive, `s` filters or components, `δ1` and `δ0` shares of dirty ones and zeros, `γ`
-//! hosts. docs/papers.md translates them and lists where a paper was put right.
+//! Locals keep the papers' letters: `m` bits, `k` hashes, `n` items, `p` fill, `f` false positive,
+//! `s` filters or components, `δ1` and `δ0` shares of dirty ones and zeros, `γ` hosts.
+//! docs/papers.md translates them and lists where a paper was corrected.
 
 pub mod attributes;
 pub mod blocked;
@@ -29,11 +28,11 @@ use std::f64::consts::LN_2;
 /// `ln 0.6185`, the exact constant: `0.6185 = 2^(-ln 2)`, so its logarithm is `-(ln 2)^2`.
 pub const LN_06185: f64 = -LN_2 * LN_2;
 
-/// A number for which a form has no answer. Nothing was computed.
+/// An argument for which a formula has no result. Nothing was computed.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The caller gave more dirty ones than the filter has ones, or less than none.
+    /// The caller gave more dirty ones than the filter has ones, or a negative number.
     #[error("the share of dirty ones lies between 0 and the fill {fill}, not {given}")]
     DirtyOnes {
         /// What was given.
@@ -41,7 +40,7 @@ pub enum ModelError {
         /// Share of ones in the home filter.
         fill: f64,
     },
-    /// The caller gave more dirty zeros than the filter has zeros, or less than none.
+    /// The caller gave more dirty zeros than the filter has zeros, or a negative number.
     #[error("the share of dirty zeros lies between 0 and the share of zeros {zeros}, not {given}")]
     DirtyZeros {
         /// What was given.
@@ -52,20 +51,20 @@ pub enum ModelError {
     /// A fill that is not a share.
     #[error("a fill lies between 0 and 1, not {0}")]
     Fill(f64),
-    /// The replica claims every key there is, so it stands for no number of items.
+    /// The replica claims every key, so the number of its items cannot be estimated.
     #[error("the replica is all ones: it claims every key and stands for no number of items")]
     AllOnes,
 }
 
-/// `1 - (1 - rate)^count`: the chance that at least one of `count` independent tests,
-/// each with chance `rate`, says yes.
+/// `1 - (1 - rate)^count`: the probability that at least one of `count` independent tests, each
+/// with probability `rate`, succeeds.
 #[must_use]
 pub fn any_of(rate: f64, count: f64) -> f64 {
     one_minus_exp(ln_none_of(rate, count))
 }
 
-/// `1 - (1 - rate)^(1/count)`: the rate of each of `count` tests of which at least one
-/// says yes with chance `rate`. Undoes [`any_of`].
+/// `1 - (1 - rate)^(1/count)`: the rate of each of `count` tests of which at least one succeeds
+/// with probability `rate`. The inverse of [`any_of`].
 #[must_use]
 pub fn each_of(rate: f64, count: f64) -> f64 {
     one_minus_exp((-rate).ln_1p() / count)
@@ -81,7 +80,7 @@ pub(crate) fn one_minus_exp(x: f64) -> f64 {
     -x.exp_m1() + 0.0
 }
 
-/// Property tests try the same cases every time: a failure is the next one's too.
+/// Property tests use a fixed seed, so that a failure can be repeated.
 #[cfg(test)]
 pub(crate) fn seeded() -> proptest::test_runner::Config {
     proptest::test_runner::Config {

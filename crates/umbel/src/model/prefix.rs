@@ -1,7 +1,7 @@
 //! Longest-prefix match with one filter and one table per length.
 //!
-//! All filters are asked at once; the tables of the lengths that say maybe are read from the
-//! longest down. Every length longer than the match may cost a read in vain.
+//! All filters are asked at once. The tables of the lengths whose filters claim the key are read,
+//! longest first. Every length longer than the match may cost an unnecessary read.
 //!
 //! Paper 2, "Longest Matching Prefix".
 

@@ -1,9 +1,9 @@
 //! A routing entry: the filters that reached a host over one link.
 //!
-//! Kept apart they are a CUBF (cumulative), as their OR an ABF (aggregated). An entry of
-//! `s` filters claims more strangers than one of them, so filters meant for routing are
-//! designed for the entry (`design::routing`), and an ABF's filters are then so sparse that
-//! they travel compressed.
+//! Stored separately they are a CUBF (cumulative), as their OR an ABF (aggregated). An entry of `s`
+//! filters claims more absent keys than one of them, so filters for routing are designed for the
+//! whole entry (`design::routing`). The filters of an ABF are then so sparse that they are sent
+//! compressed.
 //!
 //! Paper 5, formulas 1 to 3 and section 4.1. It prints `1 - e^(kn/m)` for the fill of a
 //! filter on the wire (the sign is lost) and draws figures 9 to 11 with entropy in nats.

@@ -1,4 +1,4 @@
-//! What a replica answers when its home has moved on.
+//! What a stale replica answers: its home has changed since the last update.
 //!
 //! The replica is the home's filter as last published. Bits that are one at home and zero
 //! in the replica are dirty ones (they deny), the other way round dirty zeros (they claim).
@@ -32,7 +32,8 @@ impl Dirty {
     }
 }
 
-/// What a wrong yes and a wrong no cost (papers 1 and 3, equation 17); both 1 in the papers.
+/// The costs of a false positive and of a false negative (papers 1 and 3, equation 17); both 1 in
+/// the papers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Weights {
     /// `w+`.
@@ -125,13 +126,13 @@ impl Replica {
         }
     }
 
-    /// Chance that a random key is claimed: `f+ = (p + δ0 - δ1)^k` (equation 12).
+    /// Probability that a random key is claimed: `f+ = (p + δ0 - δ1)^k` (equation 12).
     #[must_use]
     pub fn false_positive(&self) -> f64 {
         power(self.fill(), self.shape.hashes())
     }
 
-    /// Chance that home says yes to a random key and the replica no: the papers' false
+    /// Probability that the home claims a random key and the replica denies it: the papers' false
     /// negative, `f- = p^k - (p - δ1)^k` (equation 10).
     #[must_use]
     pub fn disagreement(&self) -> f64 {
@@ -149,8 +150,8 @@ impl Replica {
         weights.false_positive * self.false_positive() + weights.disagreement * self.disagreement()
     }
 
-    /// What a host sees that asks its own filter and replicas of all other hosts, each as
-    /// stale as this one (equations 14 to 16). `hosts` counts itself.
+    /// The rates of a host that asks its own filter and replicas of all other hosts, each as stale
+    /// as this one (equations 14 to 16). `hosts` counts itself.
     #[must_use]
     pub fn host(&self, hosts: u64) -> Host {
         let others = hosts.saturating_sub(1) as f64;

@@ -1,8 +1,8 @@
 //! One filter of `m` bits and `k` hashes that holds `n` keys.
 //!
-//! The base of all other forms. Fill and rate come in the usual form with `e`, which all
-//! five papers use, and the fill also in the exact one. Where the bits are at hand, prefer
-//! their measured fill to [`fill`]: it stays right after removals.
+//! The basis of all other formulas. Fill and rate are given in the usual form with `e`, which all
+//! five papers use; the fill also in the exact form. If the bits are available, prefer their
+//! measured fill to [`fill`]: it stays right after removals.
 //!
 //! Papers 1 and 3, equations 2 to 5; paper 4, equation 1 and theorem 3; paper 5, formula 1.
 
@@ -30,8 +30,8 @@ pub fn fill_exact(shape: Shape, items: u64) -> f64 {
     super::any_of(1.0 / m, kn)
 }
 
-/// Chance that a key which is not held is claimed: `f = p(n)^k` (papers 1 and 3,
-/// equations 3 and 4; paper 4, equation 1).
+/// Probability that an absent key is claimed: `f = p(n)^k` (papers 1 and 3, equations 3 and 4;
+/// paper 4, equation 1).
 #[must_use]
 pub fn false_positive(shape: Shape, items: u64) -> f64 {
     false_positive_at(&shape, items as f64)
@@ -72,8 +72,8 @@ pub struct Apart {
     pub only_b: u64,
 }
 
-/// Chance that the AND of two filters is exactly the filter of the intersection:
-/// `(1 - 1/m)^(k² · |A-A∩B| · |B-A∩B|)` (paper 4, theorem 3).
+/// Probability that the AND of two filters is exactly the filter of the intersection: `(1 -
+/// 1/m)^(k² · |A-A∩B| · |B-A∩B|)` (paper 4, theorem 3).
 #[must_use]
 pub fn intersection_exact(shape: Shape, apart: Apart) -> f64 {
     let (m, k) = (shape.bits() as f64, f64::from(shape.hashes()));

@@ -1,4 +1,4 @@
-//! The configured neighbours, and which of them are there.
+//! The configured neighbours, and which of them are up.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub(super) struct Links {
 #[derive(Debug, Clone, Copy, Default)]
 struct Link {
     is_up: bool,
-    /// Its life, once it was told.
+    /// Its incarnation, once it is known.
     life: Option<Incarnation>,
-    /// Whether it speaks another language: nothing is taken from it.
+    /// Whether it is incompatible: its messages are refused.
     is_refused: bool,
 }
 
@@ -24,48 +24,48 @@ impl Links {
         Self { all: neighbours.into_iter().map(|name| (name, Link::default())).collect() }
     }
 
-    /// Whether messages of this host are taken.
+    /// Whether messages of this host are accepted.
     pub(super) fn knows(&self, host: &Name) -> bool {
         self.all.get(host).is_some_and(|link| !link.is_refused)
     }
 
-    /// A neighbour said something; whether that is news.
+    /// A message of a host arrived. Returns whether a neighbour is up by that.
     pub(super) fn heard(&mut self, host: &Name) -> bool {
         let link = self.all.get_mut(host).filter(|link| !link.is_refused);
         link.is_some_and(|link| !std::mem::replace(&mut link.is_up, true))
     }
 
-    /// A host is there; whether that is news of a neighbour.
+    /// A host is alive. Returns whether a neighbour is up by that, or has a new incarnation.
     pub(super) fn alive(&mut self, host: &Name, life: Incarnation) -> bool {
         let Some(link) = self.all.get_mut(host).filter(|link| link.life <= Some(life)) else {
             return false;
         };
         let is_news = !link.is_up || link.life.is_some_and(|before| before < life);
-        // Another life may have learnt another language.
+        // A new incarnation may be compatible.
         link.is_refused &= link.life == Some(life);
         (link.life, link.is_up) = (Some(life), !link.is_refused);
         is_news && link.is_up
     }
 
-    /// A life of a host is over; whether a neighbour is down by that.
+    /// An incarnation of a host is gone. Returns whether a neighbour is down by that.
     pub(super) fn gone(&mut self, host: &Name, life: Incarnation) -> bool {
         let link = self.all.get_mut(host).filter(|link| link.life <= Some(life));
         link.is_some_and(|link| std::mem::replace(&mut link.is_up, false))
     }
 
-    /// A host said whether it fits; whether a neighbour is down by that.
+    /// `fits` says whether a host is compatible. Returns whether a neighbour is down by that.
     pub(super) fn greeted(&mut self, host: &Name, fits: bool) -> bool {
         let Some(link) = self.all.get_mut(host) else { return false };
         link.is_refused = !fits;
         link.is_refused && std::mem::replace(&mut link.is_up, false)
     }
 
-    /// Those that are there.
+    /// The neighbours that are up.
     pub(super) fn up(&self) -> impl Iterator<Item = &Name> {
         self.all.iter().filter(|(_, link)| link.is_up).map(|(name, _)| name)
     }
 
-    /// All: name, whether it is there, its life.
+    /// All neighbours: name, whether it is up, its incarnation.
     pub(super) fn all(&self) -> impl Iterator<Item = (&Name, bool, Option<Incarnation>)> {
         self.all.iter().map(|(name, link)| (name, link.is_up, link.life))
     }

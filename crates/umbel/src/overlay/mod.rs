@@ -1,17 +1,17 @@
-//! A cluster in which hosts know their neighbours only: a router for each set, over the links
-//! that are configured.
+//! A cluster in which hosts know only their neighbours: one router per set, over the configured
+//! links.
 //!
 //! ```text
 //! add, remove, search   ─► Overlay ─► Router of the set ─► transmits
 //! messages, neighbour   ─► Overlay ─► Router of the set ─► transmits, events (`Located`)
 //! ```
 //!
-//! A set is known here while this host or one within range is a home of it. Routers of other
-//! sets are made when a message or a query needs one, and forgotten after a time without use.
+//! A set is known here while this host or one within range is a home of it. Routers of other sets
+//! are created when a message or a query needs one, and dropped after a time without use.
 //!
-//! Always true: what comes from anybody but a configured neighbour changes nothing; every query
-//! that was asked ends in an [`Event::Located`]; no more sets of others are passed on than the
-//! limit says. Messages and events wait in the routers' queues and nowhere else.
+//! Always true: messages from hosts other than configured neighbours change nothing. Every query
+//! ends in an [`Event::Located`]. The number of other hosts' sets that are routed here is limited.
+//! Messages to send wait only in the queues of the routers.
 //!
 //! Not here: filters, distances, where queries go ([`crate::route`]); sockets; which links to
 //! have.
@@ -36,53 +36,53 @@ use crate::route::{self, QueryId, Router, Search};
 use links::Links;
 pub use status::KnownHost;
 
-/// What a host of an overlay is told once, when it starts.
+/// The configuration of a host of an overlay, set when it starts.
 #[derive(Debug, Clone)]
-pub struct Config {
-    /// What every router is told; the name of the set is replaced by each router's own.
-    pub router: route::Config,
-    /// The neighbours. What comes from other hosts changes nothing.
+pub struct OverlayConfig {
+    /// The configuration of every router; each router replaces the name of the set.
+    pub router: route::RouterConfig,
+    /// The neighbours. Messages from other hosts are refused.
     pub neighbours: Vec<Name>,
-    /// Most sets of others that are passed on.
+    /// The most sets of other hosts that are routed here.
     pub max_sets: usize,
 }
 
-/// A host's share of an overlay.
+/// One host's side of an overlay.
 #[derive(Debug)]
 pub struct Overlay<C> {
-    template: route::Config,
+    template: route::RouterConfig,
     max_sets: usize,
     links: Links,
     sets: BTreeMap<Name, Routed<C>>,
-    /// How far sets were published that are forgotten: they go on counting from there.
+    /// The last epochs of sets that were dropped: they continue from there.
     epochs: BTreeMap<Name, Epoch>,
     /// Sets whose routers have messages to send, and events.
     sending: BTreeSet<Name>,
     reporting: BTreeSet<Name>,
-    /// What happened to links, and messages that no router could be given.
+    /// Events about links, and about messages that no router could handle.
     events: VecDeque<Event>,
     refused: u64,
-    /// What routers counted that are forgotten.
-    past: route::Counters,
+    /// The counters of routers that were dropped.
+    past: route::RouterCounters,
 }
 
 /// A set, and its router.
 #[derive(Debug)]
 struct Routed<C> {
     router: Router<C>,
-    /// What the set is planned for where everybody knows everybody; for own sets.
+    /// The plan of an own set, which a mesh would use.
     plan: Option<SetPlan>,
-    /// Since when nothing is known of it and nobody asks.
+    /// Since when the set is unknown and unused.
     idle_since: Option<Duration>,
 }
 
 impl<C: Catalogue> Routed<C> {
-    /// Whether somebody is known to have the set.
+    /// Whether any known host has the set.
     fn exists(&self) -> bool {
         self.router.home().is_some() || self.router.homes().next().is_some()
     }
 
-    /// Whether nothing would be lost with it but a greeting of a neighbour.
+    /// Whether the router can be dropped: nothing would be lost but a greeting of a neighbour.
     fn is_idle(&self) -> bool {
         !self.exists() && self.router.queries() == 0 && !self.router.has_events()
     }
@@ -92,7 +92,8 @@ impl<C: Catalogue> Routed<C> {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SearchError {
-    /// The set is not known, and as many sets of others are passed on as permitted: so many.
+    /// The set is not known, and there are already as many sets of other hosts as allowed: this
+    /// many.
     TooManySets(usize),
     /// There is no router with these parameters.
     Param(ParamError),
@@ -122,7 +123,7 @@ const MAX_EVENTS: usize = 65_536;
 impl<C: Catalogue> Overlay<C> {
     /// A host that has no set yet, and no link that is up.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(config: OverlayConfig) -> Self {
         Self {
             template: config.router,
             max_sets: config.max_sets,
@@ -133,21 +134,20 @@ impl<C: Catalogue> Overlay<C> {
             reporting: BTreeSet::new(),
             events: VecDeque::new(),
             refused: 0,
-            past: route::Counters::default(),
+            past: route::RouterCounters::default(),
         }
     }
 
     // ---- questions
 
-    /// The homes within range that may hold a key; `None` where entries do not keep homes
-    /// apart.
+    /// The homes within range that may hold a key; `None` if entries do not store homes separately.
     #[must_use]
     pub fn who(&self, set: &Name, key: &[u8]) -> Option<Vec<&Name>> {
         self.sets.get(set).map_or(Some(Vec::new()), |routed| routed.router.who(key))
     }
 
-    /// Sends out a query within limits that `limits` makes of the usual ones. It ends in an
-    /// [`Event::Located`] of this set and id, found or not.
+    /// Sends a query. `limits` can change the default limits. It ends in an [`Event::Located`] with
+    /// this set and id, whether something is found or not.
     ///
     /// # Errors
     /// If there is no room for another set.
@@ -159,15 +159,15 @@ impl<C: Catalogue> Overlay<C> {
         limits: impl FnOnce(Search) -> Search,
     ) -> Result<QueryId, SearchError> {
         let router = self.open(now, set)?;
-        let route::Config { walk, patience, .. } = *router.config();
+        let route::RouterConfig { walk, patience, .. } = *router.config();
         let search = limits(Search { hops: router.plan().depth, walk, patience });
         let id = router.search(now, key, search);
         self.after_change(set);
         Ok(id)
     }
 
-    /// Hides keys of an own set that are not held any more, such as expired ones, until they are
-    /// removed. Whether there is such a set.
+    /// Hides keys of an own set that are no longer held, such as expired ones, until they are
+    /// removed. Returns whether there is such a set.
     pub fn hide(
         &mut self,
         set: &Name,
@@ -178,7 +178,7 @@ impl<C: Catalogue> Overlay<C> {
 
     // ---- helpers
 
-    /// The router of a set, which is made if there is none yet.
+    /// The router of a set, which is created if it does not exist yet.
     fn open(&mut self, now: Duration, set: &Name) -> Result<&mut Router<C>, SearchError> {
         if !self.sets.contains_key(set) {
             let others = self.sets.values().filter(|routed| routed.router.home().is_none());
@@ -193,15 +193,15 @@ impl<C: Catalogue> Overlay<C> {
 
     fn new_router(&self, now: Duration, set: &Name) -> Result<Routed<C>, ParamError> {
         let epoch = self.epochs.get(set).copied().unwrap_or(Epoch(0));
-        // Sets of one host walk different ways.
+        // Give each set its own seed, so that their random walks differ.
         let seed = self.template.hasher.hash(set.as_str().as_bytes()).get() ^ self.template.seed;
-        let config = route::Config { set: set.clone(), epoch, seed, ..self.template.clone() };
+        let config = route::RouterConfig { set: set.clone(), epoch, seed, ..self.template.clone() };
         let mut router = Router::without_keys(now, config)?;
         self.links.up().for_each(|neighbour| router.handle_link_up(now, neighbour));
         Ok(Routed { router, plan: None, idle_since: None })
     }
 
-    /// Changes an own set; whether there is one.
+    /// Changes an own set. Returns whether there is one.
     fn change_own<T>(&mut self, set: &Name, change: impl FnOnce(&mut Router<C>) -> T) -> bool {
         let own = self.sets.get_mut(set).filter(|routed| routed.router.home().is_some());
         let Some(routed) = own else { return false };
@@ -210,7 +210,7 @@ impl<C: Catalogue> Overlay<C> {
         true
     }
 
-    /// Notes whether a router has something to send or to report.
+    /// Records whether a router has something to send or to report.
     fn after_change(&mut self, set: &Name) {
         let Some(Routed { router, .. }) = self.sets.get(set) else { return };
         if router.has_transmits() && !self.sending.contains(set) {
@@ -276,8 +276,8 @@ impl<C: Catalogue> Overlay<C> {
 impl<C: Catalogue> Protocol<C> for Overlay<C> {
     // ---- own sets
 
-    /// Of the plan the policy alone counts: shapes are those that all hosts agreed on.
-    /// The shape is that of the overlay's plan, wherever the set stood before.
+    /// Only the policy of the plan is used. The shape is the one that all hosts of the overlay
+    /// agreed on, whatever rung the set was on before.
     fn restore(
         &mut self,
         now: Duration,
@@ -298,7 +298,7 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         Ok(())
     }
 
-    /// Nobody chooses a set's shape alone.
+    /// Not supported: a host cannot choose a set's shape alone.
     fn replan(&mut self, _now: Duration, _set: &Name, _plan: SetPlan) -> Result<bool, ParamError> {
         Ok(false)
     }
@@ -364,8 +364,8 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         self.sets.get(set).is_some_and(Routed::exists)
     }
 
-    /// The neighbours, and names that two hosts have: of other hosts an overlay knows what its queries
-    /// find.
+    /// The neighbours, and names that two hosts share. About other hosts an overlay knows only what
+    /// its queries find.
     fn heard_of(&self, _now: Duration) -> Vec<(Name, Option<Gap>)> {
         let namesakes = self.sets.values().flat_map(|routed| routed.router.namesakes());
         let namesakes: BTreeSet<&Name> = namesakes.collect();
@@ -433,7 +433,7 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
         let was_up = self.links.up().any(|up| up == host);
         if self.links.alive(host, incarnation) {
-            // Of another life: it knows nothing of what the last one was told.
+            // A new incarnation: it knows nothing of what was sent to the previous one.
             if was_up {
                 self.link_down(now, host);
             }
@@ -469,7 +469,7 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
         }
     }
 
-    /// Neighbours see the link go, and what they learnt over it with it.
+    /// Nothing to send: neighbours see the link go down, and drop what they learnt over it.
     fn leave(&mut self, _now: Duration, _absence: Duration) {}
 
     // ---- what to do
@@ -517,17 +517,21 @@ impl<C: Catalogue> Protocol<C> for Overlay<C> {
     }
 }
 
-/// What happened to a set, unless it is of no interest outside its router.
-fn event_of(set: &Name, event: route::Event) -> Option<Event> {
+/// Converts an event of a router; `None` if it only matters inside the router.
+fn event_of(set: &Name, event: route::RouterEvent) -> Option<Event> {
     let set = set.clone();
     Some(match event {
-        route::Event::Reached(home) => Event::Reached { set, home },
-        route::Event::Lost(home) => Event::Lost { set, home },
-        route::Event::Located(located) => Event::Located { set, located },
-        route::Event::Replanned { items, filters } => Event::Replanned { set, items, filters },
-        route::Event::Refused { from, reason } => Event::Refused { from, reason },
-        route::Event::NameTaken => Event::NameTaken,
-        route::Event::Namesake { host, life } => Event::Namesake { host, life },
-        route::Event::Up(_) | route::Event::Down(_) | route::Event::Found { .. } => return None,
+        route::RouterEvent::Reached(home) => Event::Reached { set, home },
+        route::RouterEvent::Lost(home) => Event::Lost { set, home },
+        route::RouterEvent::Located(located) => Event::Located { set, located },
+        route::RouterEvent::Replanned { items, filters } => {
+            Event::Replanned { set, items, filters }
+        }
+        route::RouterEvent::Refused { from, reason } => Event::Refused { from, reason },
+        route::RouterEvent::NameTaken => Event::NameTaken,
+        route::RouterEvent::Namesake { host, life } => Event::Namesake { host, life },
+        route::RouterEvent::Up(_)
+        | route::RouterEvent::Down(_)
+        | route::RouterEvent::Found { .. } => return None,
     })
 }

@@ -1,4 +1,4 @@
-//! What an overlay reports of itself.
+//! The status of an overlay.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use super::Overlay;
 use crate::catalogue::Catalogue;
 use crate::protocol::Protocol as _;
 use crate::replica::{Epoch, Incarnation, Name};
-use crate::route::{Counters, Plan};
+use crate::route::{Plan, RouterCounters};
 
-/// A host that an overlay knows of.
+/// A host that an overlay knows.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct KnownHost<'a> {
@@ -16,7 +16,7 @@ pub struct KnownHost<'a> {
     pub name: &'a Name,
     /// `up`, `down` for neighbours; `reached` for others within range.
     pub state: &'static str,
-    /// Its latest life, if one is known of.
+    /// Its latest incarnation, if one is known.
     pub incarnation: Option<Incarnation>,
     /// The sets of which it is a home within range, with the last update of each.
     pub sets: Vec<(&'a Name, Epoch)>,
@@ -55,21 +55,21 @@ impl<C: Catalogue> Overlay<C> {
         seen
     }
 
-    /// The neighbours: all, or those that are there.
+    /// The neighbours: all, or only those that are up.
     #[must_use]
     pub fn neighbours(&self, only_up: bool) -> Vec<&Name> {
         let all = self.links.all().filter(|(_, is_up, _)| *is_up || !only_up);
         all.map(|(name, ..)| name).collect()
     }
 
-    /// The homes of a set within range, and what was counted of it.
+    /// The homes of a set within range, and the counters of its router.
     #[must_use]
-    pub fn routing(&self, set: &Name) -> Option<(Vec<&Name>, Counters)> {
+    pub fn routing(&self, set: &Name) -> Option<(Vec<&Name>, RouterCounters)> {
         let router = &self.sets.get(set)?.router;
         Some((router.homes().map(|(home, ..)| home).collect(), *router.counters()))
     }
 
-    /// What all hosts agree on, for a set or to begin with.
+    /// The plan that all hosts agreed on for a set; the initial plan if there is no such set.
     #[must_use]
     pub fn agreed_plan(&self, set: Option<&Name>) -> Plan {
         let router = set.and_then(|set| self.sets.get(set)).map(|routed| routed.router.plan());
@@ -82,28 +82,27 @@ impl<C: Catalogue> Overlay<C> {
         self.template.is_measured
     }
 
-    /// The checksum of the filter that is held of another home of a set, with the life and epoch
-    /// of it.
+    /// The incarnation, epoch and checksum of the filter that is held of another home of a set.
     #[must_use]
     pub fn replica_checksum(&self, set: &Name, home: &Name) -> Option<(Incarnation, Epoch, u64)> {
         self.sets.get(set)?.router.held_checksum(home)
     }
 
-    /// The checksum, life and epoch of what this host last published of an own set.
+    /// The incarnation, epoch and checksum of what this host last published of an own set.
     #[must_use]
     pub fn published_checksum(&self, set: &Name) -> Option<(Incarnation, Epoch, u64)> {
         self.sets.get(set)?.router.published_checksum()
     }
 
-    /// Keys that the other homes within range say they hold.
+    /// Number of keys that the other homes within range report.
     #[must_use]
     pub fn items_in_range(&self, set: &Name) -> u64 {
         self.sets.get(set).map_or(0, |routed| routed.router.items_in_range())
     }
 
-    /// What was counted over all sets, forgotten ones too.
+    /// The counters of all sets together, including dropped ones.
     #[must_use]
-    pub fn route_counters(&self) -> Counters {
+    pub fn route_counters(&self) -> RouterCounters {
         let mut sum = self.past;
         self.sets.values().for_each(|routed| add(&mut sum, routed.router.counters()));
         sum.refused += self.refused;
@@ -117,8 +116,8 @@ impl<C: Catalogue> Overlay<C> {
     }
 }
 
-/// Adds what a router counted.
-pub(super) fn add(sum: &mut Counters, more: &Counters) {
+/// Adds the counters of a router.
+pub(super) fn add(sum: &mut RouterCounters, more: &RouterCounters) {
     for (sum, more) in [
         (&mut sum.messages, more.messages),
         (&mut sum.refused, more.refused),

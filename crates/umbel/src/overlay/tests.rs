@@ -15,8 +15,8 @@ fn overlay(own: &str, links: &[&str], max_sets: usize) -> Host {
     let hasher = KeyHasher::secret(HashId::SipHash13, Seed::from_number(42));
     let plan =
         Plan { kind: EntryKind::Cubf, depth: 3, items: 100, filters: 10, false_positive: 0.01 };
-    let router = route::Config::new(name(own), Incarnation(1), name("any"), hasher, plan);
-    Overlay::new(Config {
+    let router = route::RouterConfig::new(name(own), Incarnation(1), name("any"), hasher, plan);
+    Overlay::new(OverlayConfig {
         router,
         neighbours: links.iter().map(|link| name(link)).collect(),
         max_sets,

@@ -1,10 +1,10 @@
-//! The updates that a receiver missed, on their way: one stream of changes, fetched in parts.
+//! Fetches the updates that a receiver missed: one stream of changes, in parts.
 //!
 //! The first reply says how long the stream is and which epoch it leads to; the other parts are
-//! then requested several at a time. Nothing is applied before all of it is here, so that a
-//! receiver catches up in one step.
+//! then requested several at a time. Nothing is applied before the whole stream has arrived, so
+//! that a receiver catches up in one step.
 //!
-//! Always true: the parts that are handed out are of one stream, without gaps.
+//! Always true: the parts that make up a returned stream belong together, without gaps.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,7 +19,8 @@ use crate::codec::DecodeError;
 #[derive(Debug)]
 pub(crate) struct CatchUp {
     since: Epoch,
-    /// The epoch that the stream leads to: as far as it is needed, until a reply says how far.
+    /// The epoch that the stream leads to: before the first reply the one requested, then the one
+    /// that the reply names.
     until: Option<Epoch>,
     /// Length of the stream; `None` until the first reply.
     length: Option<u64>,
@@ -32,7 +33,7 @@ impl CatchUp {
         Self { since, until, length: None, parts: BTreeMap::new(), window: Window::new() }
     }
 
-    /// What to ask for now.
+    /// The parts to request now.
     pub(crate) fn requests(
         &mut self,
         now: Duration,
@@ -46,20 +47,22 @@ impl CatchUp {
         numbers.into_iter().map(wanted).collect()
     }
 
-    /// When to ask again.
+    /// When to retry.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.window.next_timeout()
     }
 
-    /// Takes a part; the whole stream once it is here. `most` bytes are accepted.
+    /// Stores a part. Returns the whole stream once it is complete. A stream of more than `max`
+    /// bytes is rejected.
     ///
     /// # Errors
-    /// If the part cannot be one of the stream; what was fetched so far is thrown away.
+    /// If the part cannot belong to the stream; the caller must then discard what was fetched so
+    /// far.
     pub(crate) fn part(
         &mut self,
         since: Epoch,
         part: &Part,
-        most: u64,
+        max: u64,
     ) -> Result<Option<Vec<u8>>, DecodeError> {
         let is_first = self.length.is_none();
         let is_same = self.length == Some(part.length) && self.until == Some(part.until);
@@ -68,7 +71,7 @@ impl CatchUp {
             return Ok(None);
         }
         let (number, expected) = (part.offset / PART, part.length.saturating_sub(part.offset));
-        if part.length > most
+        if part.length > max
             || !part.offset.is_multiple_of(PART)
             || part.bytes.len() as u64 != expected.min(PART)
         {

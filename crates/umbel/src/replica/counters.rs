@@ -8,37 +8,37 @@ pub struct Counters {
     pub messages: u64,
     /// Messages that were refused: malformed, in another's name, of another cluster.
     pub refused: u64,
-    /// Updates that were here already.
+    /// Updates that had arrived already.
     pub duplicates: u64,
-    /// Messages of lives that are over.
+    /// Messages from or for incarnations that have ended.
     pub old_lives: u64,
-    /// Updates that did not follow on what was here.
+    /// Updates whose base was not the image held here.
     pub gaps: u64,
-    /// Images that were not what the home announced.
+    /// Images that differed from what the home announced.
     pub mismatches: u64,
-    /// Images that a home published and that were here already, from an earlier life of it.
+    /// Images that a home published and that were held here already, from an earlier incarnation.
     pub same_bits: u64,
     /// Deltas applied.
     pub deltas: u64,
     /// Whole images installed.
     pub snapshots: u64,
-    /// Pages taken.
+    /// Pages accepted.
     pub pages: u64,
-    /// Parts of missed changes taken.
+    /// Parts of missed changes accepted.
     pub parts: u64,
-    /// Times that missed changes were applied.
+    /// How often missed changes were applied.
     pub caught_up: u64,
     /// Updates sent.
     pub updates_sent: u64,
     /// Their bytes, each counted once.
     pub update_bytes_sent: u64,
-    /// Pages and changes asked for.
+    /// Requests sent for lists, pages and changes.
     pub requests_sent: u64,
     /// Bytes of pages and changes sent in reply.
     pub page_bytes_sent: u64,
     /// Climbs and descents of own sets.
     pub rebuilds: u64,
-    /// Messages and events dropped because nobody polled them.
+    /// Messages and events dropped because their queue was full.
     pub dropped: u64,
 }
 

@@ -1,4 +1,4 @@
-//! An image to which changes are applied before anybody is answered from it.
+//! An image to which changes are applied before lookups use it.
 //!
 //! Every change is checked by the checksum of what it leads to, so that a draft is always an image
 //! that the home published.
@@ -21,19 +21,19 @@ pub(crate) struct Label {
     pub(crate) checksum: u64,
 }
 
-/// What becomes of the bits that are here.
+/// What a change does to the bits of an image.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// Some flip.
+    /// Some bits flip.
     Flips(Flips),
-    /// All are given anew, perhaps in another shape.
+    /// All bits are replaced, perhaps in another shape.
     Bits(BitVector),
-    /// The home has the set no longer.
+    /// The home no longer has the set.
     Nothing,
 }
 
 impl Label {
-    /// By how many rungs a scheme stands above this one, if it is nested with it or the same.
+    /// By how many rungs a scheme is above this one, if the two are nested or equal.
     pub(crate) fn steps_to(&self, scheme: &Scheme) -> Option<i32> {
         let (here, there) = (self.scheme.shape(), scheme.shape());
         match self.scheme.hasher() == scheme.hasher() {
@@ -43,10 +43,10 @@ impl Label {
         }
     }
 
-    /// What a change makes of these bits.
+    /// Decodes a change of these bits.
     ///
     /// # Errors
-    /// If it is malformed, or does not lead to the image that it should lead to.
+    /// If it is malformed, or does not lead to the expected image.
     pub(crate) fn decode(
         &self,
         bits: &BitVector,
@@ -79,10 +79,10 @@ impl Label {
     }
 }
 
-/// The bits of an image that came whole in an update; `None` if it has none.
+/// The bits of an image that an update contains as a whole; `None` if the image has no bits.
 ///
 /// # Errors
-/// If they are malformed, or not those that they should be.
+/// If they are malformed, or do not match the checksum.
 pub(crate) fn decode_snapshot(
     to: &Label,
     changes: &[u8],
@@ -105,7 +105,7 @@ fn checked<T>(outcome: T, stored: u64, found: u64) -> Result<T, DecodeError> {
     }
 }
 
-/// An image that nobody is answered from yet.
+/// An image that lookups do not use yet.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) label: Label,
@@ -113,10 +113,10 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Applies a change; one from nothing needs no bits.
+    /// Applies a change. A change from nothing does not need any bits.
     ///
     /// # Errors
-    /// As [`Label::decode`]; the draft is of no use then.
+    /// As [`Label::decode`]; the draft must not be used then.
     pub(crate) fn apply(
         &mut self,
         to: Label,
@@ -164,7 +164,7 @@ impl Draft {
         Ok(epoch)
     }
 
-    /// What makes of an image, with its label, this one.
+    /// What turns the image `base` with this label into the draft.
     pub(crate) fn into_next(self, label: &Label, base: &BitVector) -> Next {
         match self.bits {
             None => Next::Nothing,
@@ -176,7 +176,7 @@ impl Draft {
     }
 }
 
-/// Whether so many bits differ that they are better given anew than flipped one by one.
+/// Whether so many bits differ that replacing all of them is better than flipping them one by one.
 fn is_dense(old: &BitVector, new: &BitVector) -> bool {
     old.count_beyond(new) + new.count_beyond(old) > old.len() / 8
 }

@@ -1,12 +1,13 @@
-//! A home's image on its way, page by page.
+//! Fetches a home's image, page by page.
 //!
 //! All pages are of one epoch: the first reply names it, the home pins that image, and every
-//! further request asks for it. What the home publishes meanwhile is fetched afterwards, as changes
-//! since that epoch; so a busy home cannot starve a joiner. If the home has let go of the epoch, a
-//! reply names another one, and the fetch begins again with that.
+//! further request asks for it. What the home publishes in the meantime is fetched afterwards, as
+//! changes since that epoch, so that a busy home cannot starve a joining host. If the home has
+//! dropped the image of that epoch, a reply names another one, and the fetch starts again with
+//! that.
 //!
-//! Always true: an image is handed out only when all its pages are of one epoch and their checksum
-//! is the one that the home gave for it.
+//! Always true: an image is returned only if all its pages are of one epoch and their checksum is
+//! the one that the home gave for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -35,7 +36,7 @@ pub(crate) struct Fetch {
 pub(crate) struct Fetched {
     pub(crate) epoch: Epoch,
     pub(crate) scheme: Scheme,
-    /// `None`: the home has the set no longer.
+    /// `None` means that the home no longer has the set.
     pub(crate) bits: Option<BitVector>,
 }
 
@@ -49,8 +50,8 @@ impl Fetch {
         self.scheme.shape().bits()
     }
 
-    /// The pages to ask for now. `patience` gives, for the number of tries so far, how long
-    /// to wait for an answer.
+    /// The pages to request now. `patience` returns how long to wait for a reply, given the number
+    /// of tries so far.
     pub(crate) fn requests(
         &mut self,
         now: Duration,
@@ -63,16 +64,16 @@ impl Fetch {
         pages.into_iter().map(|page| Wanted::Page { epoch, page }).collect()
     }
 
-    /// When to ask again.
+    /// When to retry.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.window.next_timeout()
     }
 
-    /// Takes a page. `Ok(None)` if more are needed.
+    /// Stores a page. Returns `Ok(None)` if more pages are needed.
     ///
     /// # Errors
-    /// If the page is not what it says; all pages are thrown away when it completes an image
-    /// that is not the home's.
+    /// If the page is malformed. Also if it completes an image whose checksum is wrong: then all
+    /// pages are discarded.
     pub(crate) fn page(&mut self, page: &Page) -> Result<Option<Fetched>, DecodeError> {
         let bits = decoded(page)?;
         match self.of {
@@ -90,7 +91,7 @@ impl Fetch {
         self.complete(page.epoch, page.checksum)
     }
 
-    /// Fetches the image that this page is of, and nothing of another one.
+    /// Starts to fetch the image that this page belongs to. Discards the pages of any other image.
     fn begin(&mut self, page: &Page) {
         self.scheme = page.scheme;
         self.of = Some((page.epoch, page.checksum));
@@ -98,7 +99,7 @@ impl Fetch {
         self.window.restart();
     }
 
-    /// The image, once all pages are here.
+    /// The image, once all pages have arrived.
     fn complete(&mut self, epoch: Epoch, checksum: u64) -> Result<Option<Fetched>, DecodeError> {
         let shape = *self.scheme.shape();
         if (self.pages.len() as u64) < paged::pages(&shape) {
@@ -118,8 +119,7 @@ impl Fetch {
     }
 }
 
-/// Checks a page against what it says of itself, and decodes it; `None` for an image without
-/// components.
+/// Checks a page against its own header and decodes it; `None` for an image without components.
 fn decoded(page: &Page) -> Result<Option<BitVector>, DecodeError> {
     let shape = page.scheme.shape();
     let Some(index) = page.page else {
@@ -135,4 +135,61 @@ fn decoded(page: &Page) -> Result<Option<BitVector>, DecodeError> {
     let bits = paged::decode_page(&mut reader, paged::page_len(shape, index))?;
     reader.end()?;
     Ok(Some(bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Shape;
+    use crate::replica::Incarnation;
+    use crate::replica::tests::{hasher, name};
+
+    fn scheme() -> Scheme {
+        Scheme::new(Shape::new(2 * PAGE_BITS, 3).unwrap(), hasher())
+    }
+
+    /// An image of two pages, each with these bits.
+    fn image(positions: &[u64]) -> BitVector {
+        let mut bits = BitVector::zeros(Bits::new(2 * PAGE_BITS).unwrap()).unwrap();
+        for position in positions {
+            bits.set(*position);
+            bits.set(PAGE_BITS + position);
+        }
+        bits
+    }
+
+    fn page(epoch: u64, image: &BitVector, index: u64) -> Page {
+        let mut bytes = Vec::new();
+        paged::encode_page(&mut bytes, &image.slice(index * PAGE_BITS, PAGE_BITS));
+        Page {
+            home: name("a"),
+            set: name("set"),
+            incarnation: Incarnation(1),
+            epoch: Epoch(epoch),
+            scheme: scheme(),
+            checksum: image.checksum(),
+            page: Some(index),
+            bytes,
+        }
+    }
+
+    #[test]
+    fn pages_of_two_epochs_are_never_mixed() {
+        let (mut fetch, old, new) = (Fetch::new(scheme()), image(&[1, 5]), image(&[7]));
+        assert!(fetch.page(&page(3, &old, 0)).unwrap().is_none());
+        assert!(fetch.page(&page(4, &new, 1)).unwrap().is_none(), "the fetch begins again");
+        assert!(fetch.page(&page(3, &old, 1)).unwrap().is_none(), "delivered late");
+        let fetched = fetch.page(&page(4, &new, 0)).unwrap().expect("both pages are here");
+        assert_eq!((fetched.epoch, fetched.bits), (Epoch(4), Some(new)));
+    }
+
+    #[test]
+    fn an_image_that_is_not_the_one_that_was_named_is_thrown_away() {
+        let (mut fetch, named, other) = (Fetch::new(scheme()), image(&[1, 5]), image(&[7]));
+        let lie = |index| Page { checksum: named.checksum(), ..page(3, &other, index) };
+        assert!(fetch.page(&lie(0)).unwrap().is_none());
+        assert!(matches!(fetch.page(&lie(1)), Err(DecodeError::WrongResult { .. })));
+        assert!(fetch.page(&page(3, &named, 0)).unwrap().is_none(), "nothing of it is left");
+        assert!(fetch.page(&page(3, &named, 1)).unwrap().is_some());
+    }
 }

@@ -1,4 +1,4 @@
-//! What messages between hosts are made of, in the mesh and in the overlay alike.
+//! Fields of the messages between hosts, for both the mesh and the overlay.
 //!
 //! ```text
 //! name    = varint length, bytes
@@ -6,7 +6,7 @@
 //! numbers are varints, checksums 8 bytes; the first byte of a message is its version
 //! ```
 //!
-//! Always true: names and lists are bounded before they are believed.
+//! Always true: the lengths of names and lists are checked before anything is allocated for them.
 
 use super::{Epoch, Name};
 use crate::codec::{DecodeError, Reader, put_varint, unseal};
@@ -17,7 +17,7 @@ use crate::scheme::Scheme;
 /// The version of the protocol that this host speaks.
 pub(crate) const VERSION: u8 = 1;
 
-/// A message past its version, if checksum and version fit.
+/// A reader positioned after the version of a message, if checksum and version are right.
 pub(crate) fn opened(bytes: &[u8]) -> Result<Reader<'_>, DecodeError> {
     let mut reader = Reader::new(unseal(bytes)?);
     match reader.byte()? {
@@ -55,7 +55,7 @@ pub(crate) fn scheme(reader: &mut Reader<'_>) -> Result<Scheme, DecodeError> {
     Ok(Scheme::new(shape, KeyHasher::locked(hash, fingerprint)))
 }
 
-/// Epochs leave room to count on.
+/// Reads an epoch. Rejects values so large that counting on could overflow.
 pub(crate) fn epoch(reader: &mut Reader<'_>) -> Result<Epoch, DecodeError> {
     match reader.varint()? {
         epoch if epoch < 1 << 62 => Ok(Epoch(epoch)),
@@ -63,9 +63,9 @@ pub(crate) fn epoch(reader: &mut Reader<'_>) -> Result<Epoch, DecodeError> {
     }
 }
 
-pub(crate) fn bounded(reader: &mut Reader<'_>, most: u64) -> Result<u64, DecodeError> {
+pub(crate) fn bounded(reader: &mut Reader<'_>, max: u64) -> Result<u64, DecodeError> {
     match reader.varint()? {
-        count if count <= most => Ok(count),
+        count if count <= max => Ok(count),
         _ => Err(DecodeError::Malformed("a list or name is too long")),
     }
 }

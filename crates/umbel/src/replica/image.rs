@@ -1,11 +1,11 @@
 //! One home's set as it was last published: bits, component by component.
 //!
-//! The home keeps one (its *kept copy*, to know what receivers have), every receiver keeps
-//! one (to take deltas against); the same bytes lead both to the same next image.
+//! The home keeps one (its *kept copy*, to know what receivers have). Every receiver keeps one (to
+//! apply deltas to). The same bytes lead both to the same next image.
 //!
-//! Always true: components stand in the order of their ids, and each one's checksum is that
-//! of its bits. The image's checksum is a weighted sum of theirs, so that it follows a
-//! change at the cost of the words that changed.
+//! Always true: components are sorted by id, and the checksum of each is that of its bits. The
+//! image's checksum is a weighted sum of theirs, so that updating it costs only the words that
+//! changed.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::scheme::Scheme;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImageComponent {
     pub(crate) id: ComponentId,
-    /// Shared, so that an image that is being fetched costs nothing until the next one.
+    /// Shared, so that an image that is being fetched takes no extra memory until the next one is
+    /// published.
     pub(crate) bits: Arc<BitVector>,
     checksum: u64,
 }
@@ -30,7 +31,7 @@ impl ImageComponent {
         Self { id, bits: Arc::new(bits), checksum }
     }
 
-    /// A component's share of the image's checksum: the id takes part.
+    /// A component's share of the image's checksum; depends on its id too.
     const fn share(&self) -> u64 {
         self.checksum.wrapping_mul(2 * self.id.0 as u64 + 1)
     }
@@ -41,9 +42,9 @@ impl ImageComponent {
 pub(crate) enum Change {
     /// Bits flip.
     Flips(Flips),
-    /// All bits are given anew; the component may be new.
+    /// All bits are replaced; the component may be new.
     Whole(BitVector),
-    /// The component is no more: its keys are in another one, or gone.
+    /// The component is removed: its keys are in another one, or gone.
     Dropped,
 }
 
@@ -75,7 +76,7 @@ impl Image {
         Some(&self.components[self.place(id).ok()?])
     }
 
-    /// The same keys' image that many rungs below.
+    /// The image of the same keys, this many rungs below.
     pub(crate) fn folded(&self, scheme: Scheme, steps: u32) -> Self {
         let fold = |component: &ImageComponent| {
             ImageComponent::new(component.id, component.bits.folded(steps))
@@ -83,7 +84,7 @@ impl Image {
         Self::new(scheme, self.components.iter().map(fold).collect())
     }
 
-    /// Names the bits of all components.
+    /// A checksum over the bits of all components.
     pub(crate) fn checksum(&self) -> u64 {
         self.components.iter().map(ImageComponent::share).fold(0, u64::wrapping_add)
     }
@@ -97,13 +98,13 @@ impl Image {
     /// Whether any component claims a digest.
     #[inline]
     pub(crate) fn claims(&self, digest: Digest) -> bool {
-        // A component that does not hold the key says so after two bits on average: slices
-        // of all components would answer no sooner, and take more memory than the bits.
+        // A component that does not hold the key denies it after two bits on average. Slices across
+        // all components would be no faster, and take more memory than the bits.
         let (shape, components) = (self.scheme.shape(), &self.components);
         components.iter().any(|c| claims(&c.bits, Walk::new(digest, shape), shape.hashes()))
     }
 
-    /// Asks for the three bits at which [`Self::claims`] looks first, and mostly last.
+    /// Prefetches the first three bits that [`Self::claims`] reads; it rarely reads more.
     #[inline]
     pub(crate) fn prefetch_claims(&self, digest: Digest) {
         let mut walk = Walk::new(digest, self.scheme.shape());
@@ -117,8 +118,8 @@ impl Image {
         self.components.iter().map(|component| component.bits.fill()).collect()
     }
 
-    /// Makes the changes. Flips of a component that is not there are passed over: decoding
-    /// against this image never yields them.
+    /// Applies the changes. Flips of a missing component are ignored: decoding against this image
+    /// never yields them.
     pub(crate) fn apply(&mut self, changes: &Changes) {
         for (id, change) in changes {
             match change {
@@ -129,7 +130,7 @@ impl Image {
         }
     }
 
-    /// Gives a component, which may be new, these bits.
+    /// Sets the bits of a component, which may be new.
     pub(crate) fn put(&mut self, id: ComponentId, bits: BitVector) {
         let component = ImageComponent::new(id, bits);
         match self.place(id) {
@@ -138,7 +139,7 @@ impl Image {
         }
     }
 
-    /// Lets go of a component, if there is such a one.
+    /// Removes a component, if it exists.
     pub(crate) fn drop(&mut self, id: ComponentId) {
         if let Ok(index) = self.place(id) {
             self.components.remove(index);
@@ -153,7 +154,7 @@ impl Image {
         }
     }
 
-    /// Where a component stands, or would stand.
+    /// The index of a component, or where it would be inserted.
     fn place(&self, id: ComponentId) -> Result<usize, usize> {
         self.components.binary_search_by_key(&id, |component| component.id)
     }

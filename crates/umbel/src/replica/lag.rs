@@ -1,17 +1,18 @@
-//! Since when a replica is older than what its home has announced.
+//! How long a replica has been older than what its home announced.
 //!
-//! Always true: the entries are epochs that were announced and are not here, oldest first, each
-//! with when it was announced; at most [`MAX_EPOCHS`], the oldest of them.
+//! Always true: the entries are epochs that were announced but have not arrived, oldest first, each
+//! with the time of its announcement. At most [`MAX_EPOCHS`] are kept, the oldest ones.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Epoch;
 
-/// Epochs whose times are remembered. A replica that is further behind is late by the oldest one.
+/// The most epochs whose times are remembered. Further epochs are not needed: the oldest one
+/// decides how late a replica is.
 const MAX_EPOCHS: usize = 32;
 
-/// The epochs that were announced and are not here.
+/// The epochs that were announced but have not arrived.
 #[derive(Debug, Default)]
 pub(crate) struct Lag(VecDeque<(Epoch, Duration)>);
 
@@ -20,7 +21,7 @@ impl Lag {
         Self(VecDeque::new())
     }
 
-    /// An epoch was announced that is not here.
+    /// An epoch was announced that has not arrived.
     pub(crate) fn announced(&mut self, now: Duration, epoch: Epoch) {
         let is_newest = self.0.back().is_none_or(|(newest, _)| *newest < epoch);
         if is_newest && self.0.len() < MAX_EPOCHS {
@@ -28,14 +29,14 @@ impl Lag {
         }
     }
 
-    /// An epoch is here now, and all before it.
+    /// An epoch and all epochs before it have arrived.
     pub(crate) fn arrived(&mut self, epoch: Epoch) {
         while self.0.front().is_some_and(|(oldest, _)| *oldest <= epoch) {
             self.0.pop_front();
         }
     }
 
-    /// When the oldest epoch was announced that is not here.
+    /// When the oldest missing epoch was announced.
     pub(crate) fn since(&self) -> Option<Duration> {
         self.0.front().map(|(_, since)| *since)
     }

@@ -1,7 +1,7 @@
-//! What replicas are made of: a home decides when they are too stale and what to send; a receiver
-//! applies what arrives, in any order the network makes of it, and answers.
+//! The parts of a replica: a home decides when replicas are too stale and what to send. A receiver
+//! applies what arrives, in any order, and answers lookups.
 //!
-//! [`crate::mesh`] puts the parts together to a protocol between hosts.
+//! [`crate::mesh`] combines the parts into a protocol between hosts.
 //!
 //! ```text
 //! home   add ─► Home (catalogue, filter) ─► Publisher (kept copy, policy) ─► Engine ─► message
@@ -40,6 +40,6 @@ pub(crate) use home::memory_of;
 pub use home::{Home, SetPlan};
 pub use names::{Epoch, Incarnation, Name};
 pub use policy::{Policy, PolicyError, Rule};
-pub use publisher::{Freshness, Intervals, Sent};
+pub use publisher::{Changed, Freshness, Intervals, Sent};
 pub use receiver::{Received, Sampled};
-pub use replicas::Replicas;
+pub use replicas::{Deepest, Replicas};

@@ -1,4 +1,4 @@
-//! Names and numbers of the protocol: hosts, sets, lives, updates.
+//! Names and numbers of the protocol: hosts, sets, incarnations, updates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use crate::text::is_unsafe;
 pub struct Name(Arc<str>);
 
 impl Name {
-    /// Bytes a name may have.
+    /// The most bytes that a name may have.
     pub const LONGEST: usize = 255;
 
-    /// A name, or `None` if the text is empty, too long, or holds spaces or characters that
-    /// [`is_unsafe`] names.
+    /// A name, or `None` if the text is empty, too long, or contains spaces or characters that
+    /// [`is_unsafe`] rejects.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         let fits = (1..=Self::LONGEST).contains(&text.len());
@@ -42,14 +42,14 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Orders a home's lives: changes when it restarts.
+/// Orders the runs of a home: a larger number at every restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Incarnation(pub u64);
 
 impl Incarnation {
-    /// The incarnation of a home that starts now: above the one it remembers, above the
-    /// wall clock in milliseconds, and above the highest of its own name that others have
-    /// heard. So a restored backup and a host without a disk are heard too.
+    /// The incarnation of a home that starts now: above the one that it stored, at least the wall
+    /// clock in milliseconds, and above the highest one that other hosts know for its name. So
+    /// messages of a host that was restored from a backup, or has no disk, are accepted too.
     #[must_use]
     pub fn next(stored: Option<Self>, wall_clock_ms: u64, heard: Option<Self>) -> Self {
         let above = |life: Option<Self>| life.map_or(0, |life| life.0.saturating_add(1));
@@ -57,7 +57,7 @@ impl Incarnation {
     }
 }
 
-/// Counts a home's published updates of a set, within one life.
+/// Counts a home's published updates of a set, within one incarnation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u64);
 

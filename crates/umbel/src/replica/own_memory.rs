@@ -1,8 +1,9 @@
-//! Memory of the filters of all own sets of a host: reserved before a filter is made, counted after.
+//! Memory of the filters of all own sets of a host: reserved before a filter is allocated, counted
+//! afterwards.
 //!
-//! Sets share one [`OwnMemory`] and have a [`Charge`] each. A set that wants a longer filter reserves
-//! what it will take; if that does not fit beside the others, it keeps the filter that it has. While a
-//! filter is built in steps, the one that it replaces is counted too, and not reserved for.
+//! All sets share one [`OwnMemory`], and each has its own [`Charge`]. A set that needs a longer
+//! filter first reserves the memory for it. If the reservation fails, it keeps its present filter.
+//! While a filter is built in steps, the old filter is counted in addition, without a reservation.
 //!
 //! Always true: the charges add up to the bytes that are used; two sets never reserve the same bytes.
 
@@ -47,7 +48,7 @@ impl OwnMemory {
     }
 }
 
-/// What one set takes of the memory; given back when it is dropped.
+/// The memory that one set takes. Dropping it frees the memory.
 #[derive(Debug)]
 pub(crate) struct Charge {
     memory: Arc<OwnMemory>,
@@ -55,7 +56,7 @@ pub(crate) struct Charge {
 }
 
 impl Charge {
-    /// Nothing yet.
+    /// A charge of zero bytes.
     pub(crate) fn new(memory: &Arc<OwnMemory>) -> Self {
         Self { memory: Arc::clone(memory), bytes: 0 }
     }
@@ -65,7 +66,8 @@ impl Charge {
         self.bytes
     }
 
-    /// Reserves what is missing to this many bytes; returns whether they are the set's now.
+    /// Raises the charge to this many bytes, if the memory is free. Returns whether the charge is
+    /// now at least that.
     pub(crate) fn reserve(&mut self, bytes: u64) -> bool {
         let more = bytes.saturating_sub(self.bytes);
         let is_reserved = more == 0 || self.memory.reserve(more);
@@ -73,7 +75,7 @@ impl Charge {
         is_reserved
     }
 
-    /// The set takes this many bytes now.
+    /// Sets the charge to the bytes that the set takes now.
     pub(crate) fn set(&mut self, bytes: u64) {
         self.memory.change(std::mem::replace(&mut self.bytes, bytes), bytes);
     }

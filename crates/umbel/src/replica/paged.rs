@@ -10,16 +10,17 @@
 //! block     = [by bits: subset of the page's zeros that are set] subset of its ones cleared
 //! ```
 //!
-//! Between nested rungs (`design::ladder`) a change leads to the next shape. To a lower one: the change is
-//! one against the folded image. To a higher one: the change leads to the fold of the new bits,
-//! and for each rung between follows
+//! Between nested rungs (`design::ladder`) a change leads to another shape. Down to a lower rung,
+//! it is a change of the folded image. Up to a higher rung, it leads to the fold of the new bits,
+//! and is followed, for each rung in between, by
 //!
 //! ```text
 //! refined   = for each page of 2^20 bits of the lower rung: varint length, refinement
 //! ```
 //!
-//! Why pages: an image is fetched page by page, and ranks among a page's zeros and ones are found in
-//! memory that fits into a cache. A filter of up to 2^20 bits is one page and pays one length for it.
+//! Why pages: an image is fetched page by page, and ranks among a page's zeros and ones are found
+//! in memory that fits into a cache. A filter of up to 2^20 bits is one page, at the cost of one
+//! length field.
 //!
 //! Always true: what is decoded fits the image it was decoded against.
 
@@ -37,7 +38,7 @@ use crate::key_hash::Digest;
 use crate::model::limits;
 use crate::params::{Bits, Shape};
 
-/// Bits a page: 128 KiB as they are, less when coded.
+/// Bits per page: 128 KiB as they are, less when encoded.
 pub(crate) const PAGE_BITS: u64 = 1 << 20;
 
 /// Number of pages of a filter.
@@ -81,8 +82,8 @@ pub(crate) fn encode_changes(
     }
 }
 
-/// Appends what sets the bits of keys that were added to components of `image`, told by their
-/// digests: as [`encode_changes`] does, without a look at the bits. Whether that was possible.
+/// Appends a change that adds keys to components, by their digests. The bytes are those of
+/// [`encode_changes`], but the bits are not read. Returns whether that was possible.
 pub(crate) fn encode_added(
     out: &mut Vec<u8>,
     shape: &Shape,
@@ -98,15 +99,15 @@ pub(crate) fn encode_added(
     })
 }
 
-/// Reads what [`encode_changes`] wrote against the same image; more than `most` components
-/// given anew are refused before there is memory for them.
+/// Reads what [`encode_changes`] wrote against the same image; more than `max` whole components are
+/// rejected before memory is allocated for them.
 pub(crate) fn decode_changes(
     reader: &mut Reader<'_>,
     image: &Image,
-    most: usize,
+    max: usize,
 ) -> Result<Changes, DecodeError> {
     let base = |id| image.component(id).map(|component| &*component.bits);
-    decode_changes_of(reader, image.scheme().shape(), base, most)
+    decode_changes_of(reader, image.scheme().shape(), base, max)
 }
 
 /// As [`decode_changes`], against components that are kept elsewhere.
@@ -114,7 +115,7 @@ fn decode_changes_of<'a>(
     reader: &mut Reader<'_>,
     shape: &Shape,
     base: impl Fn(ComponentId) -> Option<&'a BitVector>,
-    most: usize,
+    max: usize,
 ) -> Result<Changes, DecodeError> {
     let (mut wholes, mut seen) = (0, BTreeSet::new());
     let mut changes: Changes = Vec::new();
@@ -127,7 +128,7 @@ fn decode_changes_of<'a>(
             (DROPPED, _) => Change::Dropped,
             (WHOLE, _) => {
                 wholes += 1;
-                check_number(wholes, most)?;
+                check_number(wholes, max)?;
                 Change::Whole(decode_whole(reader, shape)?)
             }
             (op @ (BY_BITS | BY_DIGESTS), Some(base)) => decode_flips(reader, shape, base, op)?,
@@ -141,7 +142,7 @@ fn decode_changes_of<'a>(
 /// The component of an image on a ladder, which has no other.
 pub(crate) const ONLY: ComponentId = ComponentId(0);
 
-/// Reads what becomes of the one component of an image; `None` if it stays as it is.
+/// Reads the change of an image's only component; `None` if it does not change.
 pub(crate) fn decode_change(
     reader: &mut Reader<'_>,
     shape: &Shape,
@@ -154,7 +155,7 @@ pub(crate) fn decode_change(
     Ok(changes.pop().map(|(_, change)| change))
 }
 
-/// Appends what turns `image` into one whose only component has these bits, `steps` rungs above.
+/// Appends the change from `image` to one whose only component has these bits, `steps` rungs above.
 pub(crate) fn encode_climb(out: &mut Vec<u8>, image: &Image, target: &Target, steps: u32) {
     let bits = Arc::new(target.bits.folded(steps));
     let folded = Target { id: target.id, bits, added: target.added.clone() };
@@ -170,8 +171,8 @@ pub(crate) fn encode_climb(out: &mut Vec<u8>, image: &Image, target: &Target, st
     }
 }
 
-/// Reads the bits of the one component of an image on another rung than `base`, which has the
-/// shape `shape`: that many rungs above or, if negative, below.
+/// Reads the bits of the only component of an image on another rung than `base`, which has the
+/// shape `shape`. `steps` is the number of rungs above or, if negative, below.
 pub(crate) fn decode_step(
     reader: &mut Reader<'_>,
     shape: &Shape,
@@ -191,7 +192,7 @@ pub(crate) fn decode_step(
     Ok(bits)
 }
 
-/// The bits that a change leads to.
+/// Reads a change and returns the bits that it leads to.
 fn changed(
     reader: &mut Reader<'_>,
     shape: &Shape,
@@ -220,15 +221,15 @@ fn decode_refined(reader: &mut Reader<'_>, base: &BitVector) -> Result<BitVector
     Ok(finer)
 }
 
-fn check_number(wholes: usize, most: usize) -> Result<(), DecodeError> {
-    if wholes > most {
+fn check_number(wholes: usize, max: usize) -> Result<(), DecodeError> {
+    if wholes > max {
         return Err(DecodeError::Malformed("more components than are accepted"));
     }
     Ok(())
 }
 
-/// More components than any home has: bounds what a hostile one makes us hold.
-pub(crate) const MOST_COMPONENTS: usize = 1024;
+/// More components than any home has. Limits the memory that a hostile host can make us allocate.
+pub(crate) const MAX_COMPONENTS: usize = 1024;
 
 const DROPPED: u8 = 0;
 const BY_BITS: u8 = 1;
@@ -238,12 +239,12 @@ const WHOLE: u8 = 3;
 /// The shortest of: flipped bits, digests and cleared bits, the whole component.
 fn shortest(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
     let mut best = match by_digests(shape, base, target) {
-        // No coding of the bits comes so far below their entropy: it need not be tried.
-        Some(digests) if (digests.len() as f64) < 0.95 * least_bytes(base, &target.bits) => digests,
+        // Encoding the bits cannot be that much shorter than their entropy: do not try it.
+        Some(digests) if (digests.len() as f64) < 0.95 * min_bytes(base, &target.bits) => digests,
         Some(digests) => shorter(by_bits(shape, base, target), digests),
         None => by_bits(shape, base, target),
     };
-    // Half as long as the bits themselves: perhaps most of the filter is new.
+    // More than half as long as the bits themselves: perhaps most of the filter is new.
     if best.len() as u64 > shape.bits() / 16 {
         let mut whole = Vec::new();
         encode_whole(&mut whole, &target.bits);
@@ -252,8 +253,8 @@ fn shortest(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
     best
 }
 
-/// Bytes that naming the flipped bits takes at least, if any bit is as likely as another.
-fn least_bytes(base: &BitVector, new: &BitVector) -> f64 {
+/// The fewest bytes that can encode the flipped bits, if all bits are equally likely to flip.
+fn min_bytes(base: &BitVector, new: &BitVector) -> f64 {
     limits::delta_bytes(limits::Flips {
         zeros: (base.len() - base.ones()) as f64,
         set: new.count_beyond(base) as f64,
@@ -281,7 +282,7 @@ fn by_bits(shape: &Shape, base: &BitVector, target: &Target) -> Vec<u8> {
     out
 }
 
-/// Named digests and cleared bits, if the digests are known.
+/// Digests and cleared bits, if the digests are known.
 fn by_digests(shape: &Shape, base: &BitVector, target: &Target) -> Option<Vec<u8>> {
     let mut out = vec![BY_DIGESTS];
     if target.added.is_empty() || !encode_digests(&mut out, shape, &target.added) {
@@ -353,21 +354,21 @@ fn decode_flips(
         new.put_slice(changed * PAGE_BITS, &here);
         page = changed + 1;
     }
-    // A few bytes can flip all bits, and a list of flips takes 64 times as much as the bits.
+    // A few bytes can flip all bits, and a list of flips takes 64 times as much memory as the bits.
     let flips = base.count_beyond(&new) + new.count_beyond(base);
     let is_dense = flips > shape.bits() / 8;
     Ok(if is_dense { Change::Whole(new) } else { Change::Flips(Flips::between(base, &new)) })
 }
 
-/// Reads digests of added keys that clear nothing, without a pass over the bits; `None` if they are
-/// many, or bits are cleared as well: nothing is read then.
+/// Reads a change that consists only of digests of added keys, without a pass over the bits.
+/// Returns `None` and reads nothing if there are many digests, or if bits are cleared as well.
 fn decode_added(
     reader: &mut Reader<'_>,
     shape: &Shape,
     base: &BitVector,
 ) -> Result<Option<Flips>, DecodeError> {
     let mut ahead = reader.clone();
-    // So that the list takes no more memory than the bits.
+    // The limit ensures that the list takes no more memory than the bits.
     let Some(mut sets) = decode_positions(&mut ahead, shape, shape.bits() / 64)? else {
         return Ok(None);
     };
@@ -381,7 +382,8 @@ fn decode_added(
     Ok(Some(Flips { sets, clears: Vec::new() }))
 }
 
-/// Reads one page's block and flips the bits of `new`, which is `base` and perhaps more.
+/// Reads one page's block and flips the bits of `new`, which contains the bits of `base` and
+/// perhaps more.
 fn decode_block(
     reader: &mut Reader<'_>,
     base: &BitVector,
@@ -411,7 +413,7 @@ fn encode_pages(out: &mut Vec<u8>, shape: &Shape, block: impl Fn(u64) -> Vec<u8>
     put_unchanged(out, shape, pages(shape) - unchanged, unchanged);
 }
 
-/// Appends that so many pages do not change, from this one on.
+/// Appends that `count` pages, starting with `first`, do not change.
 fn put_unchanged(out: &mut Vec<u8>, shape: &Shape, first: u64, count: u64) {
     if count > 0 {
         out.push(0);
@@ -421,7 +423,7 @@ fn put_unchanged(out: &mut Vec<u8>, shape: &Shape, first: u64, count: u64) {
     }
 }
 
-/// Reads on from a page: the next one that changes, and its block.
+/// Reads on, starting with this page. Returns the next page that changes, and its block.
 fn next_block<'a>(
     reader: &mut Reader<'a>,
     shape: &Shape,
@@ -486,7 +488,7 @@ mod tests {
         }
     }
 
-    /// Of a long filter in which little changes, pages that stay as they are cost nothing each.
+    /// In a long filter with few changes, unchanged pages do not cost bytes each.
     #[test]
     fn pages_without_changes_take_no_bytes() {
         let shape = Shape::new(300 * PAGE_BITS, 7).unwrap();
@@ -495,12 +497,12 @@ mod tests {
         let cases: [&[u64]; 6] = [&[], &[0], &[last], &[0, last], &[7, 8], &[0, 9, 200]];
         for changed in cases {
             // The kind, the end, and of each page its block and what is between it and the last.
-            let most = 4 + changed.len() * 16;
+            let max = 4 + changed.len() * 16;
             let mut bits = base.clone();
             changed.iter().for_each(|page| _ = bits.set(page * PAGE_BITS + 5));
             let target = Target { id: ONLY, bits: bits.clone().into(), added: Vec::new() };
             let bytes = by_bits(&shape, &base, &target);
-            assert!(bytes.len() <= most, "{} bytes for {changed:?}", bytes.len());
+            assert!(bytes.len() <= max, "{} bytes for {changed:?}", bytes.len());
             let mut reader = Reader::new(&bytes[1..]);
             let change = decode_flips(&mut reader, &shape, &base, BY_BITS);
             assert_eq!(change, Ok(Change::Flips(Flips::between(&base, &bits))));
@@ -512,16 +514,16 @@ mod tests {
     fn pages_beyond_the_last_are_refused() {
         let shape = Shape::new(3 * PAGE_BITS, 7).unwrap();
         let base = BitVector::zeros(Bits::new(shape.bits()).unwrap()).unwrap();
-        for (more, is_sound) in [(2, true), (3, false), (u64::MAX, false)] {
+        for (more, is_valid) in [(2, true), (3, false), (u64::MAX, false)] {
             let mut bytes = vec![0];
             put_varint(&mut bytes, more);
             let change = decode_flips(&mut Reader::new(&bytes), &shape, &base, BY_BITS);
             let is_refused = matches!(change, Err(DecodeError::Malformed(_)));
-            assert_eq!(is_refused, !is_sound, "{more}: {change:?}");
+            assert_eq!(is_refused, !is_valid, "{more}: {change:?}");
         }
     }
 
-    /// Whoever is flooded with flips holds bits, not a list of them.
+    /// A receiver of very many flips stores the bits, not a list of flips.
     #[test]
     fn a_change_of_most_bits_is_held_as_bits() {
         let shape = Shape::new(4096, 3).unwrap();

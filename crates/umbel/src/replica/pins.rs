@@ -1,8 +1,8 @@
 //! Images that a home keeps while others fetch them.
 //!
-//! A fetch of many pages takes a while, in which the home publishes further images. The one that
-//! the fetch began with is pinned: all its pages are served from it, and what was published since
-//! then follows from the log. Fetches share pins.
+//! A fetch of many pages takes a while, during which the home publishes further images. The image
+//! that the fetch began with is pinned: all pages are served from it, and later updates are served
+//! from the log. Fetches share pins.
 //!
 //! Always true: at most [`MAX_PINS`] epochs are pinned; a pin ends [`PATIENCE_INTERVALS`] patience
 //! intervals after the last request for it.
@@ -15,9 +15,10 @@ use std::time::Duration;
 use super::Epoch;
 use super::image::Image;
 
-/// Epochs of a set that are pinned at the same time.
+/// The most epochs of a set that are pinned at the same time.
 pub(crate) const MAX_PINS: usize = 2;
-/// How long a pin lasts without a request, in the time that a receiver waits for a page at first.
+/// How long a pin lasts without a request, as a multiple of the time that a receiver first waits
+/// for a page.
 pub(crate) const PATIENCE_INTERVALS: u32 = 3;
 
 #[derive(Debug)]
@@ -49,8 +50,8 @@ impl Pins {
     }
 
     /// The image that a new fetch begins with, for a receiver that has an older one of epoch `has`.
-    /// `may_pin` says whether there is memory for a pin, without which the newest image is served
-    /// as it is.
+    /// `may_pin` says whether there is memory for a pin. If not, the newest image is served without
+    /// a pin.
     pub(crate) fn begin(
         &mut self,
         now: Duration,
@@ -60,7 +61,7 @@ impl Pins {
     ) -> (Epoch, Image) {
         if self.pins.len() == MAX_PINS && self.pins.last().is_some_and(|pin| Some(pin.epoch) <= has)
         {
-            // Neither would be of use to the receiver.
+            // The receiver has both images already, or newer ones: make room for a new pin.
             self.pins.remove(0);
         }
         if self.pins.last().is_none_or(|pin| pin.epoch != newest.epoch) {
@@ -76,7 +77,7 @@ impl Pins {
         (pin.epoch, pin.image.clone())
     }
 
-    /// Ends the pins that nobody has requested for long.
+    /// Drops the pins that were not requested for long.
     pub(crate) fn expire(&mut self, now: Duration, patience: Duration) {
         self.pins.retain(|pin| now < pin.requested + patience * PATIENCE_INTERVALS);
     }
@@ -85,7 +86,7 @@ impl Pins {
         self.pins.is_empty()
     }
 
-    /// Bytes that pinned images take beside the newest one.
+    /// Bytes that pinned images take in addition to the newest image.
     pub(crate) fn memory_bytes(&self, newest: &Image) -> u64 {
         let shared = |pin: &&Pin| {
             let mut bits = pin.image.components().iter().zip(newest.components());

@@ -1,4 +1,4 @@
-//! What decides that an update is due: a policy, as people write it.
+//! The policy that decides when an update is due, and its text form.
 //!
 //! ```text
 //! kind:value[,name=value…]       miss:0.01,ghost=0.05,longest=1s   (default)
@@ -10,12 +10,12 @@
 //! each with shortest=, longest= and clears=: durations such as 500ms, 1s, 10m
 //! ```
 //!
-//! Adds and removals are bounded apart: `longest` says how long a key may be unknown to others,
-//! `clears` how long a removed one may still be claimed. The first is what callers notice, and an
-//! update that carries it is as long as the keys added; the second takes a pass over all bits.
+//! Additions and removals have separate limits: `longest` says how long an added key may be unknown
+//! to other hosts, `clears` how long a removed key may still be claimed. Callers notice the first,
+//! and the length of an update for it grows with the keys added. The second takes a pass over all
+//! bits.
 //!
-//! Not here: whether an update is due right now; that takes the counts that the publisher
-//! keeps.
+//! Not here: whether an update is due right now. The publisher decides that, from its counts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,17 +27,18 @@ use crate::model::stale::Weights;
 /// When a home's replicas are too stale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Policy {
-    /// What is kept below which value.
+    /// What is limited, and to which value.
     pub rule: Rule,
-    /// No two updates follow each other more closely; `None` leaves it to the host.
+    /// The shortest time between two updates; `None` uses the host's default.
     pub shortest: Option<Duration>,
-    /// No added key that replicas deny waits longer than this; `None` leaves it to the host.
+    /// The longest time that an added key may be denied by replicas; `None` uses the host's
+    /// default.
     pub longest: Option<Duration>,
-    /// No removal waits longer than this; `None` leaves it to the host.
+    /// The longest time that a removal may wait; `None` uses the host's default.
     pub clears: Option<Duration>,
 }
 
-/// What a policy keeps below which value.
+/// What a policy limits, and to which value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Rule {
@@ -63,15 +64,15 @@ pub enum Rule {
     },
     /// A fixed interval.
     Interval {
-        /// From one update to the next.
+        /// Time between two updates.
         every: Duration,
     },
-    /// As many bytes a second, and the best rate that they buy.
+    /// Spend this many bytes per second, and keep the best rate that they allow.
     Budget {
-        /// Bytes a second, in the long run.
+        /// Bytes per second, on average over a long time.
         bytes_per_second: f64,
     },
-    /// Only when asked.
+    /// Only on request.
     Manual,
 }
 
@@ -90,10 +91,10 @@ impl Default for Policy {
     }
 }
 
-/// How long an added key waits at most under the default policy.
+/// The longest time that an added key waits under the default policy.
 const DEFAULT_LONGEST: Duration = Duration::from_secs(1);
 
-/// Removed keys that replicas may still claim, per member, unless told otherwise.
+/// Removed keys that replicas may still claim, per member, unless the policy sets another value.
 pub(crate) const DEFAULT_GHOST: f64 = 0.05;
 
 /// Why a text is not a policy. Nothing changed.
@@ -103,7 +104,7 @@ pub enum PolicyError {
     /// The word before the colon is none of the kinds.
     #[error("unknown policy '{0}': use miss, overall, dirty, interval, budget or manual")]
     Kind(String),
-    /// A kind that needs a value has none, or the other way round.
+    /// A kind that needs a value has none, or a kind that takes none has one.
     #[error("policy {0}")]
     Value(&'static str),
     /// A name that this kind of policy does not have.
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused_with_what_is_allowed() {
-        for (text, said) in [
+        for (text, message) in [
             ("", "unknown policy ''"),
             ("often", "unknown policy 'often'"),
             ("miss", "needs a value"),
@@ -282,7 +283,7 @@ mod tests {
             ("dirty:0.1,,", "policy 'dirty' has no ''"),
         ] {
             let error = text.parse::<Policy>().unwrap_err().to_string();
-            assert!(error.contains(said), "{text}: {error}");
+            assert!(error.contains(message), "{text}: {error}");
         }
     }
 }

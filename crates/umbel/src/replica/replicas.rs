@@ -1,16 +1,18 @@
-//! The replicas of one set at a host: who may hold a key, asked by many threads while
-//! updates arrive.
+//! The replicas of one set at a host. Many threads look up which homes may hold a key while updates
+//! arrive.
 //!
-//! One writer (the engine), any number of readers. The lock is held for a short part of a
-//! change at a time, never for a whole update, so that no question waits long. It is a lock in
-//! shards: a reader takes one of them and a writer all, so that readers on different cores write
-//! to no cache line that another one uses.
+//! There is one writer (the engine) and any number of readers. The writer holds the lock for a
+//! short part of a change at a time, never for a whole update, so that no lookup waits long. The
+//! lock is sharded: a reader takes one shard and a writer takes all, so that readers on different
+//! cores do not write to the same cache line.
 //!
-//! Always true: a key that a home's image claimed before an update and claims after it is
-//! never denied in between. Bits are set before bits are cleared; a new column answers, in the
-//! same instant, where the old one ceases to. A home has one column.
+//! Always true: a key that a home's image claimed before an update and claims after it is never
+//! denied in between. Bits are set before bits are cleared, and a new column replaces the old one
+//! atomically. A home has one column.
 
 mod chain;
+
+pub use chain::Deepest;
 
 use super::Name;
 use crate::bank::{Bank, BankError, BatchCandidates, ColumnId, HeapRows, Rows};
@@ -30,11 +32,11 @@ struct State<R: Rows> {
     bank: Bank<R>,
     /// The homes in the order of their names, with their columns.
     homes: Vec<(Name, ColumnId)>,
-    /// By column: where its home stands in that order.
+    /// Per column, the index of its home in `homes`.
     ranks: Vec<u32>,
 }
 
-/// Bits of a column that are flipped under one lock.
+/// The most bits of a column that are flipped while holding the lock once.
 const FLIPS: usize = sync::size(4096, 8);
 
 impl<R: Rows> Replicas<R> {
@@ -43,8 +45,8 @@ impl<R: Rows> Replicas<R> {
         Self { state: ShardedLock::new(state) }
     }
 
-    /// Shows, for each key in turn, the hosts that may hold it, in the order of their names.
-    /// `found` is a buffer to be used again.
+    /// Calls `each` for every key in turn, with the hosts that may hold it, sorted by name. `found`
+    /// is a buffer to be reused.
     pub fn who(
         &self,
         hashes: &[KeyHash],
@@ -64,7 +66,7 @@ impl<R: Rows> Replicas<R> {
         }
     }
 
-    /// Whether one home's column claims each of these keys; `None` if it has none here.
+    /// Whether one home's column claims each of these keys; `None` if the home has no column here.
     #[must_use]
     pub fn claims(&self, home: &Name, hashes: &[KeyHash]) -> Option<Vec<bool>> {
         let state = self.read();
@@ -86,8 +88,8 @@ impl<R: Rows> Replicas<R> {
 
     // ---- the engine's side
 
-    /// Gives a home's column other bits, which may be of another shape; a home that has none gets
-    /// one. From one instant to the next the new bits answer instead of the old ones.
+    /// Replaces the bits of a home's column, perhaps by ones of another shape, or adds a column for
+    /// a new home. The replacement is atomic for lookups.
     pub(crate) fn install(
         &self,
         home: &Name,
@@ -112,7 +114,7 @@ impl<R: Rows> Replicas<R> {
         Ok(column)
     }
 
-    /// A home's column answers no more.
+    /// Removes a home's column.
     pub(crate) fn remove(&self, home: &Name) {
         let mut state = self.write();
         let Ok(rank) = state.homes.binary_search_by(|(other, _)| other.cmp(home)) else { return };
@@ -130,12 +132,12 @@ impl<R: Rows> Replicas<R> {
         positions.chunks(FLIPS).try_for_each(|part| self.write().bank.set(column, part))
     }
 
-    /// Clears bits of a column: in an update, after all sets.
+    /// Clears bits of a column. In an update, call it only after all sets.
     pub(crate) fn clear(&self, column: ColumnId, positions: &[u64]) -> Result<(), BankError> {
         positions.chunks(FLIPS).try_for_each(|part| self.write().bank.clear(column, part))
     }
 
-    /// Looks at the bits of a column. Questions go on meanwhile.
+    /// Reads the bits of a column. Does not block lookups.
     pub(crate) fn with_bits<T>(
         &self,
         column: ColumnId,
@@ -180,7 +182,7 @@ impl<R: Rows> Replicas<R> {
 }
 
 impl<R: Rows> State<R> {
-    /// Notes anew where each column's home stands.
+    /// Recomputes the index of each column's home.
     fn rank_homes(&mut self) {
         let longest = self.homes.iter().map(|(_, column)| column.get() as usize + 1).max();
         self.ranks.resize(longest.unwrap_or(0).max(self.ranks.len()), 0);

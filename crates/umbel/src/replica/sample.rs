@@ -1,25 +1,24 @@
-//! A few members of a set, each as likely as any other, at no more cost than a comparison
-//! a change.
+//! A uniform random sample of the members of a set. Costs no more than one comparison per change.
 //!
-//! A member is in the sample when its hash, mixed once more, lies below a threshold: whoever
-//! it is, whenever it came. The threshold halves when the sample grows too large, and the
-//! sample is drawn anew, by a pass over the catalogue, when it has become too small.
+//! A member is in the sample if its hash, mixed once more, is below a threshold; it does not matter
+//! when it was added. The threshold is halved when the sample grows too large. When the sample has
+//! become too small, a new one is drawn by a pass over the catalogue.
 //!
-//! Why: receivers count which of the named members they deny, the *measured* miss rate. It
-//! is a measurement only if fresh members are as likely to be named as old ones.
+//! Why: receivers count how many of the sampled members they deny, which gives the *measured* miss
+//! rate. The measurement is right only if new members are as likely to be sampled as old ones.
 
 use std::collections::BTreeSet;
 
 use crate::key_hash::KeyHash;
 
-/// Members at which the sample is thinned out.
-const MOST: usize = 4096;
-/// Below this, with a threshold that leaves members out, the sample is drawn anew.
-const LEAST: usize = 256;
+/// If the sample has more members than this, it is thinned out.
+const MAX: usize = 4096;
+/// If the sample has fewer members than this although others were left out, a new one is drawn.
+const MIN: usize = 256;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Sample {
-    /// Hashes whose mix has this many leading zeros are in.
+    /// Hashes whose mix has at least this many leading zeros are in the sample.
     zeros: u32,
     members: BTreeSet<u64>,
 }
@@ -33,7 +32,7 @@ impl Sample {
     pub(crate) fn added(&mut self, hash: KeyHash) {
         if self.takes(hash.get()) {
             self.members.insert(hash.get());
-            while self.members.len() > MOST {
+            while self.members.len() > MAX {
                 self.zeros += 1;
                 let zeros = self.zeros;
                 self.members.retain(|member| mixed(*member).leading_zeros() >= zeros);
@@ -48,10 +47,10 @@ impl Sample {
         }
     }
 
-    /// Whether so few are left that the sample should be drawn anew.
+    /// Whether so few members are left that a new sample should be drawn.
     #[inline]
     pub(crate) fn is_worn(&self) -> bool {
-        self.zeros > 0 && self.members.len() < LEAST
+        self.zeros > 0 && self.members.len() < MIN
     }
 
     /// Up to `count` members; `pick(n)` returns a number below `n`.
@@ -72,7 +71,8 @@ impl Sample {
     }
 }
 
-/// Positions follow from a hash's top bits; which members are sampled must not.
+/// Mixes a hash once more: its top bits determine positions in the filter, and must not determine
+/// which members are sampled.
 #[inline]
 const fn mixed(hash: u64) -> u64 {
     let folded = (hash ^ (hash >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
@@ -91,7 +91,7 @@ mod tests {
     fn stays_small_and_names_members_only() {
         let mut sample = Sample::new();
         (0..100_000).for_each(|key| sample.added(hash(key)));
-        assert!((1000..=MOST).contains(&sample.members.len()));
+        assert!((1000..=MAX).contains(&sample.members.len()));
         (0..50_000).for_each(|key| sample.removed(hash(key)));
         let live: BTreeSet<u64> = (50_000..100_000).map(|key| hash(key).get()).collect();
         let mut state = 1u64;

@@ -1,5 +1,4 @@
-//! What a home serves to hosts that lack something of a set: its latest updates and pages of its
-//! image.
+//! What a home serves to hosts that lack data of a set: its latest updates and pages of its image.
 //!
 //! A request for changes is answered from the log ([`UpdateLog`]) or, if that does not reach back,
 //! with the first page of an image; a request for a page from a pinned image ([`Pins`]).
@@ -28,7 +27,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Notes an update that was published, so that whoever misses it can fetch it.
+    /// Records an update that was published, so that hosts that miss it can fetch it.
     pub(crate) fn published(
         &mut self,
         now: Duration,
@@ -52,8 +51,8 @@ impl Served {
         self.has_published
     }
 
-    /// What was asked for; `None` if nothing was published yet. `may_pin`: whether there is memory
-    /// for a pinned image.
+    /// Finds what was requested; `None` if nothing was published yet. `may_pin` says whether there
+    /// is memory for a pinned image.
     pub(crate) fn find(
         &mut self,
         now: Duration,
@@ -84,20 +83,20 @@ impl Served {
         Some(Found::Page { epoch, image, page })
     }
 
-    /// Lets go of what nobody needs any more; returns whether there is more to let go of later.
+    /// Drops what no host needs any more. Returns whether there is more to drop later.
     pub(crate) fn expire(&mut self, now: Duration, patience: Duration, newest: &Image) -> bool {
         self.pins.expire(now, patience);
         self.log.trim(now, newest.memory_bytes());
         !self.pins.is_empty() || self.log.is_fresh(now)
     }
 
-    /// Bytes that updates and pinned images take, beside the newest image.
+    /// Bytes that updates and pinned images take in addition to the newest image.
     pub(crate) fn memory_bytes(&self, newest: &Image) -> u64 {
         self.log.memory_bytes() + self.pins.memory_bytes(newest)
     }
 }
 
-/// What was asked for. Coding a page takes a while, so that it is left to whoever holds no lock.
+/// What was requested. Encoding a page takes a while, so it is done later, without a lock.
 #[derive(Debug)]
 pub(crate) enum Found {
     Changes {
@@ -105,7 +104,7 @@ pub(crate) enum Found {
         scheme: Scheme,
         part: Part,
     },
-    /// A page of this image, or its first one if there is no such page.
+    /// A page of this image; the first page if there is no such page.
     Page {
         epoch: Epoch,
         image: Image,

@@ -1,17 +1,18 @@
 //! What changed since the last update: misses, ghosts, hashes of keys added and removed.
 //!
-//! Always true, as long as whoever feeds it names every real change of membership:
+//! Always true, as long as the caller reports every real change of membership:
 //!
-//! * `misses` is exactly the number of members that the kept copy denies. The copy does not
-//!   change between updates, so a key is a miss from its add to its removal or to the next
+//! * `misses` is exactly the number of members that the kept copy denies. The copy does not change
+//!   between updates. So a key is a miss from when it is added until it is removed or the next
 //!   update, which covers every member.
-//! * `added` is a multiset: of a digest that was not held when the last update went out, as
-//!   many are left after subtraction as are held now. Two members may share a digest.
-//! * `ghosts` is the number of removed keys that the kept copy still claims, exact while the
-//!   memory of removed digests has room, from above past it.
+//! * `added` is a multiset: for a digest that was not in the set at the last update, subtracting
+//!   `removed` leaves as many entries as members have this digest now. Two members may share a
+//!   digest.
+//! * `ghosts` is the number of removed keys that the kept copy still claims, exact as long as the
+//!   memory of removed digests has room, an upper bound afterwards.
 //!
-//! Formulas, section 2: dropping either of the first two rules leaves members missed after
-//! an update.
+//! Formulas, section 2: without either of the first two rules, replicas would deny some members
+//! after an update.
 
 use std::collections::BTreeMap;
 
@@ -23,13 +24,13 @@ use crate::key_hash::KeyHash;
 pub(super) struct Tally {
     misses: u64,
     ghosts: u64,
-    /// Ghosts that the last update left.
+    /// Ghosts that were left after the last update.
     ghosts_before: u64,
     /// Removed digests that the kept copy claims, with how many keys had them.
     remembered: BTreeMap<KeyHash, u32>,
     added: Vec<(KeyHash, ComponentId)>,
     removed: Vec<KeyHash>,
-    /// Whether digests were dropped for want of room: bits will tell instead.
+    /// Whether digests were dropped because there was no room: the update must use bits instead.
     overflowed: bool,
     /// Bits that flipped to one and to zero since the last exact count.
     pub(super) flips: FlipBound,
@@ -43,8 +44,7 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// The keys that an update must name, in the order of their hashes, with the components that
-    /// hold them.
+    /// The keys that an update must contain, sorted by hash, with the components that hold them.
     pub(super) fn held(&self) -> Vec<(KeyHash, ComponentId)> {
         let mut added = self.added.clone();
         added.sort_unstable();
@@ -58,16 +58,16 @@ impl Pending {
         added
     }
 
-    /// Components have other ids.
+    /// Replaces the ids of components.
     pub(super) fn rename(&mut self, id: impl Fn(ComponentId) -> ComponentId) {
         self.added.iter_mut().for_each(|(_, component)| *component = id(*component));
     }
 }
 
-/// A bound on the dirty bits: an exact count, and flips since.
+/// An upper bound for the dirty bits: the last exact count plus all flips since.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FlipBound {
-    /// Dirty ones of each component: a handful.
+    /// Dirty ones of each component; there are few components.
     ones: Vec<(ComponentId, u64)>,
     /// Dirty zeros of all components.
     pub(super) zeros: u64,
@@ -94,7 +94,7 @@ impl FlipBound {
     }
 }
 
-/// Digests that are remembered, at least, and then one for every so many members.
+/// The tally has room for `ROOM` digests, or one per `MEMBERS_A_DIGEST` members if that is more.
 const ROOM: usize = 4096;
 const MEMBERS_A_DIGEST: u64 = 4;
 
@@ -118,7 +118,7 @@ impl Tally {
         }
     }
 
-    /// So many keys were added at once, none of which the kept copy claims.
+    /// This many keys were added at once. The kept copy claims none of them.
     pub(super) fn unpublished(&mut self, items: u64) {
         self.misses += items;
         self.forget_digests();
@@ -149,16 +149,17 @@ impl Tally {
         self.ghosts
     }
 
-    /// How many ghosts there will be if as many come until the next update as came since the
-    /// last: an update that could carry clears now spares one that must carry them soon.
+    /// How many ghosts there will be at the next update if they keep growing as since the last one.
+    /// If these are too many, sending clears now saves an update that would soon be needed for
+    /// them.
     pub(super) const fn ghosts_ahead(&self) -> u64 {
         self.ghosts + self.ghosts.saturating_sub(self.ghosts_before)
     }
 
-    /// Whether anything happened since the last update.
+    /// Whether nothing has changed since the last update, and no ghost is left.
     pub(super) fn is_clean(&self) -> bool {
-        let told = self.added.is_empty() && self.removed.is_empty();
-        told && !self.overflowed && self.ghosts == 0 && self.misses == 0
+        let is_published = self.added.is_empty() && self.removed.is_empty();
+        is_published && !self.overflowed && self.ghosts == 0 && self.misses == 0
     }
 
     /// Keys added and removed since the last update; `None` if they were too many to remember.
@@ -167,19 +168,19 @@ impl Tally {
         (!self.overflowed).then(|| Pending { added: added.clone(), removed: removed.clone() })
     }
 
-    /// As [`Self::pending`], for who calls [`Self::published`] next.
+    /// As [`Self::pending`], but takes the keys out. The caller must call [`Self::published`] next.
     pub(super) fn take_pending(&mut self) -> Option<Pending> {
         let (added, removed) = (std::mem::take(&mut self.added), std::mem::take(&mut self.removed));
         (!self.overflowed).then_some(Pending { added, removed })
     }
 
-    /// How many keys [`Self::pending`] names.
+    /// How many keys [`Self::pending`] returns.
     pub(super) fn pending_len(&self) -> Option<u64> {
         (!self.overflowed).then_some((self.added.len() + self.removed.len()) as u64)
     }
 
-    /// An update went out that covers every member; `cleared` says whether it also took
-    /// away what is no longer held.
+    /// An update was published that covers every member. `cleared` says whether it also cleared the
+    /// bits that are no longer in use.
     pub(super) fn published(&mut self, cleared: bool) {
         self.misses = 0;
         self.added.clear();
@@ -203,7 +204,8 @@ impl Tally {
         }
     }
 
-    /// The digests no longer fit the filter: bits will tell.
+    /// Drops the digests, because they no longer fit the filter or are too many: the update must
+    /// use bits.
     pub(super) fn forget_digests(&mut self) {
         self.overflowed = true;
         self.added = Vec::new();
@@ -217,7 +219,8 @@ impl Tally {
     }
 }
 
-/// Past a quarter of all members, bits are shorter than digests anyway.
+/// How many digests are remembered. For more than a quarter of all members, bits are shorter than
+/// digests anyway.
 fn room(items: u64) -> usize {
     ROOM.max((items / MEMBERS_A_DIGEST) as usize)
 }

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Always true: the log takes at most the bytes of the plain image, and at most a quarter of them
-//! once its updates are older than [`FRESH`]; where it reaches back to an epoch, the stream since
-//! then leads to the published image. A log that does not reach back is no error: pages do.
+//! once its updates are older than [`FRESH`]. If it reaches back to an epoch, the stream since then
+//! leads to the published image. If it does not reach back far enough, that is no error: receivers
+//! fetch pages instead.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ use super::fields::{epoch, put_scheme, scheme};
 use crate::codec::{DecodeError, Reader, put_varint};
 use crate::scheme::Scheme;
 
-/// Updates of this age may be dropped to a quarter of the image's bytes. Receivers that fetch the
-/// updates of a load have this long before they need pages.
+/// Updates of this age are dropped until the log takes at most a quarter of the image's bytes. So
+/// receivers have this long to fetch the updates of a bulk load before they need pages.
 pub(crate) const FRESH: Duration = Duration::from_secs(10);
 
 /// The longest part of a stream.
@@ -54,18 +55,18 @@ pub(crate) struct Part {
 /// The latest updates of a home.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateLog {
-    /// With the time of each, ascending by epoch, without gaps.
+    /// Each with its time; sorted by epoch, without gaps.
     records: VecDeque<(Duration, Record)>,
     /// Bytes of all changes.
     bytes: u64,
 }
 
 impl UpdateLog {
-    /// Takes an update. `image_bytes` is the length of the plain image that it leads to.
+    /// Appends an update. `image_bytes` is the length of the plain image that it leads to.
     pub(crate) fn push(&mut self, now: Duration, record: Record, image_bytes: u64) {
         let follows = self.records.back().is_none_or(|(_, last)| last.epoch.next() == record.epoch);
         if record.from_nothing || !follows {
-            // Whatever was before, it is not needed to get to this one.
+            // Earlier records are not needed to reach this image.
             self.clear();
         }
         self.bytes += record.changes.len() as u64;
@@ -73,7 +74,7 @@ impl UpdateLog {
         self.trim(now, image_bytes);
     }
 
-    /// Drops what is too old or too long.
+    /// Drops the oldest updates while the log takes too many bytes for their age.
     pub(crate) fn trim(&mut self, now: Duration, image_bytes: u64) {
         while let Some((at, first)) = self.records.front() {
             let is_fresh = now < *at + FRESH;
@@ -100,8 +101,8 @@ impl UpdateLog {
         self.bytes
     }
 
-    /// A part of the changes since an epoch, until another one or the newest; `None` if the log
-    /// does not reach back so far.
+    /// A part of the changes since an epoch, up to `until` or the newest epoch; `None` if the log
+    /// does not reach back that far.
     pub(crate) fn part(&self, since: Epoch, until: Option<Epoch>, offset: u64) -> Option<Part> {
         let newest = self.records.back()?.1.epoch;
         let until = until.map_or(newest, |until| until.min(newest));
@@ -131,7 +132,7 @@ impl UpdateLog {
     }
 }
 
-/// Appends what a piece, which starts at `start` of a stream, has of the part at `offset`.
+/// Appends the overlap of a piece, which starts at `start` of a stream, and the part at `offset`.
 fn take_overlap(bytes: &mut Vec<u8>, piece: &[u8], start: u64, offset: u64) {
     let from = offset.saturating_sub(start).min(piece.len() as u64);
     let to = (offset + PART).saturating_sub(start).min(piece.len() as u64);
@@ -151,7 +152,7 @@ impl Record {
         out
     }
 
-    /// Reads the next record of a stream; the changes stay where they are.
+    /// Reads the next record of a stream, without copying the changes.
     pub(crate) fn read<'a>(reader: &mut Reader<'a>) -> Result<RecordRef<'a>, DecodeError> {
         let epoch = epoch(reader)?;
         let from_nothing = match reader.byte()? {

@@ -1,17 +1,17 @@
-//! What is requested of a home at the same time, and when it is requested again.
+//! Limits how many requests to a home are in flight, and decides when to retry.
 //!
-//! Always true: at most [`WINDOW`] requests are under way.
+//! Always true: at most [`WINDOW`] requests are in flight.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Requests that are under way at the same time.
+/// The most requests that are in flight at the same time.
 const WINDOW: usize = 4;
 
 /// Numbers of pages or parts that were requested.
 #[derive(Debug)]
 pub(crate) struct Window {
-    /// When to request each again.
+    /// For each, when to retry.
     requested: BTreeMap<u64, Duration>,
     tries: u32,
 }
@@ -21,8 +21,8 @@ impl Window {
         Self { requested: BTreeMap::new(), tries: 0 }
     }
 
-    /// Which of the missing ones to request now. `patience` gives, for the number of tries so far,
-    /// how long to wait for a reply.
+    /// Which of the missing numbers to request now. `patience` returns how long to wait for a
+    /// reply, given the number of tries so far.
     pub(crate) fn open(
         &mut self,
         now: Duration,
@@ -40,24 +40,24 @@ impl Window {
         numbers
     }
 
-    /// A reply is here: whoever replies is not in want of patience.
+    /// A reply arrived: the home responds, so the next wait is short again.
     pub(crate) fn arrived(&mut self, number: u64) {
         self.requested.remove(&number);
         self.tries = 0;
     }
 
-    /// What is under way is of no use any more.
+    /// Forgets all requests in flight: their replies are no longer needed.
     pub(crate) fn restart(&mut self) {
         self.requested.clear();
     }
 
-    /// What arrived was wrong: begin again, more patiently.
+    /// What arrived was wrong: start again, with a longer wait.
     pub(crate) fn failed(&mut self) {
         self.requested.clear();
         self.tries += 1;
     }
 
-    /// When to request something again.
+    /// When the next retry is due.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.requested.values().min().copied()
     }

@@ -1,19 +1,19 @@
-//! What came over one link: which homes, and the ORs of their filters.
+//! The routing entry of one link: the homes advertised over it, and the ORs of their filters.
 //!
-//! The filters of a CUBF are columns of the table's bank; its entry has the list, their number and
-//! their common rate alone.
+//! The filters of a CUBF are columns of the table's bank; its entry has only the list of homes, the
+//! number of filters and their combined rate.
 
 use super::table::{Filters, HomeId, Stored};
 use super::union::Union;
 
-/// What came over one link.
+/// The routing entry of one link.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Entry {
     pub(super) members: Vec<(HomeId, u8)>,
     pub(super) filters: u64,
-    /// Of a CUBF: chance that all its filters deny a stranger.
+    /// For a CUBF, the probability that all its filters deny an absent key.
     pub(super) denies: f64,
-    /// Of an ABF one, of an attenuated entry one for each distance.
+    /// One OR for an ABF, one OR per distance for an attenuated entry.
     pub(super) levels: Vec<Union>,
 }
 
@@ -27,12 +27,12 @@ impl Entry {
         }
     }
 
-    /// Which OR holds filters from this far.
+    /// The index of the OR that holds filters from this distance.
     pub(super) fn place(&self, hops: u8) -> usize {
         (usize::from(hops) - 1).min(self.levels.len().saturating_sub(1))
     }
 
-    /// The OR of filters from this far; the filters of a CUBF are in none.
+    /// The OR of filters from this distance; `None` for a CUBF, which has no ORs.
     pub(super) fn level(&mut self, hops: u8) -> Option<&mut Union> {
         let place = self.place(hops);
         self.levels.get_mut(place)
@@ -42,7 +42,7 @@ impl Entry {
         self.denies * self.levels.iter().map(Union::denies).product::<f64>()
     }
 
-    /// Builds an OR again from what is stored of its members.
+    /// Rebuilds an OR from the stored filters of its members.
     pub(super) fn rebuild_level(&mut self, hops: u8, stored: &impl Stored) {
         let place = self.place(hops);
         self.levels[place] = Union::default();

@@ -1,24 +1,25 @@
-//! What a host may want to know of routing, and what it counts.
+//! Events and counters of routing.
 
 use std::time::Duration;
 
 use crate::replica::{Incarnation, Name};
 
-/// Names a query: who asked, in which life, and its number there.
+/// Identifies a query: the host that asked, its incarnation, and the number of the query there.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QueryId {
     /// The host that asked.
     pub host: Name,
-    /// Its life.
+    /// Its incarnation.
     pub incarnation: Incarnation,
     /// Counts its queries.
     pub number: u64,
 }
 
-/// A host that holds an object, and the way to it.
+/// A host that holds an object, and the path to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The hosts that the query went through: from who tells to who holds, both included.
+    /// The hosts that the query went through, from the host that reports it to the holder, both
+    /// included.
     pub(super) path: Vec<Name>,
 }
 
@@ -28,17 +29,17 @@ impl Holder {
         Self { path: vec![name.clone()] }
     }
 
-    /// The same holder, told by a host one hop farther away. A path as long as may be told
-    /// loses the host after its first.
-    pub(super) fn told_by(mut self, host: &Name) -> Self {
-        if self.path.len() >= MOST_PATH {
+    /// The same holder, as reported by a host one hop farther away. If the path already has the
+    /// maximum length, its first host is dropped.
+    pub(super) fn reported_by(mut self, host: &Name) -> Self {
+        if self.path.len() >= MAX_PATH {
             self.path.remove(0);
         }
         self.path.insert(0, host.clone());
         self
     }
 
-    /// Who it is.
+    /// The name of the holder.
     ///
     /// # Panics
     /// Never: a path has an end.
@@ -47,26 +48,27 @@ impl Holder {
         self.path.last().expect("a path has an end")
     }
 
-    /// The hosts that the query went through, from who asked to who holds, both included.
+    /// The hosts that the query went through, from the host that asked to the holder, both
+    /// included.
     #[must_use]
     pub fn path(&self) -> &[Name] {
         &self.path
     }
 
-    /// How far it is from who asked.
+    /// Number of hops from the host that asked.
     #[must_use]
     pub fn hops(&self) -> u32 {
         self.path.len() as u32 - 1
     }
 }
 
-/// Hosts of the longest path that is told.
-pub(super) const MOST_PATH: usize = 4096;
+/// The most hosts in a reported path.
+pub(super) const MAX_PATH: usize = 4096;
 
-/// How far and how long a query may look.
+/// How far and how long a query may search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
-    /// Hops that it may follow filters; more than the plan's depth make no sense.
+    /// Hops for which it may follow filters; more than the plan's depth are useless.
     pub hops: u8,
     /// Steps of the random walk where no link claims the key.
     pub walk: u32,
@@ -74,44 +76,44 @@ pub struct Search {
     pub patience: Duration,
 }
 
-/// What became of a query.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
     /// Which query.
     pub query: QueryId,
-    /// Hosts that hold the object, each once, in the order of their names, with the way to them;
-    /// none: not found within the limits of hops and walk.
+    /// Hosts that hold the object, each once, sorted by name, with the paths to them. Empty if none
+    /// was found within the limits of hops and walk.
     pub holders: Vec<Holder>,
-    /// Whether every host that was asked has answered in time.
+    /// Whether every host that was asked replied in time.
     pub is_complete: bool,
 }
 
 /// Something that happened in routing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Event {
-    /// A neighbour was heard of, for the first time or again.
+pub enum RouterEvent {
+    /// The link to a neighbour is up, for the first time or again.
     Up(Name),
     /// A neighbour is gone or silent; nothing is routed over its link.
     Down(Name),
     /// Another home is reachable.
     Reached(Name),
-    /// A home is reachable no more.
+    /// A home is no longer reachable.
     Lost(Name),
-    /// A query's first holder: more may follow until it is [`Event::Located`].
+    /// A query found a holder. More may follow until [`RouterEvent::Located`].
     Found {
         /// Which query.
         query: QueryId,
         /// Who holds the object.
         holder: Holder,
     },
-    /// A query is done.
+    /// A query is finished.
     Located(Located),
     /// The overlay agreed on another plan.
     Replanned {
-        /// Keys of a home, on average.
+        /// Average number of keys per home.
         items: u64,
-        /// Filters of an entry.
+        /// Number of filters per entry.
         filters: u64,
     },
     /// A message was refused; nothing changed.
@@ -121,15 +123,15 @@ pub enum Event {
         /// What is wrong with it.
         reason: String,
     },
-    /// Another host lives under this host's name.
+    /// Another host uses this host's name.
     NameTaken,
-    /// A neighbour speaks of a later life of another neighbour than the one that is linked here, or
-    /// neighbours have spoken of different lives of a home for long: two hosts of one name, unless it
-    /// has just restarted.
+    /// Two hosts seem to have the same name, unless one has just restarted. Either a neighbour
+    /// advertises a later incarnation of another neighbour than the one linked here, or neighbours
+    /// have advertised different incarnations of a home for long.
     Namesake {
-        /// The neighbour or home that is spoken of.
+        /// The neighbour or home with this name.
         host: Name,
-        /// The later life.
+        /// The later incarnation.
         life: Incarnation,
     },
 }
@@ -137,37 +139,37 @@ pub enum Event {
 /// What was counted since the host started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub struct Counters {
+pub struct RouterCounters {
     /// Messages that arrived.
     pub messages: u64,
     /// Messages that were refused: malformed, of another set or cluster, from no neighbour.
     pub refused: u64,
     /// Filters that an entry had no room for.
     pub refused_filters: u64,
-    /// Updates that did not follow on what was here.
+    /// Updates whose base was not the filter held here.
     pub gaps: u64,
     /// Filters sent to neighbours, whole or as changes.
     pub adverts_sent: u64,
-    /// Bytes of these, and of distances and withdrawals.
+    /// Bytes of these filters, and of distances and withdrawals.
     pub advert_bytes_sent: u64,
-    /// Lists sent because a neighbour's table and what came of it differed.
+    /// Lists sent because what arrived from a neighbour differed from what it sent.
     pub repairs_sent: u64,
-    /// Queries that were asked here and are done.
+    /// Queries that were asked here and are finished.
     pub asked: u64,
     /// Of these, found nowhere within the limits.
     pub not_found: u64,
     /// Queries of neighbours that this host answered because it holds the object.
     pub answered: u64,
-    /// Queries sent on over links that claim the key.
+    /// Queries forwarded over links that claim the key.
     pub claimed_forwards: u64,
-    /// Of these, answered without a holder: mostly noise of the filters.
+    /// Of these, answered without a holder: mostly false positives of the filters.
     pub wrong_forwards: u64,
-    /// Steps of walks sent on.
+    /// Steps of random walks forwarded.
     pub walk_forwards: u64,
-    /// Queries that came again: by another way, or repeated.
+    /// Queries that arrived again: over another link, or repeated.
     pub repeated_queries: u64,
-    /// Queries that were given up because answers did not come.
+    /// Queries that were given up because replies did not arrive in time.
     pub expired_queries: u64,
-    /// Messages, events and queries dropped for want of room.
+    /// Messages, events and queries dropped because there was no room.
     pub dropped: u64,
 }

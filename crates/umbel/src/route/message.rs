@@ -13,10 +13,11 @@
 //!             holders: each the path to it, number of hosts and names, the sender's first
 //! ```
 //!
-//! Names, schemes and numbers are written as in the replica protocol. Always true: any bytes
-//! decode to a message or an error; names, lists and keys are bounded before they are believed.
+//! Names, schemes and numbers are written as in the replica protocol. Always true: any bytes decode
+//! to a message or an error; the lengths of names, lists and keys are checked before anything is
+//! allocated.
 
-use super::event::{Holder, MOST_PATH, QueryId};
+use super::event::{Holder, MAX_PATH, QueryId};
 use super::plan::{EntryKind, Plan};
 use super::table::Filters;
 use crate::codec::{DecodeError, Reader, put_varint, seal};
@@ -32,7 +33,7 @@ pub(crate) enum Message {
     Advert(Advert),
     Reach(Reach),
     Hello(Hello),
-    Have(Vec<Told>),
+    Have(Vec<KnownHome>),
     Query(Query),
     Reply(Reply),
 }
@@ -44,7 +45,7 @@ pub(crate) struct Version {
     pub(crate) epoch: Epoch,
 }
 
-/// What a home says of itself, so that everybody can measure the overlay.
+/// What a home reports about itself, so that every host can measure the overlay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Facts {
     /// Keys that it holds.
@@ -60,7 +61,7 @@ pub(crate) struct Facts {
 pub(crate) struct Advert {
     pub(crate) home: Name,
     pub(crate) version: Version,
-    /// What the bytes are a change of; `None` for nothing at all.
+    /// The epoch that the bytes are a change of; `None` if they start from nothing.
     pub(crate) base: Option<Epoch>,
     pub(crate) hops: u8,
     pub(crate) scheme: Scheme,
@@ -72,12 +73,12 @@ pub(crate) struct Advert {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// How far a home is whose filter the receiver has.
+/// The distance of a home whose filter the receiver already has.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reach {
     pub(crate) home: Name,
     pub(crate) version: Version,
-    /// `None`: reachable no longer.
+    /// `None` if it is no longer reachable.
     pub(crate) hops: Option<u8>,
 }
 
@@ -85,12 +86,12 @@ pub(crate) struct Reach {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Hello {
     pub(crate) incarnation: Incarnation,
-    /// Of all that the neighbour was told.
+    /// Sum over everything that was advertised to the neighbour.
     pub(crate) sum: u64,
     pub(crate) plan: Numbered,
 }
 
-/// A plan, and which of several.
+/// A plan with its number and its author, which decide which of several plans wins.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Numbered {
     pub(crate) number: u64,
@@ -98,35 +99,35 @@ pub(crate) struct Numbered {
     pub(crate) plan: Plan,
 }
 
-/// What a neighbour was told of a home.
+/// What was advertised to a neighbour about a home.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Told {
+pub(crate) struct KnownHome {
     pub(crate) home: Name,
     pub(crate) version: Version,
     pub(crate) hops: u8,
 }
 
-/// Who holds a key?
+/// A query: which host holds a key?
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Query {
     pub(crate) id: QueryId,
     pub(crate) hops: u8,
     pub(crate) limit: u8,
     pub(crate) walk: u32,
-    /// How long the sender waits for the answer.
+    /// How long the sender waits for the reply.
     pub(crate) patience_ms: u32,
     pub(crate) key: Vec<u8>,
 }
 
-/// What came of a query.
+/// The reply to a query.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Reply {
     pub(crate) id: QueryId,
-    /// Whether this is the last of it.
+    /// Whether this is the last reply.
     pub(crate) done: bool,
-    /// Whether everybody who was asked has answered.
+    /// Whether every host that was asked has replied.
     pub(crate) is_complete: bool,
-    /// Steps of the walk that were not spent.
+    /// Steps of the walk that were not used.
     pub(crate) walk: u32,
     pub(crate) holders: Vec<Holder>,
 }
@@ -143,10 +144,10 @@ const DONE: u8 = 1;
 const GIVEN_UP: u8 = 2;
 
 /// Bounds of lists, keys, parts.
-pub(crate) const MOST_HOMES: usize = 1 << 20;
-pub(crate) const MOST_HOLDERS: usize = 1024;
+pub(crate) const MAX_HOMES: usize = 1 << 20;
+pub(crate) const MAX_HOLDERS: usize = 1024;
 pub(crate) const LONGEST_KEY: usize = 64 << 10;
-pub(crate) const MOST_PARTS: u32 = 1 << 16;
+pub(crate) const MAX_PARTS: u32 = 1 << 16;
 /// Longest part of an advert.
 pub(crate) const LONGEST_PART: usize = 128 << 10;
 
@@ -173,12 +174,12 @@ impl Message {
         seal(out)
     }
 
-    /// Whether it concerns even a host that does not know the set: it tells of a home within
-    /// range, or asks who holds a key.
+    /// Whether the message matters even to a host that does not know the set: it advertises a home
+    /// within range, or asks who holds a key.
     pub(crate) const fn opens_set(&self) -> bool {
         match self {
             Self::Advert(_) | Self::Query(_) => true,
-            // A sum of nothing is 0; of something, once in 2^64.
+            // The sum of an empty list is 0. The sum of any other list is 0 with probability 2^-64.
             Self::Hello(hello) => hello.sum != 0,
             Self::Reach(_) | Self::Have(_) | Self::Reply(_) => false,
         }
@@ -237,7 +238,7 @@ impl Advert {
         let facts =
             Facts { items: reader.varint()?, links: reader.varint()?, filters: reader.varint()? };
         let (part, parts) = (reader.varint32()?, reader.varint32()?);
-        if part >= parts || parts > MOST_PARTS {
+        if part >= parts || parts > MAX_PARTS {
             return Err(DecodeError::Malformed("a part is out of range"));
         }
         let bytes = reader.take_all().to_vec();
@@ -288,7 +289,7 @@ impl Hello {
     }
 }
 
-impl Told {
+impl KnownHome {
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         put_name(out, &self.home);
         self.version.write(out);
@@ -296,16 +297,16 @@ impl Told {
     }
 }
 
-fn write_have(homes: &[Told], out: &mut Vec<u8>) {
+fn write_have(homes: &[KnownHome], out: &mut Vec<u8>) {
     put_varint(out, homes.len() as u64);
-    homes.iter().for_each(|told| told.write(out));
+    homes.iter().for_each(|known| known.write(out));
 }
 
-fn read_have(reader: &mut Reader<'_>) -> Result<Vec<Told>, DecodeError> {
+fn read_have(reader: &mut Reader<'_>) -> Result<Vec<KnownHome>, DecodeError> {
     let mut homes = Vec::new();
-    for _ in 0..bounded(reader, MOST_HOMES as u64)? {
+    for _ in 0..bounded(reader, MAX_HOMES as u64)? {
         let (home, version) = (name(reader)?, Version::read(reader)?);
-        homes.push(Told { home, version, hops: distance(reader)? });
+        homes.push(KnownHome { home, version, hops: distance(reader)? });
     }
     Ok(homes)
 }
@@ -357,8 +358,8 @@ impl Reply {
         };
         let walk = reader.varint32()?;
         let mut holders = Vec::new();
-        for _ in 0..bounded(reader, MOST_HOLDERS as u64)? {
-            let hosts = bounded(reader, MOST_PATH as u64)?;
+        for _ in 0..bounded(reader, MAX_HOLDERS as u64)? {
+            let hosts = bounded(reader, MAX_PATH as u64)?;
             if hosts == 0 {
                 return Err(DecodeError::Malformed("a path has an end"));
             }
@@ -387,7 +388,7 @@ fn distance(reader: &mut Reader<'_>) -> Result<u8, DecodeError> {
     }
 }
 
-/// Bytes of the message that carries a filter whole from its home: what simulations count.
+/// Bytes of the message in which a home sends its whole filter. For simulations.
 #[must_use]
 pub fn advert_bytes(set: &Name, home: &Name, filters: &Filters<'_>) -> usize {
     let components = filters.components.iter().zip(0..);
@@ -409,7 +410,7 @@ pub fn advert_bytes(set: &Name, home: &Name, filters: &Filters<'_>) -> usize {
     Message::Advert(advert).encode(set).len()
 }
 
-/// Bytes of the message that tells a distance without a filter.
+/// Bytes of the message that advertises a distance without a filter.
 #[must_use]
 pub fn reach_bytes(set: &Name, home: &Name) -> usize {
     let version = Version { incarnation: Incarnation(1), epoch: Epoch(1) };

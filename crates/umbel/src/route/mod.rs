@@ -7,13 +7,14 @@
 //!                   └─ none: a bounded random walk        answers go back along the path
 //! ```
 //!
-//! A link's entry is the filters that came over it, kept apart (CUBF), as their OR (ABF), or as
-//! one OR a distance (attenuated): [`EntryKind`]. It is never more wrong than the plan's rate:
-//! [`Plan`] gives shapes by the receiver-oriented design, and a [`Table`] refuses filters that
-//! would break it. [`Visit`] is one query at one host, [`Router`] a host's share of it all.
+//! The entry of a link holds the filters that arrived over it: each separately (CUBF), as their OR
+//! (ABF), or as one OR per distance (attenuated); see [`EntryKind`]. Its false positive rate never
+//! exceeds the plan's rate: [`Plan`] chooses shapes by the receiver-oriented design, and a
+//! [`RouteTable`] refuses filters that would break it. [`Visit`] is one query at one host,
+//! [`Router`] is one host's side of the protocol.
 //!
-//! Sans-I/O like [`crate::replica`]: `handle_*` takes what happened, `poll_*` says what to do.
-//! A filter is made, updated and coded by the very publisher of the replica protocol.
+//! Sans-I/O like [`crate::replica`]: `handle_*` takes what happened, `poll_*` returns what to do.
+//! The publisher of the replica protocol makes, updates and encodes the filters here too.
 //!
 //! Paper 5 (receiver-oriented design); attenuated filters are Rhea and Kubiatowicz's.
 
@@ -30,9 +31,9 @@ mod tests;
 mod union;
 mod visit;
 
-pub use event::{Counters, Event, Holder, Located, QueryId, Search};
+pub use event::{Holder, Located, QueryId, RouterCounters, RouterEvent, Search};
 pub use message::{advert_bytes, reach_bytes};
 pub use plan::{EntryKind, Plan, UnknownKind};
-pub use router::{Config, Router, Survey, Transmit};
-pub use table::{Filters, HomeId, LinkId, Match, Refusal, Stored, Table};
+pub use router::{Router, RouterConfig, Survey, Transmit};
+pub use table::{Filters, HomeId, LinkId, Refusal, RouteMatch, RouteTable, Stored};
 pub use visit::{Asked, Forward, Visit};

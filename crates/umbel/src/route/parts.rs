@@ -1,7 +1,7 @@
-//! Adverts that come in several messages, being put together.
+//! Reassembles adverts that arrive in several messages.
 //!
-//! Always true: parts of one version only are put together, and no more bytes wait than the
-//! limit given.
+//! Always true: only parts of the same version are combined, and at most `max_bytes` bytes are
+//! buffered.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ struct Waiting {
 }
 
 impl Parts {
-    /// Takes a part; the advert with all its bytes once the last one is there.
-    pub(super) fn take(&mut self, mut advert: Advert, most_bytes: usize) -> Option<Advert> {
+    /// Stores a part. Returns the advert with all its bytes once all parts have arrived.
+    pub(super) fn take(&mut self, mut advert: Advert, max_bytes: usize) -> Option<Advert> {
         if advert.parts == 1 {
             self.forget(&advert.home);
             return Some(advert);
@@ -32,7 +32,7 @@ impl Parts {
         if self.waiting.get(&advert.home).is_some_and(|waiting| waiting.version != version) {
             self.forget(&advert.home);
         }
-        if self.bytes + cost(&advert.bytes) > most_bytes {
+        if self.bytes + cost(&advert.bytes) > max_bytes {
             self.waiting.clear();
             self.bytes = 0;
             return None;
@@ -60,7 +60,7 @@ impl Parts {
     }
 }
 
-/// What a part takes, an empty one too.
+/// Memory charged for a part, with a fixed overhead.
 const fn cost(part: &[u8]) -> usize {
     part.len() + 64
 }

@@ -1,8 +1,8 @@
-//! What all hosts of an overlay agree on: how far filters travel, how entries keep them, and
-//! how wrong an entry may be; and the shape that follows.
+//! What all hosts of an overlay agree on: how far filters travel, how entries store them, and the
+//! false positive rate of an entry. This determines the shape of filters.
 //!
 //! Always true: an entry of `filters` filters of `items` keys each, made of the plan's shape,
-//! claims a stranger with a chance of at most `false_positive` by formula.
+//! claims an absent key with a probability of at most `false_positive`, according to the formula.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,14 +11,14 @@ use crate::design::{self, routing};
 use crate::model::each_of;
 use crate::params::{ParamError, Rate, Shape};
 
-/// How a link's entry keeps the filters that came over it.
+/// How the entry of a link stores the filters that arrived over it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum EntryKind {
-    /// Apart, one column each: the shortest filters, and a withdrawal costs nothing.
+    /// Separately, one column per filter: the shortest filters, and a withdrawal needs no rebuild.
     Cubf,
     /// As their OR: the smallest entry, of long and sparse filters.
     Abf,
-    /// As one OR for each distance: knows which link is nearest.
+    /// As one OR per distance: knows which link is nearest.
     Attenuated,
 }
 
@@ -67,15 +67,15 @@ impl FromStr for EntryKind {
 /// What all hosts of an overlay agree on.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plan {
-    /// How entries keep filters.
+    /// How entries store filters.
     pub kind: EntryKind,
     /// Hops that a filter travels (the paper's `d`): 1 to 255.
     pub depth: u8,
-    /// Keys of a home, on average (`n`).
+    /// Average number of keys per home (`n`).
     pub items: u64,
-    /// Filters that come over a link (`s`); a CUBF refuses more.
+    /// Number of filters that arrive over a link (`s`); a CUBF refuses more.
     pub filters: u64,
-    /// Chance that an entry claims a stranger, at most (`σ`).
+    /// Highest probability that an entry claims an absent key (`σ`).
     pub false_positive: f64,
 }
 
@@ -83,8 +83,8 @@ impl Plan {
     /// The shape of every home's filter: by the receiver-oriented design, exact, with a tenth
     /// more room.
     ///
-    /// The room is for bits of a published copy that wait to be cleared; that short filters
-    /// scatter is in the design already.
+    /// The extra room is for bits of a published copy that wait to be cleared. The design already
+    /// accounts for the variance of short filters.
     ///
     /// ```
     /// use umbel::route::{EntryKind, Plan};
@@ -105,7 +105,8 @@ impl Plan {
         match self.kind {
             EntryKind::Cubf => Ok(routing::exact(items, self.filters, rate)?.cubf),
             EntryKind::Abf => Ok(routing::exact(items, self.filters, rate)?.abf),
-            // Any of d ORs may claim, and the farthest has nearly all filters.
+            // Any of the `d` ORs may claim the key, and the farthest one contains nearly all
+            // filters.
             EntryKind::Attenuated => {
                 let all = items.checked_mul(self.filters).ok_or(ParamError::Bits(u64::MAX))?;
                 let each = each_of(rate.get(), f64::from(self.depth));
@@ -115,7 +116,8 @@ impl Plan {
     }
 
     /// Keys that one component of a home's filter holds: with a CUBF a home of more keys sends
-    /// several filters, so that each keeps its rate; an OR does not care whose key a bit is.
+    /// several filters, so that each keeps its rate. In an OR it does not matter to which home a
+    /// key belongs.
     #[must_use]
     pub fn capacity(&self) -> u64 {
         match self.kind {
@@ -165,7 +167,7 @@ mod tests {
             let rate = match kind {
                 EntryKind::Cubf => routing::cubf(shape, 33, 50),
                 EntryKind::Abf => routing::abf(shape, 33, 50),
-                // As if every level were as full as all together.
+                // As if every level were as full as all of them together.
                 EntryKind::Attenuated => any_of(standard::false_positive(shape, 33 * 50), 4.0),
             };
             assert!(rate <= 0.002 * (1.0 + 1e-9), "{kind}: {rate}");

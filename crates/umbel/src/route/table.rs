@@ -1,13 +1,15 @@
-//! A host's routing table: for each link, what came over it, and which links claim a key.
+//! A host's routing table: for each link, the filters that arrived over it. Finds the links that
+//! claim a key.
 //!
-//! Filters kept apart (CUBF) are columns of one bank, one a component whatever number of links
-//! it came over, so a single sliced lookup asks all links. ORs (ABF, attenuated) are kept for
-//! each link; whoever withdraws a filter from one must be able to [load](Stored) the others.
+//! Filters that are stored separately (CUBF) are columns of one bank, one column per component,
+//! however many links it arrived over. So a single sliced lookup asks all links. ORs (ABF,
+//! attenuated) are kept per link. To withdraw a filter from an OR, the caller must be able to
+//! [load](Stored) the others.
 //!
-//! Always true: a link claims every key of every home that it was admitted from; and what a
-//! link claims of strangers, from the fills of its filters as they are, stays within the
-//! plan's rate: filters that would break it are refused, as are those beyond the first `s` of a
-//! CUBF, and any once an OR's fill reaches 1/2 (paper 5, section 4.3).
+//! Always true: a link claims every key of every home that was admitted from it. The probability
+//! that a link claims an absent key, computed from the present fills, stays within the plan's rate:
+//! filters that would exceed it are refused. A CUBF also refuses filters beyond the first `s`, and
+//! an OR refuses all filters once its fill reaches 1/2 (paper 5, section 4.3).
 //!
 //! Not here: who the homes are, how filters arrive (`router`); where a query goes (`visit`).
 
@@ -21,11 +23,11 @@ use crate::key_hash::{KeyHash, KeyHasher};
 use crate::model::standard::false_positive_of_fill;
 use crate::scheme::Scheme;
 
-/// Names a link of a table.
+/// Identifies a link of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkId(pub u32);
 
-/// Names a home, in one table.
+/// Identifies a home in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HomeId(pub u32);
 
@@ -38,7 +40,7 @@ pub struct Filters<'a> {
     pub components: Vec<&'a BitVector>,
 }
 
-/// Where the filters of homes can be had again, after one was withdrawn from an OR.
+/// Loads the filters of homes, to rebuild an OR after one was withdrawn from it.
 pub trait Stored {
     /// The filter of a home as it was last offered.
     fn load(&self, home: HomeId) -> Option<(Scheme, Vec<BitVector>)>;
@@ -46,28 +48,28 @@ pub trait Stored {
 
 /// A link that claims a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Match {
+pub struct RouteMatch {
     /// The link.
     pub link: LinkId,
-    /// How far the nearest claim is; an ABF does not know.
+    /// Distance of the nearest claim; `None` for an ABF, which does not know it.
     pub hops: Option<u8>,
 }
 
-/// Why a filter was refused. The table is as it was.
+/// Why a filter was refused. The table is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// A CUBF has its `s` filters.
+    /// A CUBF already has its `s` filters.
     #[error("the entry has as many filters as it is planned for")]
     Filters,
-    /// An OR has reached its fill.
+    /// An OR has reached its highest fill.
     #[error("the entry is half full")]
     Fill,
-    /// Strangers would be claimed more often than planned.
+    /// Absent keys would be claimed more often than planned.
     #[error("the entry would claim strangers more often than planned")]
     Rate,
-    /// The filter hashes keys in another way, has another length than its shape, or there is no
-    /// memory for it.
+    /// The filter hashes keys differently, its length differs from that of its shape, or there is
+    /// no memory for it.
     #[error("the filter does not fit this table")]
     Unfit,
 }
@@ -79,13 +81,13 @@ struct Limits {
     false_positive: f64,
 }
 
-/// A home that some link was admitted from.
+/// A home that was admitted from some link.
 #[derive(Debug, Clone)]
-struct Held {
-    /// Of a CUBF.
+struct HomeEntry {
+    /// The columns in the bank; only for a CUBF.
     columns: Vec<ColumnId>,
     components: u64,
-    /// Chance that its filter denies a stranger.
+    /// Probability that its filter denies an absent key.
     denies: f64,
     /// Links and distances.
     via: Vec<(LinkId, u8)>,
@@ -94,7 +96,7 @@ struct Held {
 /// Which links claim a key.
 ///
 /// ```
-/// use umbel::route::{EntryKind, Filters, HomeId, LinkId, Plan, Table};
+/// use umbel::route::{EntryKind, Filters, HomeId, LinkId, Plan, RouteTable};
 /// use umbel::{KeyHasher, Scheme, StandardFilter};
 ///
 /// let plan = Plan { kind: EntryKind::Cubf, depth: 3, items: 30, filters: 7, false_positive: 0.001 };
@@ -102,7 +104,7 @@ struct Held {
 /// let mut filter = StandardFilter::new(scheme)?;
 /// filter.insert("apple");
 ///
-/// let mut table = Table::new(&plan, KeyHasher::default());
+/// let mut table = RouteTable::new(&plan, KeyHasher::default());
 /// let filters = Filters { scheme: &scheme, components: vec![filter.bits()] };
 /// table.offer(LinkId(1), HomeId(9), 2, &filters)?;
 /// let found = table.matches(KeyHasher::default().hash(b"apple"));
@@ -110,18 +112,18 @@ struct Held {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone)]
-pub struct Table {
+pub struct RouteTable {
     kind: EntryKind,
     levels: usize,
     limits: Option<Limits>,
     bank: Bank,
     owners: BTreeMap<ColumnId, HomeId>,
-    homes: BTreeMap<HomeId, Held>,
+    homes: BTreeMap<HomeId, HomeEntry>,
     links: BTreeMap<LinkId, Entry>,
 }
 
-impl Table {
-    /// An empty table to this plan.
+impl RouteTable {
+    /// An empty table for this plan.
     #[must_use]
     pub fn new(plan: &Plan, hasher: KeyHasher) -> Self {
         let mut table = Self::unlimited(plan, hasher);
@@ -130,7 +132,7 @@ impl Table {
         table
     }
 
-    /// A table that refuses nothing, as designs before the receiver-oriented one.
+    /// A table that refuses nothing, like designs before the receiver-oriented one.
     #[must_use]
     pub fn unlimited(plan: &Plan, hasher: KeyHasher) -> Self {
         Self {
@@ -144,12 +146,12 @@ impl Table {
         }
     }
 
-    /// Takes a home's filter that came over a link from `hops` away, unless the entry has no
-    /// room. A home that was admitted from the link already stays as it is but for the
-    /// distance, which an attenuated entry keeps too: withdraw it first to move it there.
+    /// Adds a home's filter that arrived over a link, from `hops` away, unless the entry has no
+    /// room. If the home was admitted from the link already, only its distance changes. In an
+    /// attenuated entry not even that changes: withdraw the home first to move it.
     ///
     /// # Errors
-    /// If it is refused; the table is as it was.
+    /// If it is refused; the table is unchanged.
     ///
     /// # Panics
     /// Never: the home is there once it has been found or added.
@@ -172,7 +174,7 @@ impl Table {
             let columns = self.add_columns(home, filters)?;
             let components = filters.components.len() as u64;
             let denies = denies(filters);
-            self.homes.insert(home, Held { columns, components, denies, via: Vec::new() });
+            self.homes.insert(home, HomeEntry { columns, components, denies, via: Vec::new() });
         }
         let levels = self.levels;
         let entry = self.links.entry(link).or_insert_with(|| Entry::new(levels));
@@ -189,8 +191,8 @@ impl Table {
         Ok(())
     }
 
-    /// Takes a home's newer filter, wherever it was admitted. `grown` says that the newer one
-    /// has all bits of the older. Returns the links that refuse it now.
+    /// Replaces a home's filter by a newer one in all entries that admitted it. `grown` says that
+    /// the newer one has all bits of the older one. Returns the links that now refuse it.
     pub fn update(
         &mut self,
         home: HomeId,
@@ -229,7 +231,7 @@ impl Table {
         }
     }
 
-    /// A link is gone, with all that came over it.
+    /// Removes a link, with everything that arrived over it.
     pub fn remove_link(&mut self, link: LinkId) {
         let Some(entry) = self.links.remove(&link) else { return };
         entry.members.iter().for_each(|(home, _)| self.forget(link, *home));
@@ -237,8 +239,8 @@ impl Table {
 
     /// The links that claim a key, nearest first.
     #[must_use]
-    pub fn matches(&self, hash: KeyHash) -> Vec<Match> {
-        let mut found: Vec<Match> = match self.kind {
+    pub fn matches(&self, hash: KeyHash) -> Vec<RouteMatch> {
+        let mut found: Vec<RouteMatch> = match self.kind {
             EntryKind::Cubf => self.columns_claiming(hash),
             EntryKind::Abf => self.levels_claiming(hash).map(|(link, _)| (link, None)).collect(),
             EntryKind::Attenuated => self
@@ -247,14 +249,14 @@ impl Table {
                 .collect(),
         }
         .into_iter()
-        .map(|(link, hops)| Match { link, hops })
+        .map(|(link, hops)| RouteMatch { link, hops })
         .collect();
         found.sort_unstable_by_key(|found| (found.hops, found.link));
         found
     }
 
-    /// The homes whose filters claim a key, each once; `None` where entries do not keep homes
-    /// apart.
+    /// The homes whose filters claim a key, each once; `None` if entries do not store homes
+    /// separately.
     #[must_use]
     pub fn homes_claiming(&self, hash: KeyHash) -> Option<Vec<HomeId>> {
         if self.kind != EntryKind::Cubf {
@@ -266,7 +268,7 @@ impl Table {
         Some(homes)
     }
 
-    /// How far a home is over a link, if it was admitted.
+    /// The distance of a home over a link, if it was admitted.
     #[must_use]
     pub fn distance(&self, link: LinkId, home: HomeId) -> Option<u8> {
         let via = &self.homes.get(&home)?.via;
@@ -293,7 +295,8 @@ impl Table {
         self.links.get(&link).map_or(0, |entry| entry.filters)
     }
 
-    /// Chance that a link claims a stranger, from the fills of its filters as they are.
+    /// Probability that a link claims an absent key, computed from the present fills of its
+    /// filters.
     #[must_use]
     pub fn false_positive(&self, link: LinkId) -> f64 {
         self.links.get(&link).map_or(0.0, |entry| 1.0 - entry.denies())
@@ -306,12 +309,12 @@ impl Table {
         let owned = size_of::<ColumnId>() + size_of::<(ColumnId, HomeId)>();
         let homes = self.homes.values().map(|held| {
             let lists = held.columns.len() * owned + size_of_val(&*held.via);
-            (size_of::<(HomeId, Held)>() + lists) as u64
+            (size_of::<(HomeId, HomeEntry)>() + lists) as u64
         });
         self.bank.memory_bytes() + entries + homes.sum::<u64>()
     }
 
-    /// Recounts everything that is kept up, the slow way.
+    /// Checks all counts and lists against a full recount. Slow.
     ///
     /// # Panics
     /// If a promise of this type is broken: a bug in this crate.
@@ -342,8 +345,8 @@ impl Table {
         }
     }
 
-    /// Whether a link's entry has room; if so, the factor by which a CUBF's chance to deny a
-    /// stranger falls.
+    /// Whether a link's entry has room. If so, returns the factor by which a CUBF's probability to
+    /// deny an absent key falls.
     fn admits(&self, link: LinkId, hops: u8, filters: &Filters<'_>) -> Result<f64, Refusal> {
         let length = filters.scheme.shape().bits();
         if filters.components.iter().any(|bits| bits.len() != length) {
@@ -368,7 +371,8 @@ impl Table {
                 if now > 0.0 { entry.denies() / now * then } else { 0.0 }
             }
         };
-        // One part in 10^9 is what products in another order may differ by.
+        // Tolerance of one part in 10^9: products computed in another order may differ by that
+        // much.
         if 1.0 - would_deny > limits.false_positive * (1.0 + 1e-9) {
             return Err(Refusal::Rate);
         }
@@ -408,11 +412,11 @@ impl Table {
         true
     }
 
-    /// The homes whose columns claim a key, one as often as it has such columns.
+    /// The homes whose columns claim a key; a home appears once per such column.
     fn owners_claiming(&self, hash: KeyHash) -> Vec<HomeId> {
         let mut candidates = Candidates::new();
         self.bank.who(hash, &mut candidates);
-        // By far the most links lead to nothing that is asked for.
+        // The most frequent case.
         if candidates.is_empty() {
             return Vec::new();
         }
@@ -448,7 +452,8 @@ impl Table {
         member.for_each(|(_, distance)| *distance = hops);
     }
 
-    /// A home no longer comes over a link; without any link its columns go.
+    /// A home is no longer reached over a link. If no link is left, removes the home and its
+    /// columns.
     fn forget(&mut self, link: LinkId, home: HomeId) {
         let Some(held) = self.homes.get_mut(&home) else { return };
         held.via.retain(|(other, _)| *other != link);
@@ -463,7 +468,7 @@ impl Table {
     }
 }
 
-/// Chance that all components deny a stranger, from their fills.
+/// Probability that all components deny an absent key, computed from their fills.
 fn denies(filters: &Filters<'_>) -> f64 {
     let rate = |bits: &&BitVector| false_positive_of_fill(*filters.scheme.shape(), bits.fill());
     filters.components.iter().map(|bits| 1.0 - rate(bits)).product()

@@ -1,8 +1,7 @@
-//! The OR of some homes' filters, of one shape after another: an ABF, or one distance of an
-//! attenuated filter.
+//! The OR of some homes' filters: an ABF, or one distance of an attenuated filter.
 //!
-//! While homes change to another shape, filters of both are here: each shape has an OR of its
-//! own, and a key is claimed if any claims it.
+//! While homes change to another shape, there are filters of both shapes: each shape has its own
+//! OR, and a key is claimed if any OR claims it.
 
 use crate::bits::BitVector;
 use crate::filter::claims;
@@ -14,7 +13,7 @@ use crate::scheme::Scheme;
 
 use super::table::Filters;
 
-/// ORs of filters, one for each shape.
+/// ORs of filters, one per shape.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Union {
     parts: Vec<(Scheme, BitVector)>,
@@ -25,11 +24,11 @@ impl Union {
     pub(super) fn claims(&self, hash: KeyHash) -> bool {
         self.parts.iter().any(|(scheme, bits)| {
             let shape = scheme.shape();
-            claims(bits, Walk::new(scheme.cut(hash), shape), shape.hashes())
+            claims(bits, Walk::new(scheme.digest_of(hash), shape), shape.hashes())
         })
     }
 
-    /// Chance that all ORs deny a stranger, from their fills.
+    /// Probability that all ORs deny an absent key, computed from their fills.
     pub(super) fn denies(&self) -> f64 {
         let rate = |(scheme, bits): &(Scheme, BitVector)| {
             false_positive_of_fill(*scheme.shape(), bits.fill())
@@ -37,12 +36,12 @@ impl Union {
         self.parts.iter().map(|part| 1.0 - rate(part)).product()
     }
 
-    /// Whether the OR of this shape is as full as it may be.
+    /// Whether the OR of this shape has reached its highest fill.
     pub(super) fn is_full(&self, scheme: &Scheme) -> bool {
         self.part(scheme).is_some_and(|bits| bits.fill() >= ABF_FULL)
     }
 
-    /// Chance that all ORs would deny a stranger with these filters added.
+    /// Probability that all ORs would deny an absent key with these filters added.
     pub(super) fn denies_with(&self, filters: &Filters<'_>) -> f64 {
         let Some(bits) = self.part(filters.scheme) else {
             return self.denies() * Self::of(filters).map_or(1.0, |union| union.denies());

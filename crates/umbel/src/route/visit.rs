@@ -1,45 +1,45 @@
-//! One query at one host: where it still has to go, and whether it is done.
+//! One query at one host: where it must still be forwarded, and whether it is finished.
 //!
-//! Links that claim the key are tried first: all at once, or one after the other from the
-//! nearest on where entries know distances (attenuated). If nothing comes of them and steps of
-//! the walk are left, one link at random takes the walk on. Every forward is answered once;
-//! when all are, so is the host that the query came from.
+//! Links that claim the key are tried first: all at once, or one after the other, nearest first, if
+//! entries know distances (attenuated). If they find nothing and steps of the walk are left, the
+//! walk continues over one random link. Every forward gets one final reply. When all have arrived,
+//! this host replies to the host that the query came from.
 //!
-//! Always true: a query leaves a host at most once over each link and never over the one it
-//! came by; steps of the walk are spent, never made; a visit ends once everything that it
-//! forwarded was answered or given up.
+//! Always true: a query leaves a host at most once over each link, and never over the one that it
+//! came by. The number of steps of a walk only decreases. A visit ends once every forward was
+//! answered or given up.
 //!
-//! Not here: which links claim a key (`table`), who was visited already (whoever keeps the
-//! visits: a host that knows a query answers it at once, with nothing), time (`router`).
+//! Not here: which links claim a key (`table`); which hosts were visited already (the owner of the
+//! visits: a host that knows a query replies at once, with nothing); time (`router`).
 
 use std::collections::VecDeque;
 
 use super::plan::EntryKind;
-use super::table::{LinkId, Match};
+use super::table::{LinkId, RouteMatch};
 
 /// How a query arrives at a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Asked {
-    /// The link that it came by; `None` where it was asked.
+    /// The link that it came by; `None` at the host that asked.
     pub from: Option<LinkId>,
-    /// Hops that it may still follow filters.
+    /// Hops for which it may still follow filters.
     pub hops: u8,
-    /// Hops that it may follow filters from wherever the walk leads it.
+    /// Hops for which it may follow filters from each host that the walk reaches.
     pub limit: u8,
     /// Steps that it may still walk.
     pub walk: u32,
 }
 
-/// A query that is to be sent on.
+/// A query to be forwarded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Forward {
-    /// Over which link.
+    /// The link to forward it over.
     pub link: LinkId,
-    /// Hops that it may follow filters from there.
+    /// Hops for which it may follow filters from there.
     pub hops: u8,
     /// Steps that it may walk from there.
     pub walk: u32,
-    /// Whether the link claims the key, rather than having been picked by chance.
+    /// Whether the link claims the key; otherwise it was chosen at random.
     pub claimed: bool,
 }
 
@@ -47,21 +47,22 @@ pub struct Forward {
 #[derive(Debug, Clone)]
 pub struct Visit {
     asked: Asked,
-    /// Links that claim the key: tried one after the other, all of one turn at once.
+    /// Links that claim the key, in turns: the turns are tried one after the other, all links of a
+    /// turn at once.
     turns: VecDeque<Vec<LinkId>>,
     used: Vec<LinkId>,
     waiting: Vec<LinkId>,
     walk: u32,
-    /// Who was given the walk, and how many steps.
+    /// The link that continues the walk, and the number of steps given to it.
     walking: Option<(LinkId, u32)>,
     is_found: bool,
 }
 
 impl Visit {
     /// A query arrives where the object is not held, at a host whose table has these
-    /// [matches](super::Table::matches), nearest first.
+    /// [matches](super::RouteTable::matches), nearest first.
     #[must_use]
-    pub fn new(asked: Asked, matches: &[Match], kind: EntryKind) -> Self {
+    pub fn new(asked: Asked, matches: &[RouteMatch], kind: EntryKind) -> Self {
         let links = matches.iter().map(|found| found.link).filter(|link| Some(*link) != asked.from);
         let turns = match kind {
             _ if asked.hops == 0 => VecDeque::new(),
@@ -76,8 +77,8 @@ impl Visit {
         Self { asked, turns, used, waiting, walk, walking: None, is_found: false }
     }
 
-    /// What is to be sent now, if anything: call it at first and after every answer. `links` are
-    /// the host's links as they are, `pick` gives a random number below its argument.
+    /// What to forward now, if anything. To be called at the beginning and after every reply.
+    /// `links` are the host's present links; `pick` returns a random number below its argument.
     pub fn forward(
         &mut self,
         links: &[LinkId],
@@ -116,15 +117,15 @@ impl Visit {
         Some(Forward { link, hops: self.asked.limit, walk: steps, claimed: false })
     }
 
-    /// A host that the query was sent to has finished with it: with `walk` steps left, and
-    /// whether a holder was found there. Whether that answer was waited for.
+    /// A host that the query was sent to has finished: `walk` steps are left, and `found` says
+    /// whether a holder was found there. Returns whether this reply was awaited.
     pub fn answered(&mut self, link: LinkId, walk: u32, found: bool) -> bool {
         let before = self.waiting.len();
         self.waiting.retain(|other| *other != link);
         if self.waiting.len() == before {
             return false;
         }
-        // Only who was given the walk has steps to give back, and no more than it was given.
+        // Only the link that was given the walk can return steps, and no more than it was given.
         if let Some((_, given)) = self.walking.take_if(|(walking, _)| *walking == link) {
             self.walk = walk.min(given);
         }
@@ -137,7 +138,8 @@ impl Visit {
         self.is_found = true;
     }
 
-    /// Whether nothing is waited for: after [`Self::forward`] gave nothing, the query is done.
+    /// Whether no reply is awaited. If [`Self::forward`] then returns nothing, the query is
+    /// finished.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.waiting.is_empty()
@@ -149,13 +151,13 @@ impl Visit {
         self.is_found
     }
 
-    /// How it arrived.
+    /// How the query arrived.
     #[must_use]
     pub const fn asked(&self) -> &Asked {
         &self.asked
     }
 
-    /// Links whose answers are waited for.
+    /// Links whose replies are awaited.
     #[must_use]
     pub fn waiting(&self) -> &[LinkId] {
         &self.waiting
@@ -178,8 +180,8 @@ mod tests {
         Asked { from: Some(LinkId(0)), hops, limit: 3, walk }
     }
 
-    fn found(link: u32, hops: u8) -> Match {
-        Match { link: LinkId(link), hops: Some(hops) }
+    fn found(link: u32, hops: u8) -> RouteMatch {
+        RouteMatch { link: LinkId(link), hops: Some(hops) }
     }
 
     fn links(forwards: &[Forward]) -> Vec<u32> {

@@ -20,8 +20,8 @@ fn the_intersection_of_full_filters_travels_and_keeps_counting() {
 
 #[test]
 fn components_with_the_largest_numbers_of_items_do_not_overflow() {
-    let most = varint(u64::MAX);
-    let component = |id: u8| [&[id, 0][..], &most, &[0]].concat();
+    let max = varint(u64::MAX);
+    let component = |id: u8| [&[id, 0][..], &max, &[0]].concat();
     for capacity in [1, u64::MAX] {
         let head = [&varint(capacity)[..], &[8, 2, 0, 2]].concat();
         let body = [head, component(0), component(1)].concat();
@@ -109,12 +109,12 @@ fn a_dynamic_filter_that_contradicts_itself_is_refused() {
         assert!(matches!(refused, Err(DecodeError::Malformed(_))), "{body:?}: {refused:?}");
     }
     // Ids are left for components to come.
-    for (next_id, is_sound) in [(1_u64 << 31, true), ((1 << 31) + 1, false), (1 << 32, false)] {
+    for (next_id, is_valid) in [(1_u64 << 31, true), ((1 << 31) + 1, false), (1 << 32, false)] {
         let body = [&[1, 8][..], &varint(next_id), &[0, 1, 0, 0, 0, 0]].concat();
-        assert_eq!(Decoder::new().filter(&snapshot(4, &shape, &body)).is_ok(), is_sound);
+        assert_eq!(Decoder::new().filter(&snapshot(4, &shape, &body)).is_ok(), is_valid);
     }
-    let sound = snapshot(4, &shape, &[1, 8, 2, 1, 1, 0, 1, 0, 0, 0, 0]);
-    let AnyFilter::PlainDynamic(filter) = Decoder::new().filter(&sound).unwrap() else {
+    let is_valid = snapshot(4, &shape, &[1, 8, 2, 1, 1, 0, 1, 0, 0, 0, 0]);
+    let AnyFilter::PlainDynamic(filter) = Decoder::new().filter(&is_valid).unwrap() else {
         panic!("a dynamic filter of plain components");
     };
     assert_eq!(filter.components()[0].0, ComponentId(0));

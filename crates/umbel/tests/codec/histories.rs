@@ -32,9 +32,9 @@ proptest! {
         added.iter().for_each(|key| new.put(*key));
         // Not all that was added, some that was not, and some that is no digest of this shape:
         // what is said of the keys may be wrong, the new bits must be right.
-        let told = added.iter().skip(forgotten).chain(&strangers);
+        let message = added.iter().skip(forgotten).chain(&strangers);
         let mut digests: Vec<Digest> =
-            told.map(|key| scheme.digest(&key.to_le_bytes())).collect();
+            message.map(|key| scheme.digest(&key.to_le_bytes())).collect();
         digests.extend(lies.iter().filter_map(|lie| Digest::from_raw(*lie, DigestBits::FULL)));
 
         let delta = encode_delta(&old, &new, &digests).unwrap();

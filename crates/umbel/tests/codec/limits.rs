@@ -141,8 +141,8 @@ fn digests_of_other_keys_are_not_sent() {
     new.insert("added");
     other.insert("told");
     assert_eq!(new.bits().ones(), other.bits().ones());
-    let told = old.scheme().digest(b"told");
-    let delta = encode_delta(&old, &new, &[told]).unwrap();
+    let message = old.scheme().digest(b"told");
+    let delta = encode_delta(&old, &new, &[message]).unwrap();
     assert_eq!(Decoder::new().apply(&old.into(), &delta), Ok(new.into()));
 }
 

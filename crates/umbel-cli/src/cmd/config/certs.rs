@@ -1,4 +1,4 @@
-//! `umbel config certs`: an authority of one's own, and a certificate for every host.
+//! `umbel config certs`: creates a private certificate authority, and a certificate per host.
 
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -65,7 +65,7 @@ impl HostName {
             Some((name, address)) => (name, Some(address.to_owned())),
             None => (text, None),
         };
-        // The same names as hosts may have.
+        // Apply the rules for host names.
         Settings::in_memory(name).map_err(|error| error.to_string())?;
         if address.as_deref().is_some_and(str::is_empty) || name == "ca" {
             return Err("NAME or NAME=ADDRESS is needed, and 'ca' is the authority".to_owned());
@@ -81,7 +81,7 @@ struct Made {
     key: String,
 }
 
-/// Days for which the authority holds.
+/// Validity of the authority's certificate, in days.
 const AUTHORITY_DAYS: u32 = 3650;
 
 impl Certs {
@@ -114,7 +114,7 @@ impl Certs {
         Issuer::from_ca_cert_pem(&cert, key).context("ca.pem: it is no certificate")
     }
 
-    /// All or nothing is there before; nothing is overwritten.
+    /// Writes the files, and never overwrites an existing one.
     fn write(&self, made: &[Made]) -> anyhow::Result<()> {
         std::fs::create_dir_all(&self.out).with_context(|| name(&self.out))?;
         let path = |made: &Made, end: &str| self.out.join(format!("{}.{end}", made.name));
@@ -192,7 +192,7 @@ fn certify(
     Ok(Made { name: host.name.clone(), cert, key: key.serialize_pem() })
 }
 
-/// From yesterday, since clocks differ, for some days.
+/// Certificate parameters valid from yesterday, because clocks differ, for this many days.
 fn dated(common_name: &str, days: u32) -> anyhow::Result<CertificateParams> {
     const DAY: Duration = Duration::from_secs(24 * 60 * 60);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(|_| {

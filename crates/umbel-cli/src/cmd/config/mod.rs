@@ -1,4 +1,4 @@
-//! `umbel config`: the configuration of a host, written, checked and shown.
+//! `umbel config`: writes, checks and shows the configuration of a host.
 
 mod certs;
 mod user;
@@ -74,7 +74,7 @@ struct Init {
 
 impl Init {
     fn run(&self) -> anyhow::Result<ExitCode> {
-        // Refuses a bad name.
+        // Reject an invalid name.
         Settings::in_memory(&self.name)?;
         let text = template(&self.name, &self.data);
         if self.file.as_os_str() == "-" {
@@ -122,7 +122,7 @@ impl Check {
                     serde_json::json!({ "file": file, "name": host, "cluster": cluster })
                 )
             }
-            false => format!("{file} is sound: host {host} of cluster {cluster}\n"),
+            false => format!("{file} is valid: host {host} of cluster {cluster}\n"),
         })?;
         Ok(ExitCode::SUCCESS)
     }

@@ -95,14 +95,14 @@ impl UserCommand {
 
     fn add(&self, add: &Add) -> anyhow::Result<()> {
         let mut users = self.read(true)?;
-        // Refused before anybody is asked for a password.
+        // Reject an invalid user before asking for a password.
         users.clone().add(&add.name, add.permissions, None)?;
         let password = if add.no_password { None } else { Some(ask_password(&add.name)?) };
         users.add(&add.name, add.permissions, password.as_deref())?;
         let token = if add.token { Some(users.add_token(&add.name)?) } else { None };
         self.write(&users)?;
         let (name, may) = (&add.name, add.permissions);
-        self.tell(
+        self.print_result(
             &json!({ "user": name, "permissions": may.to_string(), "token": token }),
             &format!("user {name} may {may}{}", token_line(token.as_deref())),
         )
@@ -112,7 +112,10 @@ impl UserCommand {
         let mut users = self.read(false)?;
         users.remove(name)?;
         self.write(&users)?;
-        self.tell(&json!({ "user": name, "removed": true }), &format!("user {name} is removed"))
+        self.print_result(
+            &json!({ "user": name, "removed": true }),
+            &format!("user {name} is removed"),
+        )
     }
 
     fn token(&self, name: &str) -> anyhow::Result<()> {
@@ -120,7 +123,7 @@ impl UserCommand {
         let token = users.add_token(name)?;
         self.write(&users)?;
         let line = format!("user {name} has one more token{}", token_line(Some(&token)));
-        self.tell(&json!({ "user": name, "token": token }), &line)
+        self.print_result(&json!({ "user": name, "token": token }), &line)
     }
 
     fn list(&self) -> anyhow::Result<()> {
@@ -160,7 +163,7 @@ impl UserCommand {
         write_private(&self.file, users.to_toml().as_bytes()).with_context(|| file_name(&self.file))
     }
 
-    fn tell(&self, json: &serde_json::Value, text: &str) -> anyhow::Result<()> {
+    fn print_result(&self, json: &serde_json::Value, text: &str) -> anyhow::Result<()> {
         print(&if self.json { format!("{json}\n") } else { format!("{text}\n") })
     }
 }
@@ -173,7 +176,8 @@ fn token_line(token: Option<&str>) -> String {
     token.map_or_else(String::new, |token| format!("\ntoken, not shown again: {token}"))
 }
 
-/// At a terminal twice and unseen; else one line.
+/// Reads the password: at a terminal twice and without echo, otherwise as one line of standard
+/// input.
 fn ask_password(user: &str) -> anyhow::Result<Vec<u8>> {
     let input = std::io::stdin();
     if !input.is_terminal() {

@@ -1,9 +1,8 @@
-//! Objects that come and go at a host.
+//! Churn: objects that are added to and removed from a host.
 //!
-//! Objects are numbered; a host has those from `from` up to `to`. Always true: an object in
-//! that range is a member at the host. `to` moves only after an add is done, `from` before a
-//! removal is asked for, so that whoever samples in between never takes a removed object for
-//! a missed one.
+//! Objects are numbered; a host has those from `from` up to `to`. Always true: an object in that
+//! range is a member at the host. `to` moves only after an add has finished, `from` moves before a
+//! removal is requested. So a sample taken in between never counts a removed object as missed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,12 +28,12 @@ impl Objects {
 
     /// Numbers of the objects that the host certainly has.
     pub(super) fn range(&self) -> std::ops::Range<u64> {
-        // `from` first: between the two it can only grow.
+        // Load `from` first: it can only grow between the two loads.
         let from = self.from.load(Ordering::SeqCst);
         from..self.to.load(Ordering::SeqCst)
     }
 
-    /// Whether the host has not let go of an object that it had.
+    /// Whether the host still has an object that it had.
     pub(super) fn still_has(&self, number: u64) -> bool {
         self.from.load(Ordering::SeqCst) <= number
     }
@@ -47,34 +46,34 @@ impl Objects {
         at(At::open(&self.at).connect(), &self.host)
     }
 
-    /// Makes the set, with what is promised.
+    /// Reserves the set, with the promised rates.
     pub(super) fn reserve(&self, rate: umbel::Rate, keys: u64, hosts: usize) -> anyhow::Result<()> {
         let [rate, keys, hosts] = [rate.get().to_string(), keys.to_string(), hosts.to_string()];
         let policy = format!("miss:{MISS_TARGET},ghost=0.05,shortest=0.5");
         let words = ["UMBEL.RESERVE", SET, &rate, &keys, "HOSTS", &hosts, "POLICY", &policy];
-        at(self.connect()?.tell(&words.map(str::as_bytes)), &self.host)
+        at(self.connect()?.execute(&words.map(str::as_bytes)), &self.host)
     }
 
-    /// The next objects come.
+    /// Adds the next objects.
     pub(super) fn add(&self, count: u64) -> anyhow::Result<()> {
         self.add_with(&mut self.connect()?, count)
     }
 
     fn add_with(&self, client: &mut Client, count: u64) -> anyhow::Result<()> {
         let to = self.to.load(Ordering::SeqCst);
-        self.tell(client, "UMBEL.ADD", to..to + count)?;
+        self.change(client, "UMBEL.ADD", to..to + count)?;
         self.to.store(to + count, Ordering::SeqCst);
         Ok(())
     }
 
-    /// The oldest objects go.
+    /// Removes the oldest objects.
     fn remove_with(&self, client: &mut Client, count: u64) -> anyhow::Result<()> {
         let from = self.from.load(Ordering::SeqCst);
         self.from.store(from + count, Ordering::SeqCst);
-        self.tell(client, "UMBEL.REM", from..from + count)
+        self.change(client, "UMBEL.REM", from..from + count)
     }
 
-    fn tell(
+    fn change(
         &self,
         client: &mut Client,
         command: &str,
@@ -89,8 +88,8 @@ impl Objects {
         Ok(())
     }
 
-    /// Objects come and go, so many a second, until told to stop. A host that is gone is
-    /// noticed by whoever watches the processes.
+    /// Adds and removes this many objects per second, until stopped. Errors are ignored here: the
+    /// check of the processes notices a host that is gone.
     pub(super) fn churn(&self, per_second: u64, stop: &Stop) {
         if per_second > 0 {
             _ = self.churn_until(per_second, stop);
@@ -103,7 +102,7 @@ impl Objects {
         while !stop.is_set() {
             let wanted = (start.elapsed().as_secs_f64() * per_second as f64) as u64;
             let held = self.range();
-            // Never more than there are: a host that lags behind is not emptied at once.
+            // At most as many as there are, so that a host that lags behind is not emptied at once.
             let now = (wanted - done).min(held.end - held.start).min(10_000);
             if now > 0 {
                 self.add_with(&mut client, now)?;
@@ -116,5 +115,5 @@ impl Objects {
     }
 }
 
-/// Objects come and go so often.
+/// Interval between changes.
 const TICK: Duration = Duration::from_millis(50);

@@ -1,8 +1,8 @@
-//! Host processes of this same binary, on this machine, linked with each other.
+//! Host processes of this same binary, on this machine, linked to each other.
 //!
-//! Always true: when the [`Cluster`] is gone, by an error or a panic too, its processes have
-//! ended and been waited for, and its folder is removed. Should this process be killed
-//! outright, the hosts end by themselves: their standard input closes.
+//! Always true: when the [`Cluster`] is dropped, also after an error or a panic, its processes have
+//! ended and been waited for, and its folder is removed. If this process is killed with SIGKILL,
+//! the hosts end by themselves, because their standard input closes.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader};
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use super::signals::Stop;
 use crate::client::Address;
 
-/// Hosts that run.
+/// Running hosts.
 pub(super) struct Cluster {
     hosts: Vec<Host>,
     folder: TempDir,
@@ -28,6 +28,8 @@ pub(super) struct Cluster {
 pub(super) struct Host {
     pub(super) name: String,
     pub(super) at: Address,
+    /// Its HTTP address.
+    pub(super) http: String,
     listen: String,
     child: Child,
 }
@@ -36,11 +38,12 @@ pub(super) struct Host {
 #[derive(Deserialize)]
 struct Ports {
     resp: String,
+    http: String,
     listen: String,
 }
 
 impl Cluster {
-    /// Starts hosts one after the other, each linked with all before it.
+    /// Starts hosts one after the other, each linked to all before it.
     pub(super) fn start(hosts: usize, stop: &Stop) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("umbel-demo-").tempdir();
         let folder = folder.context("cannot make a temporary folder")?;
@@ -55,7 +58,7 @@ impl Cluster {
         self.hosts.iter()
     }
 
-    /// That all of them still run.
+    /// Checks that all of them still run.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
         for host in &mut self.hosts {
             if let Some(status) = host.child.try_wait()? {
@@ -71,9 +74,15 @@ impl Cluster {
 
     fn start_one(&mut self, name: &str, stop: &Stop) -> anyhow::Result<()> {
         let child = self.command(name)?.spawn().context("cannot start a host")?;
-        // From here on it is ours to end, whatever it prints.
+        // From here on the cluster owns the process and ends it, whatever it prints.
         let at = Address::parse("127.0.0.1:1").map_err(|error| anyhow!(error))?;
-        self.hosts.push(Host { name: name.to_owned(), at, listen: String::new(), child });
+        self.hosts.push(Host {
+            name: name.to_owned(),
+            at,
+            http: String::new(),
+            listen: String::new(),
+            child,
+        });
         let folder = self.folder.path();
         let host = self.hosts.last_mut().expect("it was just pushed");
         let output = host.child.stdout.take().expect("its output is a pipe");
@@ -82,6 +91,7 @@ impl Cluster {
         let ports: Ports = serde_json::from_str(&line)
             .with_context(|| format!("{name} printed '{}' instead of its ports", line.trim()))?;
         host.at = Address::parse(&ports.resp).map_err(|error| anyhow!("{name}: {error}"))?;
+        host.http = ports.http;
         host.listen = ports.listen;
         Ok(())
     }
@@ -96,14 +106,14 @@ impl Cluster {
         for peer in &self.hosts {
             command.args(["--peer", &peer.listen]);
         }
-        // What configures the hosts of whoever runs the demo is not meant for these.
+        // The user's environment may configure other hosts; do not apply it to these.
         for (variable, _) in std::env::vars_os() {
             if variable.to_string_lossy().starts_with("UMBEL_") {
                 command.env_remove(variable);
             }
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(log);
-        // Ctrl-C is for the demo, which ends them in good order.
+        // Ctrl-C must reach only the demo, which then stops the hosts cleanly.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         Ok(command)
     }
@@ -119,32 +129,32 @@ impl Drop for Cluster {
             while matches!(host.child.try_wait(), Ok(None)) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            // Both fail only if it has ended.
+            // Both fail only if the process has ended.
             _ = host.child.kill();
             _ = host.child.wait();
         }
     }
 }
 
-/// How long hosts may take to start, and to end.
+/// Timeouts for hosts to start and to end.
 const STARTING: Duration = Duration::from_secs(30);
 const ENDING: Duration = Duration::from_secs(5);
 
-/// The first line that a host prints. The rest is read and forgotten, so that it never
-/// waits for a reader.
+/// The first line that a host prints. The rest is read and discarded, so that the host never blocks
+/// on a full pipe.
 fn first_line(output: ChildStdout, stop: &Stop) -> Result<String, &'static str> {
-    let (tell, told) = channel();
+    let (sender, received) = channel();
     std::thread::spawn(move || {
         let mut lines = BufReader::new(output).lines();
         if let Some(Ok(line)) = lines.next() {
-            _ = tell.send(line);
+            _ = sender.send(line);
         }
-        drop(tell);
+        drop(sender);
         lines.for_each(drop);
     });
     let deadline = Instant::now() + STARTING;
     loop {
-        match told.recv_timeout(Duration::from_millis(50)) {
+        match received.recv_timeout(Duration::from_millis(50)) {
             Ok(line) => return Ok(line),
             Err(RecvTimeoutError::Disconnected) => return Err("did not start"),
             Err(RecvTimeoutError::Timeout) if stop.is_set() => return Err("was stopped"),

@@ -1,8 +1,8 @@
-//! What every host answers, against what is true.
+//! Compares the answers of every host with the truth.
 //!
-//! A miss is an object that its host has and that another host does not attribute to it; a
-//! false positive is a lookup of an object that nobody has that names anybody. Both are
-//! counted from answers of real hosts, over RESP, from the moment when all had heard of all.
+//! A miss is an object that a host has, but that another host does not attribute to it. A false
+//! positive is a lookup of an object that no host has, but that names some host. Both are counted
+//! from answers of real hosts, over RESP, starting when all hosts had received all filters.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::cluster::Cluster;
 use super::{MISS_TARGET, SET, at};
 use crate::client::{At, Client, Fields, texts, wrong_answer};
 
-/// Objects of each other host that a host is asked for, each round.
+/// Objects of each other host that a host is asked for, per round.
 const SAMPLE: u64 = 50;
 
-/// Objects that nobody has, each round.
+/// Objects that no host has, per round.
 const ABSENT: u64 = 500;
 
-/// What was found so far.
+/// Results so far.
 #[derive(Serialize, Clone)]
 pub(super) struct Measured {
     pub(super) seconds: f64,
@@ -39,14 +39,14 @@ pub(super) struct Measured {
     pub(super) hosts: Vec<HostMeasured>,
 }
 
-/// What one host says of its own set.
+/// What one host reports about its own set.
 #[derive(Serialize, Clone, Default)]
 pub(super) struct HostMeasured {
     pub(super) name: String,
     pub(super) at: String,
     pub(super) items: f64,
     pub(super) updates: f64,
-    /// Share of its members that the replicas deny right now, as it counts itself.
+    /// Share of its members that its replicas currently miss, as counted by the host itself.
     pub(super) miss: f64,
     #[serde(skip)]
     bytes_sent: f64,
@@ -54,7 +54,7 @@ pub(super) struct HostMeasured {
     full_broadcast_bytes: f64,
 }
 
-/// Asks, and counts.
+/// Queries the hosts and counts the results.
 pub(super) struct Measuring<'a> {
     objects: &'a [Objects],
     clients: Vec<Client>,
@@ -65,7 +65,7 @@ pub(super) struct Measuring<'a> {
     absent_asked: u64,
     falsely_named: u64,
     hosts: Vec<HostMeasured>,
-    /// What the first load cost: only churn is compared.
+    /// Counters after the initial load, to be subtracted: only churn is measured.
     before: Vec<HostMeasured>,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Measuring<'a> {
         Ok(measuring)
     }
 
-    /// Asks every host about every other.
+    /// Asks every host about the objects of every other.
     pub(super) fn round(&mut self) -> anyhow::Result<()> {
         for asked in 0..self.objects.len() {
             self.members(asked)?;
@@ -176,7 +176,7 @@ impl<'a> Measuring<'a> {
         }
     }
 
-    /// A xorshift generator: any sample will do.
+    /// A xorshift generator, good enough for sampling.
     fn next(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

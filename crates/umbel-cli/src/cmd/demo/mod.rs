@@ -1,9 +1,9 @@
-//! `umbel demo`: real hosts on this machine, and whether they keep what they promise.
+//! `umbel demo`: runs real hosts on this machine, and measures whether they keep their promises.
 //!
-//! Host processes of this same binary, linked with each other ([`cluster`]); objects that
-//! come and go at each of them ([`churn`]); every host asked for a sample of every other
-//! host's objects, and for objects that nobody has ([`measure`]); and a view of all that
-//! ([`view`]). Everything goes when the demo ends, however it ends ([`cluster`]).
+//! It starts host processes of this same binary, linked to each other ([`cluster`]); adds and
+//! removes objects at each of them ([`churn`]); asks every host for a sample of every other host's
+//! objects, and for objects that no host has ([`measure`]); and shows the results ([`view`]).
+//! Everything is removed when the demo ends, however it ends ([`cluster`]).
 
 mod churn;
 mod cluster;
@@ -69,8 +69,8 @@ pub(crate) struct Demo {
     json: bool,
 }
 
-/// Keys that nearly fill a filter of 32 KiB, so that the measured rate can be seen beside the
-/// promised one: a filter that is half empty is hardly ever wrong.
+/// Number of keys that nearly fill a filter of 32 KiB, so that the measured rate comes close to the
+/// promised one: a half-empty filter is hardly ever wrong.
 fn nearly_full(rate: umbel::Rate, hosts: u32) -> u64 {
     let rung = Rung::new(18).expect("there is a rung of 2^18 bits");
     Ladder::new(rate).takes(rung, hosts) * 19 / 20
@@ -85,7 +85,7 @@ fn minutes(text: &str) -> Result<f64, String> {
 /// The set that all hosts have.
 const SET: &str = "objects";
 
-/// When replicas are updated: at most one in a hundred members may be missed.
+/// The update policy's target: at most one in a hundred members may be missed.
 const MISS_TARGET: f64 = 0.01;
 
 impl Demo {
@@ -110,7 +110,7 @@ impl Demo {
     fn show(&self, hosts: usize, keys: u64) -> anyhow::Result<Measured> {
         let stop = Stop::on_signals()?;
         let mut view = View::new(self.json);
-        view.say(&format!("starting {hosts} hosts"))?;
+        view.status(&format!("starting {hosts} hosts"))?;
         let mut cluster = Cluster::start(hosts, &stop)?;
         let objects: Arc<[Objects]> = cluster.hosts().map(Objects::of).collect();
         self.load(&mut cluster, &objects, keys, &stop, &mut view)?;
@@ -118,7 +118,7 @@ impl Demo {
         let until = self.length().map(|length| started + length);
         let mut measuring = Measuring::new(&cluster, &objects, self.false_positive)?;
         std::thread::scope(|scope| {
-            // Whatever ends this block ends the churn.
+            // Leaving this block in any way ends the churn.
             let _ending = stop.guard();
             for objects in &objects[..] {
                 let stop = stop.clone();
@@ -134,7 +134,8 @@ impl Demo {
         })
     }
 
-    /// Reserves the set everywhere, adds the first objects, and waits until all have heard.
+    /// Reserves the set at all hosts, adds the first objects, and waits until all hosts know of
+    /// them.
     fn load(
         &self,
         cluster: &mut Cluster,
@@ -143,12 +144,12 @@ impl Demo {
         stop: &Stop,
         view: &mut View,
     ) -> anyhow::Result<()> {
-        view.say(&format!("adding {keys} objects to each"))?;
+        view.status(&format!("adding {keys} objects to each"))?;
         for host in objects {
             host.reserve(self.false_positive, keys, objects.len())?;
             host.add(keys)?;
         }
-        view.say("waiting until every host has heard of every other")?;
+        view.status("waiting until every host has heard of every other")?;
         let deadline = Instant::now() + CONVERGED;
         while !measure::converged(cluster, objects)? {
             cluster.check()?;
@@ -171,13 +172,13 @@ impl Demo {
     }
 }
 
-/// From one measurement to the next.
+/// Interval between measurements.
 const ROUND: Duration = Duration::from_millis(500);
 
-/// Hosts that have not found each other after so long never will.
+/// Timeout for the hosts to find each other.
 const CONVERGED: Duration = Duration::from_secs(60);
 
-/// Context for what happens at one host.
+/// Adds the name of the host to an error.
 fn at<T>(outcome: anyhow::Result<T>, name: &str) -> anyhow::Result<T> {
     outcome.with_context(|| name.to_owned())
 }

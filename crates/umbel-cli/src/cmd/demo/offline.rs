@@ -1,8 +1,8 @@
-//! `umbel demo --offline`: what filters and bank promise, and that they keep it, without hosts.
+//! `umbel demo --offline`: measures whether filters and bank keep their promises, without hosts.
 //!
-//! Builds a filter of generated keys and asks it for present and absent ones, then asks a
-//! bank of simulated hosts who holds a key, beside a plain loop over their filters. Answers
-//! are checked against the truth; times are of this machine, now.
+//! Builds a filter of generated keys, and queries it with present and absent ones. Then queries a
+//! bank of simulated hosts for the holders of a key, and compares it with a plain loop over their
+//! filters. Answers are checked; times are measured on this machine.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use umbel::{KeyHash, KeyHasher, StandardFilter};
 
 use crate::output::print;
 
-/// What is built and asked.
+/// Parameters of the offline demo.
 pub(super) struct Offline {
     /// Keys in the filter.
     pub(super) keys: u64,
@@ -42,7 +42,7 @@ impl Offline {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Measured against promised rates of one filter.
+    /// Measured and promised rates of one filter.
     fn filter(&self) -> anyhow::Result<FilterShown> {
         let mut filter = StandardFilter::for_target(self.keys, self.false_positive.get())?;
         let ((), adding) = timed(|| {
@@ -65,7 +65,7 @@ impl Offline {
         })
     }
 
-    /// A lookup over all hosts at once, beside a loop over their filters.
+    /// A lookup over all hosts at once, compared with a loop over their filters.
     fn bank(&self) -> anyhow::Result<BankShown> {
         let empty = StandardFilter::for_target(KEYS_A_HOST, self.false_positive.get())?;
         let filters: Vec<StandardFilter> = (0..self.hosts)
@@ -93,7 +93,7 @@ impl Offline {
             let claims = |hash: &KeyHash| {
                 filters
                     .iter()
-                    .filter(|filter| filter.contains_digest(filter.scheme().cut(*hash)))
+                    .filter(|filter| filter.contains_digest(filter.scheme().digest_of(*hash)))
                     .count()
             };
             few.iter().map(claims).collect::<Vec<_>>()
@@ -120,7 +120,7 @@ impl Offline {
     }
 }
 
-/// Absent keys that the filter is asked for.
+/// Number of absent keys that are queried.
 const ASKED: u64 = 1_000_000;
 const KEYS_A_HOST: u64 = 20_000;
 const LOOKUPS: u64 = 100_000;

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP as a flag that everybody looks at.
+//! A stop flag that is set by Ctrl-C, SIGTERM and SIGHUP.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -8,18 +8,18 @@ use tokio::signal::unix::SignalKind;
 
 use crate::signals::on_first;
 
-/// Set once, by a signal or by whoever ends the work.
+/// A flag that is set once, by a signal or by the thread that ends the work.
 #[derive(Clone, Default)]
 pub(super) struct Stop(Arc<(Mutex<bool>, Condvar)>);
 
 impl Stop {
-    /// Set when the process is asked to end. The signals no longer end it on their own: what
-    /// must be cleaned up is cleaned up.
+    /// A flag that is set when a signal asks the process to end. The signals no longer end it by
+    /// themselves, so that it can clean up.
     pub(super) fn on_signals() -> anyhow::Result<Self> {
         let kinds = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()];
         let stop = Self::default();
-        let told = stop.clone();
-        on_first(kinds, move |_| told.set()).context("cannot wait for signals")?;
+        let stopped = stop.clone();
+        on_first(kinds, move |_| stopped.set()).context("cannot wait for signals")?;
         Ok(stop)
     }
 
@@ -32,14 +32,14 @@ impl Stop {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits, but not once it is set.
+    /// Sleeps, but returns at once when the flag is set.
     pub(super) fn wait(&self, time: Duration) {
         let (flag, changed) = &*self.0;
         let flag = flag.lock().unwrap_or_else(PoisonError::into_inner);
         _ = changed.wait_timeout_while(flag, time, |set| !*set);
     }
 
-    /// Sets it when dropped, by a panic too.
+    /// A guard that sets the flag when dropped, also by a panic.
     pub(super) fn guard(&self) -> impl Drop + use<> {
         struct Guard(Stop);
         impl Drop for Guard {

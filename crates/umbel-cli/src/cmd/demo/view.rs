@@ -1,4 +1,4 @@
-//! What people see of the demo: redrawn in place on a terminal, plain lines elsewhere.
+//! Output of the demo: redrawn in place on a terminal, plain lines elsewhere.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use super::measure::{HostMeasured, Measured};
 use super::{MISS_TARGET, SET};
 use crate::output::{bytes, count, number, percent, print};
 
-/// Where the demo is shown.
+/// The output of the demo.
 pub(super) struct View {
     form: Form,
-    /// Lines of the last picture.
+    /// Number of lines drawn last.
     drawn: usize,
     next_line: Instant,
     introduced: bool,
@@ -22,7 +22,7 @@ pub(super) struct View {
 enum Form {
     Picture(Term),
     Lines,
-    /// Somebody waits for JSON.
+    /// Only JSON at the end.
     Nothing,
 }
 
@@ -37,15 +37,15 @@ impl View {
         Self { form, drawn: 0, next_line: Instant::now(), introduced: false }
     }
 
-    /// Says what is being done.
-    pub(super) fn say(&mut self, what: &str) -> anyhow::Result<()> {
+    /// Shows what is being done.
+    pub(super) fn status(&mut self, what: &str) -> anyhow::Result<()> {
         match self.form {
             Form::Nothing => Ok(()),
             _ => print(&format!("{what}\n")),
         }
     }
 
-    /// Shows how things stand.
+    /// Shows the current results.
     pub(super) fn show(
         &mut self,
         measured: &Measured,
@@ -94,7 +94,7 @@ impl View {
 
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// The whole state, a line at a time.
+/// The whole state, as lines.
 fn picture(measured: &Measured) -> Vec<String> {
     let title =
         format!("{} hosts on this machine, for {:.0} s", measured.hosts.len(), measured.seconds);
@@ -128,7 +128,7 @@ fn bar(share: f64) -> String {
 
 const BAR: usize = 20;
 
-/// What was measured against what was promised.
+/// Measured and promised rates.
 fn rates(measured: &Measured) -> [String; 3] {
     let Measured { missed, members_asked, falsely_named, absent_asked, .. } = measured;
     let ratio = measured.full_broadcast_bytes / measured.bytes_sent;
@@ -159,12 +159,13 @@ fn rates(measured: &Measured) -> [String; 3] {
     ]
 }
 
-/// Command lines that work while the demo runs.
+/// The dashboard and command lines that work while the demo runs.
 fn to_try(cluster: &Cluster, objects: &[Objects]) -> impl Iterator<Item = String> {
-    let first = cluster.hosts().next().map(|host| host.at.clone());
+    let first = cluster.hosts().next().map(|host| (host.at.clone(), host.http.clone()));
     let last = objects.last().map(|home| home.key(home.range().end.saturating_sub(1)));
-    first.zip(last).into_iter().flat_map(|(at, key)| {
+    first.zip(last).into_iter().flat_map(|((at, http), key)| {
         [
+            format!("see: http://{http}/ in a browser: a live dashboard of all hosts"),
             format!("try: redis-cli -p {} UMBEL.WHO {SET} {key}", at.port()),
             format!("     umbel who --at {at} {SET} {key}"),
         ]

@@ -1,4 +1,4 @@
-//! `umbel filter union` and `intersect`: several filters of one shape and seed into one.
+//! `umbel filter union` and `intersect`: combine several filters of the same shape and seed.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -99,7 +99,7 @@ impl Sides {
     }
 }
 
-/// Distinct keys of a union, as far as its bits tell.
+/// Number of distinct keys in a union, estimated from its bits.
 #[derive(Serialize)]
 struct Estimated {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -111,7 +111,7 @@ impl Estimated {
         let (shape, bits) = match filter {
             AnyFilter::Standard(filter) => (filter.scheme().shape(), filter.bits()),
             AnyFilter::Counting(filter) => (filter.scheme().shape(), filter.bits()),
-            // Components are kept apart: a key in two of them looks like two keys.
+            // Components are separate: a key in two of them looks like two keys.
             _ => return Self { estimated_items: None },
         };
         let distinct = estimate_items(shape, bits.ones());

@@ -89,12 +89,12 @@ enum KindArg {
     Dynamic,
 }
 
-/// The numbers of a filter to be built.
+/// Parameters of a filter to be built.
 struct Plan {
     shape: Shape,
     /// Keys per component.
     capacity: u64,
-    /// Components that the rate holds for.
+    /// Number of components up to which the rate is kept.
     components: u32,
 }
 
@@ -168,7 +168,8 @@ impl Build {
         self.items.zip(self.false_positive)
     }
 
-    /// A filter that was given more keys than planned still answers, but not as promised.
+    /// Warns if the filter got more keys than planned: it still works, but not at the promised
+    /// rate.
     fn warn_past_target(&self, filter: &AnyFilter) {
         let Some((planned, target)) = self.goal() else { return };
         let (items, rate) = (filter.items(), filter.false_positive());
@@ -181,7 +182,7 @@ impl Build {
     }
 }
 
-/// Adds a batch, unless the filter would outgrow the limit.
+/// Adds a batch, unless the filter would exceed the memory limit.
 pub(super) fn add_batch(
     filter: &mut AnyFilter,
     keys: &[&[u8]],
@@ -192,18 +193,18 @@ pub(super) fn add_batch(
     Ok(())
 }
 
-/// What reading the filter back takes on top, so that whatever is written can be read.
+/// Additional memory needed to read the filter back, so that every file written can be read.
 fn to_read(filter: &AnyFilter) -> u64 {
     match filter {
         AnyFilter::Standard(_) | AnyFilter::PlainDynamic(_) => 0,
-        // Its bits in the order of the file, and a base's.
+        // Its bits in file order, and those of a base.
         AnyFilter::Blocked(_) => filter.scheme().shape().bits() / 4,
-        // A level of the counters, and the one before it.
+        // One level of the counters, and the level before it.
         AnyFilter::Counting(_) | AnyFilter::Dynamic(_) => filter.scheme().shape().bits() / 4,
     }
 }
 
-/// What adding did.
+/// Result of adding keys.
 #[derive(Debug, Serialize)]
 pub(super) struct Added {
     added: u64,

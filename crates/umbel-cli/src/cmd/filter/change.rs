@@ -1,4 +1,4 @@
-//! `umbel filter add` and `remove`: a filter changed in place.
+//! `umbel filter add` and `remove`: change a filter in place.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -96,7 +96,7 @@ impl Remove {
 }
 
 impl Remove {
-    /// A counter that has reached its largest value is never counted down again.
+    /// Warns of saturated counters: a counter at its maximum is never decremented again.
     fn warn_of_stuck(&self, counters: u64) {
         if counters > 0 {
             let (file, counters) = (name(&self.file), counted(counters, "counter"));
@@ -129,7 +129,7 @@ fn remove(filter: &mut AnyFilter, key: &[u8]) -> Outcome {
     if one_claims { Outcome::Removed } else { Outcome::Absent }
 }
 
-/// What removing did.
+/// Result of removing keys.
 #[derive(Debug, Default, Serialize)]
 struct Removed {
     removed: u64,

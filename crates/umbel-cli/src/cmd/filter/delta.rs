@@ -1,4 +1,5 @@
-//! `umbel filter delta` and `apply`: what changed between two filters, as a small file.
+//! `umbel filter delta` and `apply`: write the difference of two filters to a small file, and apply
+//! it.
 
 use std::path::PathBuf;
 
@@ -43,10 +44,10 @@ impl Delta {
         if !target.is_file() {
             return Ok(());
         }
-        self.tell(delta.len(), whole.len(), options)
+        self.print_result(delta.len(), whole.len(), options)
     }
 
-    fn tell(&self, delta: usize, whole: usize, options: &Options) -> anyhow::Result<()> {
+    fn print_result(&self, delta: usize, whole: usize, options: &Options) -> anyhow::Result<()> {
         #[derive(Serialize)]
         struct Report {
             file: String,
@@ -93,7 +94,7 @@ impl Apply {
         write_filter(&target, &self.output, &new, &Nothing {}, options)
     }
 
-    /// Names both files where the fault may lie with either.
+    /// Names both files if either may be the cause.
     fn explain(&self, error: DecodeError) -> anyhow::Error {
         let (old, delta) = (name(&self.old), name(&self.delta));
         match error {

@@ -1,8 +1,8 @@
-//! Filter files: read whole and checked, written whole or not at all.
+//! Filter files: read and checked as a whole, written completely or not at all.
 //!
-//! Always true: a file is replaced by renaming a complete one over it, so that a reader,
-//! a full disk or a crash sees the old file or the new one; and only umbel files that hold the
-//! same are ever replaced, so that a key file or a base named by mistake survives.
+//! Always true: a file is replaced by renaming a complete one over it, so that a reader sees the
+//! old file or the new one, also after a crash or on a full disk. Only umbel files with the same
+//! kind of content are ever replaced, so that a key file or a base named by mistake survives.
 
 use std::fmt;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -17,7 +17,7 @@ use super::memory::{MemoryLimit, too_large};
 pub(super) use crate::lines::name;
 use crate::whole_file;
 
-/// Reads a filter to be asked by key, with a decoder that may know its secret seed.
+/// Reads a filter that will be queried, with a decoder that may know its secret seed.
 pub(in crate::cmd) fn read_filter(
     path: &Path,
     decoder: Decoder,
@@ -26,12 +26,12 @@ pub(in crate::cmd) fn read_filter(
     decode(&read_bytes(path, limit)?, path, decoder, limit)
 }
 
-/// Reads a filter to be looked at or joined: its seed may stay unknown.
+/// Reads a filter to inspect or combine: its seed may stay unknown.
 pub(in crate::cmd) fn read_any(path: &Path, limit: MemoryLimit) -> anyhow::Result<AnyFilter> {
     read_filter(path, Decoder::new().accept_locked(), limit)
 }
 
-/// Turns the bytes of a file into the filter that they hold.
+/// Decodes the filter in the bytes of a file.
 pub(in crate::cmd) fn decode(
     bytes: &[u8],
     path: &Path,
@@ -50,7 +50,8 @@ pub(in crate::cmd) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Res
     let file = File::open(path).with_context(|| name(path))?;
     let is_directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
     ensure!(!is_directory, "{}: this is a directory, not a file", name(path));
-    // A coded filter is hardly longer than the filter: a file beyond the limit is no use.
+    // An encoded filter is hardly longer than the filter in memory: a file beyond the limit cannot
+    // be used.
     let longest = limit.get().saturating_add(4096);
     file.take(longest).read_to_end(&mut bytes).with_context(|| name(path))?;
     ensure!(
@@ -62,7 +63,7 @@ pub(in crate::cmd) fn read_bytes(path: &Path, limit: MemoryLimit) -> anyhow::Res
     Ok(bytes)
 }
 
-/// Names the file, and what to do about the error where something can be done.
+/// Adds the name of the file to the error and, where possible, what to do about it.
 pub(in crate::cmd) fn explain(error: DecodeError, path: &Path) -> anyhow::Error {
     let file = name(path);
     match error {
@@ -85,7 +86,7 @@ pub(in crate::cmd) fn explain(error: DecodeError, path: &Path) -> anyhow::Error 
     }
 }
 
-/// Says what to do about filters that do not go together.
+/// Adds advice to errors about filters that cannot be combined.
 pub(super) fn alike(error: anyhow::Error) -> anyhow::Error {
     let is_mismatch =
         error.is::<Mismatch>() || matches!(error.downcast_ref(), Some(DeltaError::Mismatch(_)));
@@ -98,7 +99,7 @@ pub(super) fn alike(error: anyhow::Error) -> anyhow::Error {
     error
 }
 
-/// What an umbel file holds.
+/// Kind of content of an umbel file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cmd) enum Content {
     Filter,
@@ -107,14 +108,14 @@ pub(in crate::cmd) enum Content {
 }
 
 impl Content {
-    /// How many bytes tell.
+    /// Number of bytes needed to recognise the content.
     const TELLING: u64 = 6;
 
-    /// What the file that starts so holds, if it is one of ours and says so.
+    /// The content of a file that starts with these bytes, if it is an umbel file of a known kind.
     pub(in crate::cmd) fn of(start: &[u8]) -> Option<Self> {
         // The magic bytes, the version, the kind (docs/wire.md).
         match start.strip_prefix(b"UMBL")? {
-            [_, 0x01..=0x04, ..] => Some(Self::Filter),
+            [_, 0x01..=0x0F, ..] => Some(Self::Filter),
             [_, 0x10..=0x1F, ..] => Some(Self::Delta),
             [_, 0x20..=0x22, ..] => Some(Self::Table),
             _ => None,
@@ -140,7 +141,7 @@ pub(in crate::cmd) struct Target {
 }
 
 impl Target {
-    /// Checks that a file that holds this may be written there.
+    /// Checks that a file with this content may be written there.
     pub(in crate::cmd) fn new(path: &Path, content: Content) -> anyhow::Result<Self> {
         ensure!(path.as_os_str() != "-", "'-' names no file to write: /dev/stdout does");
         let real = behind_links(path)?;
@@ -158,19 +159,19 @@ impl Target {
         Ok(Self { path: real, replaced })
     }
 
-    /// Whether this path names the same file, which is there already.
+    /// Whether this path names the same, existing file.
     pub(super) fn is_same(&self, path: &Path) -> bool {
         self.replaced.is_some()
             && fs::canonicalize(path).is_ok_and(|path| path == self.path)
             && self.is_file()
     }
 
-    /// Whether a rename replaces what is there; pipes and devices are written to instead.
+    /// Whether the target is replaced by renaming; pipes and devices are written to instead.
     pub(in crate::cmd) fn is_file(&self) -> bool {
         self.replaced.as_ref().is_none_or(Metadata::is_file)
     }
 
-    /// Writes the file: all of it, or nothing.
+    /// Writes the file completely or not at all.
     pub(in crate::cmd) fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let written = if self.is_file() {
             whole_file::write(&self.path, bytes, self.replaced.as_ref())
@@ -185,20 +186,20 @@ impl Target {
     }
 }
 
-/// Where a file is written: a link stays a link, and the file that it leads to is made or replaced.
+/// Resolves symbolic links: a link stays a link, and the file it points to is created or replaced.
 fn behind_links(path: &Path) -> anyhow::Result<PathBuf> {
-    /// As many as Linux follows.
-    const MOST_LINKS: usize = 40;
+    /// Maximum number of links that Linux follows.
+    const MAX_LINKS: usize = 40;
     if let Ok(real) = fs::canonicalize(path) {
         return Ok(real);
     }
-    // A pipe such as /dev/stdout: there, but without a path of its own.
+    // A pipe such as /dev/stdout exists, but has no canonical path.
     if fs::metadata(path).is_ok() {
         return Ok(path.to_owned());
     }
-    // Nothing is there, or a link that leads nowhere yet.
+    // Nothing exists there, or a link to a file that does not exist yet.
     let mut real = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&real) {
             Ok(next) => real = whole_file::parent(&real).join(next),
             Err(_) => return Ok(real),
@@ -207,7 +208,7 @@ fn behind_links(path: &Path) -> anyhow::Result<PathBuf> {
     bail!("{}: too many symbolic links", name(path))
 }
 
-/// That a file may be replaced: it is empty, or one of ours that holds the same.
+/// Checks that a file may be replaced: it is empty, or an umbel file with the same kind of content.
 fn check_replaced(path: &Path, content: Content) -> anyhow::Result<()> {
     let mut start = Vec::new();
     File::open(path)?.take(Content::TELLING).read_to_end(&mut start)?;

@@ -1,4 +1,4 @@
-//! `umbel filter info`: all that a filter file tells without its keys.
+//! `umbel filter info`: shows everything that can be known about a filter file without its keys.
 
 use std::path::PathBuf;
 
@@ -70,7 +70,7 @@ impl InfoCommand {
     }
 }
 
-/// All that a delta tells without its base.
+/// Everything that can be known about a delta without its base.
 #[derive(Debug, Serialize)]
 struct DeltaInfo {
     kind: &'static str,
@@ -103,7 +103,7 @@ impl DeltaInfo {
     }
 }
 
-/// A checksum as errors show it too.
+/// A checksum, formatted as in errors.
 fn checksum(checksum: u64) -> String {
     format!("{checksum:016x}")
 }
@@ -133,7 +133,7 @@ fn rows(filter: &AnyFilter, info: &Info) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// What only dynamic filters have.
+/// Rows that only dynamic filters have.
 fn component_rows(filter: &AnyFilter) -> Vec<(&'static str, String)> {
     let (capacity, planned, made_of) = match filter {
         AnyFilter::Dynamic(filter) => (filter.capacity(), filter.max_components(), "counting"),

@@ -1,7 +1,6 @@
-//! The key files of a command, read in batches.
+//! Reads the key files of a command in batches.
 //!
-//! Always true: no umbel file is read as if it held keys, and no file that is to be written is
-//! read as one.
+//! Always true: no umbel file is read as a key file, and no file is both read for keys and written.
 
 use std::path::PathBuf;
 
@@ -23,10 +22,10 @@ pub(super) struct KeyArgs {
 }
 
 impl KeyArgs {
-    /// Hands all keys to `work`, batch by batch, in order.
+    /// Calls `work` with all keys, batch by batch, in order.
     ///
-    /// A missing, unreadable or keyless file is an error; where that can be seen without
-    /// reading, it is found before the first batch.
+    /// A missing, unreadable or keyless file is an error; if that can be detected without reading,
+    /// it is reported before the first batch.
     pub(super) fn read(
         &self,
         progress: &Progress,
@@ -41,7 +40,7 @@ impl KeyArgs {
         })
     }
 
-    /// As [`Self::read`], for whom no keys are a set, too.
+    /// As [`Self::read`], but it is no error if there are no keys.
     pub(super) fn read_or_none(
         &self,
         progress: &Progress,
@@ -50,7 +49,7 @@ impl KeyArgs {
         self.read_each(progress, work, |_, _| Ok(()))
     }
 
-    /// That a file which is to be written is none of those that are read.
+    /// Checks that the file to be written is not one of those that are read.
     pub(super) fn check_apart_from(&self, target: &Target) -> anyhow::Result<()> {
         if let Some(path) = self.files.iter().find(|path| target.is_same(path)) {
             bail!("{}: the file is read and written by the same command", name(path));
@@ -92,7 +91,7 @@ impl KeyArgs {
     }
 }
 
-/// That what starts so is a key file.
+/// Rejects input that starts like an umbel file.
 fn refuse_umbel_file(source: Source<'_>, start: &[u8]) -> anyhow::Result<()> {
     match Content::of(start) {
         Some(content) => bail!("{}: this is {content}, not a key file", source.name()),

@@ -1,8 +1,8 @@
-//! How large a filter may be: a filter that does not fit must end in a clear line, not in
-//! the system ending the process.
+//! The memory limit for filters: a filter that does not fit must cause a clear error message
+//! instead of the system killing the process.
 //!
-//! Asking the allocator is not enough: Linux promises more memory than it has, and ends
-//! the process when the promise is called in. So the limit is what is available now.
+//! Relying on the allocator is not enough: Linux overcommits memory, and kills the process when the
+//! memory is used. So the limit is the memory that is available now.
 
 use std::fs;
 
@@ -13,21 +13,21 @@ use indicatif::BinaryBytes;
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cmd) struct MemoryLimit {
     bytes: u64,
-    /// Whether somebody said so, rather than the system.
+    /// Whether the limit was given by the user, rather than taken from the system.
     is_given: bool,
 }
 
-/// A filter that was read may take this much, however short its file is.
+/// A filter read from a file may take this much memory, however short its file is.
 const SMALL: u64 = 256 << 20;
 
-/// And this many times its file. A filter that is in use is hardly larger than its file: what
-/// is longer is nearly empty or, in a file from elsewhere, made up to keep its reader busy.
+/// Otherwise at most this many times the size of its file. A filter in use is hardly larger than
+/// its file: one that is much larger is nearly empty or, if untrusted, made to exhaust its reader.
 const TIMES_FILE: u64 = 16;
 
-/// Where the system does not say how much memory it has.
+/// The limit if the system does not report its memory.
 const UNKNOWN: u64 = 64 << 30;
 
-/// Where a Linux container finds its limit, by version of its control groups.
+/// Where Linux reports the limit of a container: cgroup v2, then v1.
 const CONTAINER_LIMITS: [&str; 2] =
     ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
@@ -36,11 +36,12 @@ impl MemoryLimit {
         Self { bytes, is_given: true }
     }
 
-    /// The memory that the system has available, of the machine or of its container.
+    /// The memory that is available in the system: the machine's or its container's, if that is
+    /// less.
     pub(in crate::cmd) fn of_system() -> Self {
         let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| available(&text));
         let container = CONTAINER_LIMITS.iter().filter_map(|path| {
-            // "max" where there is no limit: no number, no limit.
+            // "max" means no limit, and is not a number.
             fs::read_to_string(path).ok()?.trim().parse().ok()
         });
         let bytes = machine.into_iter().chain(container).min().unwrap_or(UNKNOWN);
@@ -51,7 +52,7 @@ impl MemoryLimit {
         self.bytes
     }
 
-    /// What a filter may take that is read from so many bytes.
+    /// How much memory a filter may take that is read from a file of this size.
     pub(in crate::cmd) fn of_file(self, file_bytes: usize) -> u64 {
         if self.is_given {
             return self.bytes;
@@ -59,7 +60,7 @@ impl MemoryLimit {
         self.bytes.min(SMALL.max(TIMES_FILE.saturating_mul(file_bytes as u64)))
     }
 
-    /// Refuses a filter that would take more.
+    /// Rejects a filter that needs more than the limit.
     pub(in crate::cmd) fn check(self, needed: u64) -> anyhow::Result<()> {
         if needed > self.bytes {
             bail!("{}", too_large(needed, self.bytes));
@@ -68,7 +69,7 @@ impl MemoryLimit {
     }
 }
 
-/// What to say of a filter that takes more than the limit.
+/// The error message for a filter that needs more than the limit.
 pub(in crate::cmd) fn too_large(needed: u64, limit: u64) -> String {
     format!(
         "the filter takes {} of memory, and the limit is {}: --max-memory sets another",

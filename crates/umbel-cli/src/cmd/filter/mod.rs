@@ -1,7 +1,7 @@
-//! `umbel filter`: filters as files, built from keys and joined with each other.
+//! `umbel filter`: filters as files, built from keys and combined with each other.
 //!
-//! A subcommand reads what it needs (`file`, `keys`, `seed`), calls the library, writes
-//! the whole result at the end (`file`) and says what it did (`report`).
+//! A subcommand reads its inputs (`file`, `keys`, `seed`), calls the library, writes the whole
+//! result at the end (`file`), and reports what it did (`report`).
 //!
 //! Always true: a command that fails has changed no file.
 
@@ -47,7 +47,7 @@ Examples:
   umbel filter apply monday.umbel change.umbel -o tuesday.umbel
 
 Exit status: 0 done, or some keys found; 1 no key found (query only); 2 an error, which
-is told in one line and has changed nothing.";
+is printed in one line and has changed nothing.";
 
 /// What every subcommand understands.
 #[derive(Args)]

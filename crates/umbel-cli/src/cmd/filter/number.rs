@@ -1,4 +1,4 @@
-//! Numbers that only filters take, as people type them; the others are in `values`.
+//! Parsers for numbers that only filters need; the others are in `values`.
 
 /// A seed: decimal, or hexadecimal after `0x`.
 pub(super) fn seed(text: &str) -> Result<u64, String> {

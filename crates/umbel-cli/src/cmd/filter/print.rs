@@ -13,7 +13,7 @@ pub(in crate::cmd) fn json(answer: &impl Serialize) -> anyhow::Result<()> {
     output::print(&format!("{}\n", serde_json::to_string_pretty(answer)?))
 }
 
-/// Says something that is no answer and no error, on standard error.
+/// Prints a warning on standard error.
 pub(in crate::cmd) fn warn(text: impl fmt::Display) {
     crate::complain(&format!("warning: {text}"));
 }

@@ -57,14 +57,14 @@ impl Query {
             print::checked(printer.print(wanted.map(|(key, _)| *key)))
         });
         if outcome.is_ok() || printer.has_begun() {
-            // JSON that was begun is ended, whatever comes next.
+            // Complete JSON output that was started, also after an error.
             print::checked(printer.finish(asked))?;
         }
         outcome?;
         Ok(if printer.count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 
-    /// Keys and a bar on the same terminal would write over each other.
+    /// No bar if keys are printed to the same terminal: they would overwrite each other.
     fn progress(&self) -> Progress {
         if io::stdout().is_terminal() && !self.count {
             Progress::none()
@@ -74,7 +74,7 @@ impl Query {
     }
 }
 
-/// Prints keys as they come, none held back: the list may be longer than memory.
+/// Prints keys as they arrive, without buffering all of them: the list may exceed memory.
 struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     form: Form,
@@ -100,7 +100,7 @@ impl Printer {
         Self { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), form, count: 0 }
     }
 
-    /// Prints a batch, and lets a waiting reader have it.
+    /// Prints a batch, and flushes it.
     fn print<'a>(&mut self, keys: impl Iterator<Item = &'a [u8]>) -> io::Result<()> {
         for key in keys {
             match self.form {
@@ -121,7 +121,7 @@ impl Printer {
         self.out.write_all(json_line(&JsonKey::of(key))?.as_bytes())
     }
 
-    /// Whether an answer was begun that has an end.
+    /// Whether JSON output was started and must be completed.
     fn has_begun(&self) -> bool {
         self.form == Form::Json && self.count > 0
     }

@@ -1,4 +1,4 @@
-//! What is told of a filter: the fields of `info`, and one line for what a command did.
+//! Reports about a filter: the fields of `info`, and one line about what a command did.
 
 use std::fmt;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::file::{Target, name};
 use super::{Options, print};
 use crate::output::{self, bytes, counted, percent};
 
-/// All that a file tells of its filter. `bits` are those of one component, `ones` and
+/// Everything that a file contains about its filter. `bits` are those of one component, `ones` and
 /// `items` those of all; `fill` is the share of ones over all components.
 #[derive(Debug, Serialize)]
 pub(super) struct Info {
@@ -62,8 +62,8 @@ pub(super) const fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-/// Writes a filter and tells what became of it: `did` is the command's own part of the
-/// report, as fields for JSON and as words for people.
+/// Writes a filter, and reports the result: `did` is the command's own part of the report, as
+/// fields for JSON and as text for people.
 pub(super) fn write_filter(
     target: &Target,
     path: &Path,
@@ -74,16 +74,16 @@ pub(super) fn write_filter(
     let encoded = filter.encode();
     target.write(&encoded)?;
     warn_past_plan(filter, path);
-    // A filter sent to a pipe may be on standard output itself: nothing may follow it.
+    // The target may be standard output itself: then nothing else may be printed there.
     if target.is_file() {
-        tell(path, &Info::of(filter, encoded.len()), did, options)
+        print_result(path, &Info::of(filter, encoded.len()), did, options)
     } else {
         Ok(())
     }
 }
 
-/// Tells what became of a filter.
-pub(super) fn tell(
+/// Reports the result of a command.
+pub(super) fn print_result(
     path: &Path,
     info: &Info,
     did: &(impl Serialize + fmt::Display),
@@ -123,7 +123,7 @@ fn warn_past_plan(filter: &AnyFilter, path: &Path) {
     }
 }
 
-/// A report of nothing but the filter itself.
+/// For commands that report only the filter itself.
 #[derive(Debug, Serialize)]
 pub(super) struct Nothing {}
 

@@ -1,4 +1,4 @@
-//! Seeds on the command line: a number that the file keeps, or a secret that it does not.
+//! Seeds on the command line: a number that is stored in the file, or a secret that is not.
 
 use std::fs::File;
 use std::io::Read;
@@ -59,11 +59,11 @@ impl SecretArgs {
     }
 }
 
-/// More than any secret: a longer file is a mistake.
+/// Maximum length of a secret: a longer file was named by mistake.
 const LONGEST_SECRET: u64 = 1 << 20;
 
-/// Every byte of the file counts, a last newline too: files made by `openssl rand` are as
-/// good as ones made by hand, and none is changed silently.
+/// Every byte of the file is part of the secret, including a trailing newline: files made by
+/// `openssl rand` work like files made by hand, and none is changed silently.
 fn read_secret(path: &Path) -> anyhow::Result<Seed> {
     let mut secret = Vec::new();
     File::open(path)

@@ -1,6 +1,6 @@
-//! `umbel has`, `umbel who` and `umbel missing`: questions about any number of keys.
+//! `umbel has`, `umbel who` and `umbel missing`: queries about any number of keys.
 //!
-//! Answers are printed as they come, in the order of the keys; none is held back.
+//! Answers are printed as they arrive, in the order of the keys.
 
 use std::cell::Cell;
 use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write as _};
@@ -32,7 +32,7 @@ Examples:
 )]
 pub(crate) struct Has {
     #[command(flatten)]
-    question: Question,
+    query: KeyQuery,
 }
 
 /// Print which hosts hold each key, from the memory of the host that is asked
@@ -52,7 +52,7 @@ Examples:
 )]
 pub(crate) struct Who {
     #[command(flatten)]
-    question: Question,
+    query: KeyQuery,
 }
 
 /// Print the keys that no host holds; hosts that may hold a key are asked
@@ -75,11 +75,11 @@ pub(crate) struct Missing {
     #[arg(long)]
     partial: bool,
     #[command(flatten)]
-    question: Question,
+    query: KeyQuery,
 }
 
 #[derive(Args)]
-struct Question {
+struct KeyQuery {
     /// Set
     #[arg(value_parser = set_name)]
     set: String,
@@ -96,7 +96,7 @@ impl Has {
             let held = batch.keys().zip(flags).filter(|(_, held)| *held);
             Some(held.map(|(key, _)| key).try_for_each(|key| printer.key(key)))
         };
-        self.question.run("UMBEL.HAS", print).map(found)
+        self.query.run("UMBEL.HAS", print).map(found)
     }
 }
 
@@ -110,9 +110,9 @@ impl Who {
                 batch.keys().zip(&hosts).try_for_each(|(key, hosts)| printer.hosts(key, hosts))
             })
         };
-        let count = self.question.run("UMBEL.WHO", print)?;
+        let count = self.query.run("UMBEL.WHO", print)?;
         if count == 0 {
-            self.question.note_unknown_set();
+            self.query.note_unknown_set();
         }
         Ok(found(count))
     }
@@ -126,7 +126,7 @@ impl Missing {
         let print = |printer: &mut Printer, _: &Batch, answer: &Value| {
             Some(texts(answer)?.into_iter().try_for_each(|key| printer.key(key)))
         };
-        self.question.run("UMBEL.MISSING", print).map(|_| ExitCode::SUCCESS)
+        self.query.run("UMBEL.MISSING", print).map(|_| ExitCode::SUCCESS)
     }
 
     fn run_partial(&self) -> anyhow::Result<ExitCode> {
@@ -140,19 +140,19 @@ impl Missing {
             let listed = unsure.into_iter().try_for_each(|key| printer.unconfirmed(key));
             Some(listed.and_then(|()| missing.into_iter().try_for_each(|key| printer.key(key))))
         };
-        self.question.run("UMBEL.MISSINGPARTIAL", print)?;
+        self.query.run("UMBEL.MISSINGPARTIAL", print)?;
         Ok(if unconfirmed.get() == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }
 
-/// As grep: some or none.
+/// Exit code as of grep: 0 if any were found, otherwise 1.
 pub(super) fn found(count: u64) -> ExitCode {
     if count > 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-impl Question {
-    /// Says so if the host has not heard of the set: the name may be mistyped, which an answer
-    /// as for an empty set does not tell.
+impl KeyQuery {
+    /// Prints a note if the host does not know the set: the name may be mistyped, and the answers
+    /// alone look like those of an empty set.
     fn note_unknown_set(&self) {
         let known = self
             .options
@@ -164,8 +164,8 @@ impl Question {
         }
     }
 
-    /// Asks about all keys; `print` returns `None` for what is no answer. How many keys
-    /// were found comes back.
+    /// Queries all keys; `print` returns `None` for an unexpected reply. Returns how many keys were
+    /// found.
     fn run(
         &self,
         command: &str,
@@ -193,7 +193,7 @@ impl Question {
     }
 }
 
-/// Keys and a bar on the same terminal would write over each other.
+/// No bar if keys are printed to the same terminal: they would overwrite each other.
 pub(super) fn progress() -> Progress {
     if io::stdout().is_terminal() { Progress::none() } else { Progress::new("asking") }
 }
@@ -202,20 +202,22 @@ pub(super) fn progress() -> Progress {
 pub(super) struct Printer {
     out: BufWriter<StdoutLock<'static>>,
     json: bool,
-    /// What the object calls them.
+    /// The name of their field in the JSON object.
     called: &'static str,
     printed: u64,
-    /// Keys that were asked for.
+    /// Number of keys queried.
     pub(super) asked: u64,
-    /// Keys of which there was something to tell.
+    /// Whether this lists all keys instead of answering queries.
+    is_listing: bool,
+    /// Number of keys found.
     pub(super) found: u64,
-    /// Keys of which nobody can tell, where these are listed, as JSON.
+    /// Keys that could not be confirmed, as JSON, if these are listed.
     unconfirmed: Option<Vec<String>>,
 }
 
 /// A key and its hosts.
 #[derive(Serialize)]
-struct Held<'a> {
+struct Holders<'a> {
     key: JsonKey<'a>,
     hosts: Vec<JsonKey<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -236,10 +238,16 @@ struct Matched<'a> {
 impl Printer {
     pub(super) fn new(json: bool, called: &'static str) -> Self {
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Self { out, json, called, printed: 0, asked: 0, found: 0, unconfirmed: None }
+        let unconfirmed = None;
+        Self { out, json, called, printed: 0, asked: 0, is_listing: false, found: 0, unconfirmed }
     }
 
-    /// A key of which nobody can tell: beside the answers.
+    /// For a listing of all keys.
+    pub(super) fn listing(json: bool, called: &'static str) -> Self {
+        Self { is_listing: true, ..Self::new(json, called) }
+    }
+
+    /// Reports a key that could not be confirmed, separately from the answers.
     fn unconfirmed(&mut self, key: &[u8]) -> io::Result<()> {
         if self.json {
             let key = json_line(&JsonKey::of(key))?;
@@ -250,7 +258,7 @@ impl Printer {
         Ok(())
     }
 
-    fn key(&mut self, key: &[u8]) -> io::Result<()> {
+    pub(super) fn key(&mut self, key: &[u8]) -> io::Result<()> {
         self.found += 1;
         match self.json {
             true => self.element(&JsonKey::of(key)),
@@ -262,12 +270,12 @@ impl Printer {
         self.found += u64::from(!hosts.is_empty());
         if self.json {
             let hosts = hosts.iter().map(|host| JsonKey::of(host)).collect();
-            return self.element(&Held { key: JsonKey::of(key), hosts, paths: None });
+            return self.element(&Holders { key: JsonKey::of(key), hosts, paths: None });
         }
         self.line(&[&part(key), b"\t", &part(&hosts.join(&b' '))])
     }
 
-    /// A name with what was found for it: a prefix and its hosts.
+    /// Prints a name and what was found for it: a prefix and its hosts.
     pub(super) fn matched(&mut self, name: &[u8], found: Option<Found<'_>>) -> io::Result<()> {
         self.found += u64::from(found.is_some());
         if self.json {
@@ -285,7 +293,7 @@ impl Printer {
         }
     }
 
-    /// Ways to the hosts, which stand at their ends.
+    /// Prints the paths to the hosts; the last name of each path is the holder.
     pub(super) fn paths(&mut self, key: &[u8], paths: &[Vec<&[u8]>]) -> io::Result<()> {
         self.found += u64::from(!paths.is_empty());
         if self.json {
@@ -294,7 +302,7 @@ impl Printer {
             let paths =
                 paths.iter().map(|path| path.iter().map(|host| JsonKey::of(host)).collect());
             let paths = Some(paths.collect());
-            return self.element(&Held { key: JsonKey::of(key), hosts, paths });
+            return self.element(&Holders { key: JsonKey::of(key), hosts, paths });
         }
         let ways: Vec<Vec<u8>> = paths.iter().map(|path| path.join(&b" > "[..])).collect();
         self.line(&[&part(key), b"\t", &part(&ways.join(&b", "[..]))])
@@ -314,7 +322,7 @@ impl Printer {
         self.out.write_all(json_line(element)?.as_bytes())
     }
 
-    /// Lets a waiting reader have what there is.
+    /// Flushes the output.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
@@ -325,7 +333,11 @@ impl Printer {
             if self.printed == 0 {
                 write!(self.out, "{{\"{called}\":[")?;
             }
-            write!(self.out, "],\"asked\":{asked},\"count\":{found}")?;
+            self.out.write_all(b"],")?;
+            if !self.is_listing {
+                write!(self.out, "\"asked\":{asked},")?;
+            }
+            write!(self.out, "\"count\":{found}")?;
             if let Some(unconfirmed) = &self.unconfirmed {
                 write!(self.out, ",\"unconfirmed\":[{}]", unconfirmed.join(","))?;
             }

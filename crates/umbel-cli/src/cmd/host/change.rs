@@ -1,4 +1,4 @@
-//! `umbel add` and `umbel remove`: what the host itself holds.
+//! `umbel add` and `umbel remove`: change the host's own set.
 
 use std::process::ExitCode;
 
@@ -105,7 +105,7 @@ struct Removed<'a> {
     removed: u64,
 }
 
-/// Keys sent, and those of them that made a difference.
+/// Number of keys sent, and how many of them changed the set.
 pub(super) struct Changed {
     pub(super) keys: u64,
     pub(super) changed: u64,

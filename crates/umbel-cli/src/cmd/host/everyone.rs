@@ -1,7 +1,7 @@
-//! `--all-hosts`: the same told to every host of the cluster.
+//! `--all-hosts`: sends the same command to every host of the cluster.
 //!
-//! Each is told over its own port, since a host decides about its own sets alone. One that
-//! cannot be told does not keep the others from it; the exit status is 0 only if all were.
+//! The command is sent to each host's own port, since a host decides only about its own sets. If
+//! one host fails, the others still receive it; the exit status is 0 only if all succeeded.
 
 use std::process::ExitCode;
 
@@ -14,9 +14,9 @@ use super::Options;
 use crate::client::{Address, Fields, wrong_answer};
 use crate::output::print;
 
-/// What became of one host.
+/// Result for one host.
 #[derive(Serialize)]
-pub(super) struct Told {
+pub(super) struct HostResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -26,7 +26,7 @@ pub(super) struct Told {
     error: Option<String>,
 }
 
-impl Told {
+impl HostResult {
     pub(super) fn done(at: &Address) -> Self {
         Self { host: None, at: Some(at.to_string()), done: true, error: None }
     }
@@ -38,36 +38,36 @@ pub(super) fn everyone(options: &Options, words: &[&[u8]]) -> anyhow::Result<Exi
     let Value::Array(hosts) = &answer else {
         return Err(wrong_answer(client.address(), &answer));
     };
-    let told: Vec<Told> = hosts
+    let results: Vec<HostResult> = hosts
         .iter()
-        .map(|host| Fields::of(host).map(|fields| tell_one(options, &fields, words)))
+        .map(|host| Fields::of(host).map(|fields| execute_on(options, &fields, words)))
         .collect::<Option<_>>()
         .ok_or_else(|| wrong_answer(client.address(), &answer))?;
-    ensure!(!told.is_empty(), "{} knows no host, not even itself", client.address());
+    ensure!(!results.is_empty(), "{} knows no host, not even itself", client.address());
     if options.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&told)?))?;
+        print(&format!("{}\n", serde_json::to_string_pretty(&results)?))?;
     } else {
-        print(&told.iter().map(line).collect::<String>())?;
+        print(&results.iter().map(line).collect::<String>())?;
     }
-    let failed = told.iter().filter(|told| !told.done).count();
-    ensure!(failed == 0, "{failed} of {} hosts were not told", told.len());
+    let failed = results.iter().filter(|results| !results.done).count();
+    ensure!(failed == 0, "the command failed on {failed} of {} hosts", results.len());
     Ok(ExitCode::SUCCESS)
 }
 
-fn tell_one(options: &Options, host: &Fields<'_>, words: &[&[u8]]) -> Told {
+fn execute_on(options: &Options, host: &Fields<'_>, words: &[&[u8]]) -> HostResult {
     let at = host.text("resp").filter(|at| !at.is_empty());
     let outcome = match &at {
         None => Err("it has told nobody where its RESP port is".to_owned()),
         Some(at) => Address::parse(at)
             .and_then(|at| options.at.elsewhere(at).connect().map_err(|error| format!("{error:#}")))
-            .and_then(|mut client| client.tell(words).map_err(|error| format!("{error:#}"))),
+            .and_then(|mut client| client.execute(words).map_err(|error| format!("{error:#}"))),
     };
-    Told { host: host.text("name"), at, done: outcome.is_ok(), error: outcome.err() }
+    HostResult { host: host.text("name"), at, done: outcome.is_ok(), error: outcome.err() }
 }
 
-fn line(told: &Told) -> String {
-    let host = for_terminal(told.host.as_deref().unwrap_or("?"));
-    let at = for_terminal(told.at.as_deref().unwrap_or("?"));
-    let outcome = for_terminal(told.error.as_deref().unwrap_or("done"));
+fn line(results: &HostResult) -> String {
+    let host = for_terminal(results.host.as_deref().unwrap_or("?"));
+    let at = for_terminal(results.at.as_deref().unwrap_or("?"));
+    let outcome = for_terminal(results.error.as_deref().unwrap_or("done"));
     format!("{host} at {at}: {outcome}\n")
 }

@@ -1,4 +1,4 @@
-//! Keys or names of a command: said one by one, or the lines of a file or of standard input.
+//! Keys or names of a command: given as arguments, or as lines of a file or of standard input.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn listed(&self) -> Listed<'_> {
-        Listed { words: &self.keys, file: self.file.as_deref(), sound: check_key }
+        Listed { words: &self.keys, file: self.file.as_deref(), validate: check_key }
     }
 }
 
@@ -41,20 +41,20 @@ pub(super) struct Names {
 
 impl Names {
     pub(super) fn listed(&self) -> Listed<'_> {
-        Listed { words: &self.names, file: self.file.as_deref(), sound: check_name }
+        Listed { words: &self.names, file: self.file.as_deref(), validate: check_name }
     }
 }
 
-/// What a command was given, and what each of it must be.
+/// The keys or names given to a command, and how to validate each.
 #[derive(Clone, Copy)]
 pub(super) struct Listed<'a> {
     words: &'a [OsString],
     file: Option<&'a Path>,
-    sound: Sound,
+    validate: Validator,
 }
 
-/// Refuses what is no key, or no name.
-type Sound = fn(&[u8]) -> anyhow::Result<()>;
+/// Rejects an invalid key or name.
+type Validator = fn(&[u8]) -> anyhow::Result<()>;
 
 impl<'a> Listed<'a> {
     fn source(self) -> Option<Source<'a>> {
@@ -65,29 +65,29 @@ impl<'a> Listed<'a> {
         }
     }
 
-    /// Finds bad keys before anything is sent, where that can be done: in a file, and in
-    /// keys that are named one by one.
+    /// Finds invalid keys before anything is sent, where possible: in a file, and in keys given as
+    /// arguments.
     pub(super) fn check(self) -> anyhow::Result<()> {
         match self.source() {
-            Some(source) => check_lines(source, self.sound),
-            None => self.words.iter().try_for_each(|key| (self.sound)(key.as_encoded_bytes())),
+            Some(source) => check_lines(source, self.validate),
+            None => self.words.iter().try_for_each(|key| (self.validate)(key.as_encoded_bytes())),
         }
     }
 
-    /// Hands over every key.
+    /// Reads every key.
     pub(super) fn read(
         self,
         progress: &Progress,
         each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         match self.source() {
-            Some(source) => read_sound(source, progress, self.sound, each),
+            Some(source) => read_valid(source, progress, self.validate, each),
             None => self.words.iter().try_for_each(|key| each(key.as_encoded_bytes())),
         }
     }
 }
 
-/// Refuses a name before anybody is asked.
+/// Rejects an invalid name before anything is sent.
 fn check_name(name: &[u8]) -> anyhow::Result<()> {
     let text = str::from_utf8(name).ok().context("a name must be UTF-8")?;
     let excerpt: String = text.chars().take(80).collect();
@@ -95,31 +95,31 @@ fn check_name(name: &[u8]) -> anyhow::Result<()> {
     text.parse::<umbel::prefix::Name>().map(drop).with_context(shown)
 }
 
-/// Finds lines that are no keys, if the source can be read twice.
+/// Finds lines that are not valid keys, if the source can be read twice.
 pub(super) fn check(source: Source<'_>) -> anyhow::Result<()> {
     check_lines(source, check_key)
 }
 
-fn check_lines(source: Source<'_>, sound: Sound) -> anyhow::Result<()> {
+fn check_lines(source: Source<'_>, validate: Validator) -> anyhow::Result<()> {
     if source.bytes()?.is_some() {
-        read_sound(source, &Progress::none(), sound, &mut |_| Ok(()))?;
+        read_valid(source, &Progress::none(), validate, &mut |_| Ok(()))?;
     }
     Ok(())
 }
 
-/// Hands over the key of every line that is not empty.
+/// Reads the key of every line that is not empty.
 pub(super) fn read(
     source: Source<'_>,
     progress: &Progress,
     each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    read_sound(source, progress, check_key, each)
+    read_valid(source, progress, check_key, each)
 }
 
-fn read_sound(
+fn read_valid(
     source: Source<'_>,
     progress: &Progress,
-    sound: Sound,
+    validate: Validator,
     each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     progress.expect_bytes(source.bytes()?);
@@ -130,7 +130,7 @@ fn read_sound(
             number += 1;
             let key = key_of(line);
             if !key.is_empty() {
-                sound(key).with_context(|| format!("{name}, line {number}"))?;
+                validate(key).with_context(|| format!("{name}, line {number}"))?;
                 each(key)?;
             }
         }
@@ -140,7 +140,7 @@ fn read_sound(
     Ok(())
 }
 
-/// A listing that would empty a set is more often a mistake than meant.
+/// Rejects an empty listing unless allowed: one that would empty a set is usually a mistake.
 pub(super) fn refuse_nothing(keys: u64, allowed: bool, what: &str) -> anyhow::Result<()> {
     ensure!(
         keys > 0 || allowed,

@@ -1,4 +1,4 @@
-//! `umbel locate`: which hosts say themselves that they hold a key.
+//! `umbel locate`: finds hosts that confirm that they hold a key.
 
 use std::process::ExitCode;
 
@@ -58,7 +58,7 @@ impl Locate {
         Ok(found(printer.found))
     }
 
-    /// Key by key: each waits for other hosts, and a reader should not wait for all.
+    /// Locates key by key: each query waits for other hosts, and a reader should not wait for all.
     fn locate(&self, printer: &mut Printer) -> anyhow::Result<()> {
         let mut client = self.options.at.connect()?;
         let limits = [
@@ -88,7 +88,7 @@ impl Locate {
     }
 }
 
-/// Lists of names, none of them empty.
+/// Decodes lists of names, none of them empty.
 fn paths(answer: &Value) -> Option<Vec<Vec<&[u8]>>> {
     let Value::Array(paths) = answer else { return None };
     paths.iter().map(|path| texts(path).filter(|path| !path.is_empty())).collect()

@@ -1,4 +1,4 @@
-//! Commands that ask or tell a running host, over its RESP port.
+//! Commands that query or change a running host, over its RESP port.
 
 /// The usage of a command that takes a set and keys or names: clap would show the set last.
 macro_rules! usage {
@@ -17,24 +17,31 @@ macro_rules! usage {
 }
 
 mod ask;
+mod chain;
 mod change;
+mod commands;
 mod everyone;
+mod files;
 mod keys;
+mod list;
 mod locate;
 mod names;
 mod show;
 mod sync;
-mod tell;
+mod watch;
 
 use clap::Args;
 
 pub(crate) use ask::{Has, Missing, Who};
+pub(crate) use chain::Chain;
 pub(crate) use change::{Add, Remove};
+pub(crate) use commands::{Leave, PolicyCommand, Publish, Reserve};
+pub(crate) use list::{Delete, KeysCommand};
 pub(crate) use locate::Locate;
 pub(crate) use names::{Announce, Match, Withdraw};
 pub(crate) use show::{Hosts, Info, Sets};
 pub(crate) use sync::Sync;
-pub(crate) use tell::{Leave, PolicyCommand, Publish, Reserve};
+pub(crate) use watch::Watch;
 
 use crate::client::At;
 use crate::values;
@@ -55,7 +62,7 @@ fn set_name(text: &str) -> Result<String, String> {
     umbel::replica::Name::new(text).map(|name| name.to_string()).ok_or_else(|| range.to_owned())
 }
 
-/// A lifetime as hosts take it: seconds, or `none`.
+/// A lifetime as hosts accept it: seconds, or `none`.
 fn lifetime(text: &str) -> Result<String, String> {
     match text {
         "none" => Ok(text.to_owned()),

@@ -1,4 +1,5 @@
-//! `umbel announce`, `umbel withdraw` and `umbel match`: prefixes of names, and the longest.
+//! `umbel announce`, `umbel withdraw` and `umbel match`: prefixes of names, and longest-prefix
+//! match.
 
 use std::process::ExitCode;
 
@@ -77,7 +78,7 @@ impl Announce {
         let done = change(names.listed(), options, &asked, "announcing")?;
         let Changed { keys: prefixes, changed: announced } = done;
         let line = format!("announced {} of {} prefixes in", count(announced), count(prefixes));
-        self.prefixes.tell(&line, &Announced { set, prefixes, announced })
+        self.prefixes.print_result(&line, &Announced { set, prefixes, announced })
     }
 }
 
@@ -88,12 +89,12 @@ impl Withdraw {
         let done = change(names.listed(), options, &asked, "withdrawing")?;
         let Changed { keys: prefixes, changed: withdrawn } = done;
         let line = format!("withdrew {} of {} prefixes from", count(withdrawn), count(prefixes));
-        self.prefixes.tell(&line, &Withdrawn { set, prefixes, withdrawn })
+        self.prefixes.print_result(&line, &Withdrawn { set, prefixes, withdrawn })
     }
 }
 
 impl Prefixes {
-    fn tell(&self, line: &str, done: &impl Serialize) -> anyhow::Result<ExitCode> {
+    fn print_result(&self, line: &str, done: &impl Serialize) -> anyhow::Result<ExitCode> {
         print(&match self.options.json {
             true => format!("{}\n", serde_json::to_string(done)?),
             false => format!("{line} {}\n", self.set),
@@ -165,7 +166,7 @@ impl Match {
     }
 }
 
-/// A prefix and its hosts, or nothing; `None` for what is no answer.
+/// Decodes a prefix and its hosts, or nothing; `None` for a reply of an unexpected type.
 fn matched(answer: &Value) -> Option<Option<Found<'_>>> {
     match answer {
         Value::Nil => Some(None),

@@ -1,4 +1,4 @@
-//! `umbel hosts`, `umbel sets` and `umbel info`: what a host knows.
+//! `umbel hosts`, `umbel sets` and `umbel info`: show what a host knows.
 
 use std::process::ExitCode;
 
@@ -87,7 +87,7 @@ impl Info {
     }
 }
 
-/// A map, however the host wrote it.
+/// The fields as a map, whichever RESP type the host used.
 fn map(fields: &Fields<'_>) -> Value {
     let pair =
         |(name, value): (&str, &Value)| (Value::SimpleString(name.to_owned()), value.clone());
@@ -99,12 +99,12 @@ fn print_json(answer: &Value) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The name of a field, for people.
+/// The name of a field, formatted for people.
 fn heading(name: &str) -> String {
     for_terminal(&name.replace('_', " ")).into_owned()
 }
 
-/// A value for people.
+/// A value, formatted for people.
 pub(super) fn shown(value: &Value) -> String {
     match value {
         Value::Nil => "-".to_owned(),
@@ -123,7 +123,7 @@ pub(super) fn shown(value: &Value) -> String {
     }
 }
 
-/// One line a host, one column a field; then one line for everything that is not accepted.
+/// One row per host and one column per field; then one line for everything that is not accepted.
 fn table(hosts: &[Fields<'_>]) -> String {
     let Some(first) = hosts.first() else { return String::new() };
     let names = first.iter().map(|(name, _)| name).filter(|name| *name != NOT_ACCEPTED);
@@ -151,5 +151,5 @@ fn table(hosts: &[Fields<'_>]) -> String {
     text
 }
 
-/// The field that says what of a host is not accepted, with reasons too long for a column.
+/// The field that lists what is not accepted from a host; its reasons are too long for a column.
 const NOT_ACCEPTED: &str = "not_accepted";

@@ -1,31 +1,31 @@
 //! `umbel sync`: makes a set equal to what a cache really holds.
 //!
-//! First the host's keys are written down, then the listing is read and its keys are added,
-//! then those written down that the listing lacks are removed. In this order a key that is
-//! added while this runs is never removed for being unknown to an older listing.
+//! First the host's keys are saved, then the listing is read and its keys are added, then saved
+//! keys that the listing lacks are removed. In this order, a key that is added while this runs is
+//! never removed because an older listing does not have it.
 //!
-//! Always true: memory holds 16 bytes a listed key, its 128-bit hash (a stale key would be
-//! kept for a chance of one in 10^24 with 10^14 keys); the host's keys wait in a temporary
-//! file that has no name and goes with the process.
+//! Always true: memory contains 16 bytes per listed key, its 128-bit hash (with 10^14 keys, a stale
+//! key would be kept with a probability of 10^-24); the host's keys are saved in a temporary file
+//! that has no name and disappears with the process.
 
 use std::fs::File;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{BufReader, BufWriter, Read as _, Seek as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
-use redis::Value;
 use serde::Serialize;
+use umbel_node::watch::Tree;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
+use super::files::FileArgs;
 use super::keys::{self, refuse_nothing};
+use super::list::for_each_page;
 use super::{Options, set_name};
-use crate::client::{
-    Asked, Client, check_key, flags, no_such_set, stream, text, texts, wrong_answer,
-};
+use crate::client::{Asked, Client, check_key, flags, no_such_set, stream, wrong_answer};
 use crate::lines::{self, Source};
 use crate::output::{count, print};
 use crate::progress::Progress;
@@ -35,11 +35,13 @@ use crate::progress::Progress;
 #[command(
     override_usage = "umbel sync [OPTIONS] <SET> <--dir <DIR>|--file <FILE>|->",
     after_help = "\
-The keys of a directory are the relative paths of its files, separated by /.
+The keys of a directory are the relative paths of its files, separated by /, or their names
+(--key). Temporary files and symbolic links out of the directory are ignored.
 With --every, a pass that fails is reported on standard error, and the next pass tries again.
 
 Examples:
   umbel sync images --dir /var/cache/layers --every 60
+  umbel sync blobs --dir /var/lib/registry --include '*/data' --min-age 5s
   umbel sync http --file listing.txt
   redis-cli --scan | umbel sync sessions -"
 )]
@@ -49,6 +51,8 @@ pub(crate) struct Sync {
     set: String,
     #[command(flatten)]
     listing: ListingArgs,
+    #[command(flatten)]
+    files: FileArgs,
     /// Repeat at this interval, such as 60 or 5m
     #[arg(long, value_name = "DURATION", value_parser = crate::values::seconds)]
     every: Option<f64>,
@@ -74,56 +78,71 @@ struct ListingArgs {
 }
 
 impl ListingArgs {
-    fn listing(&self) -> Listing<'_> {
+    fn listing(&self, files: &FileArgs) -> Listing<'_> {
         match (&self.dir, &self.file) {
-            (Some(dir), _) => Listing::Dir(dir),
+            (Some(dir), _) => Listing::Dir(files.tree(dir)),
             (None, Some(file)) => Listing::Lines(Source::of(file)),
             (None, None) => Listing::Lines(Source::Stdin),
         }
     }
 }
 
-/// What the set shall be.
-#[derive(Clone, Copy)]
-enum Listing<'a> {
-    Dir(&'a Path),
+/// The listing that the set is made equal to.
+pub(super) enum Listing<'a> {
+    Dir(Tree),
     Lines(Source<'a>),
 }
 
-/// What a pass did.
+/// Result of one pass.
 #[derive(Serialize)]
-struct Synced<'a> {
-    set: &'a str,
-    listed: u64,
-    added: u64,
-    removed: u64,
+pub(super) struct Synced<'a> {
+    pub(super) set: &'a str,
+    pub(super) listed: u64,
+    pub(super) added: u64,
+    pub(super) removed: u64,
 }
 
 impl Sync {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        let listing = self.listing.listing();
+        ensure!(
+            self.listing.dir.is_some() || self.files.is_default(),
+            "--include, --exclude, --min-age, --key and --temporary choose files: they need --dir"
+        );
+        let listing = self.listing.listing(&self.files);
         let once = matches!(listing, Listing::Lines(Source::Stdin));
         ensure!(
             !once || self.every.is_none(),
             "standard input can be read only once: --every needs --dir or --file"
         );
-        self.report(&self.pass(listing)?)?;
+        let Self { set, options, allow_empty, .. } = self;
+        let target = Target { set, options, allow_empty: *allow_empty };
+        target.report(&target.pass(&listing)?)?;
         let Some(every) = self.every.map(Duration::from_secs_f64) else {
             return Ok(ExitCode::SUCCESS);
         };
         let mut next = Instant::now();
         loop {
-            // A pass that took longer than the interval is followed by a whole pause.
+            // If a pass took longer than the interval, start the next one at once.
             next = (next + every).max(Instant::now());
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
-            match self.pass(listing) {
-                Ok(synced) => self.report(&synced)?,
+            match target.pass(&listing) {
+                Ok(synced) => target.report(&synced)?,
                 Err(error) => crate::complain(&format!("{error:#}")),
             }
         }
     }
+}
 
-    fn report(&self, synced: &Synced<'_>) -> anyhow::Result<()> {
+/// The set that becomes equal to a listing.
+#[derive(Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) set: &'a str,
+    pub(super) options: &'a Options,
+    pub(super) allow_empty: bool,
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn report(&self, synced: &Synced<'_>) -> anyhow::Result<()> {
         if self.options.json {
             return print(&format!("{}\n", serde_json::to_string(synced)?));
         }
@@ -132,15 +151,15 @@ impl Sync {
         print(&format!("{set}: {listed} keys listed, {added} added, {removed} removed\n"))
     }
 
-    fn pass(&self, listing: Listing<'_>) -> anyhow::Result<Synced<'_>> {
+    pub(super) fn pass(&self, listing: &Listing<'_>) -> anyhow::Result<Synced<'a>> {
         listing.check()?;
-        let held = Held::of(&mut self.options.at.connect()?, &self.set)?;
+        let held = KeyList::of(&mut self.options.at.connect()?, self.set)?;
         let (listed, added) = self.add(listing)?;
         let removed = self.remove(held, &listed, listing)?;
-        Ok(Synced { set: &self.set, listed: listed.keys, added, removed })
+        Ok(Synced { set: self.set, listed: listed.keys, added, removed })
     }
 
-    fn add(&self, listing: Listing<'_>) -> anyhow::Result<(Listed, u64)> {
+    fn add(&self, listing: &Listing<'_>) -> anyhow::Result<(Listed, u64)> {
         let mut listed = Listed::new();
         let added = self.change("UMBEL.ADD", |each| {
             listing.read(&Progress::new("adding"), &mut |key| {
@@ -153,7 +172,7 @@ impl Sync {
         Ok((listed, added))
     }
 
-    fn remove(&self, held: Held, listed: &Listed, listing: Listing<'_>) -> anyhow::Result<u64> {
+    fn remove(&self, held: KeyList, listed: &Listed, listing: &Listing<'_>) -> anyhow::Result<u64> {
         self.change("UMBEL.REM", |each| {
             held.read(|key| {
                 let gone = !listed.contains(key) && !listing.has_again(key);
@@ -162,14 +181,14 @@ impl Sync {
         })
     }
 
-    /// Sends keys, and counts those that made a difference.
-    fn change<R>(&self, command: &str, read: R) -> anyhow::Result<u64>
+    /// Sends keys, and counts those that changed the set.
+    pub(super) fn change<R>(&self, command: &str, read: R) -> anyhow::Result<u64>
     where
         R: FnOnce(&mut dyn FnMut(&[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> + Send,
     {
         let at = &self.options.at;
         let mut changed = 0;
-        stream(at, &Asked::new(&[command, &self.set]), read, |batch, answer| {
+        stream(at, &Asked::new(&[command, self.set]), read, |batch, answer| {
             let flags =
                 flags(answer, batch.len()).ok_or_else(|| wrong_answer(at.address(), answer))?;
             changed += flags.filter(|flag| *flag).count() as u64;
@@ -180,67 +199,45 @@ impl Sync {
 }
 
 impl Listing<'_> {
-    fn name(self) -> String {
+    fn name(&self) -> String {
         match self {
-            Self::Dir(dir) => lines::name(dir),
+            Self::Dir(tree) => lines::name(tree.root()),
             Self::Lines(source) => source.name(),
         }
     }
 
-    /// What can be seen to be wrong before anything changes.
-    fn check(self) -> anyhow::Result<()> {
+    /// Finds errors that can be detected before anything changes.
+    fn check(&self) -> anyhow::Result<()> {
         match self {
-            Self::Dir(dir) => {
-                let metadata = dir.metadata().with_context(|| lines::name(dir))?;
-                ensure!(metadata.is_dir(), "{}: this is no folder", lines::name(dir));
-                Ok(())
-            }
-            Self::Lines(source) => keys::check(source),
+            Self::Dir(tree) => tree.check().with_context(|| lines::name(tree.root())),
+            Self::Lines(source) => keys::check(*source),
         }
     }
 
     fn read(
-        self,
+        &self,
         progress: &Progress,
         each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         match self {
-            Self::Dir(dir) => walk(dir, &mut Vec::new(), each),
-            Self::Lines(source) => keys::read(source, progress, each),
+            Self::Dir(tree) => tree
+                .scan(&mut |key, path| {
+                    check_key(key).with_context(|| lines::name(&tree.root().join(path)))?;
+                    each(key)
+                })
+                .with_context(|| lines::name(tree.root())),
+            Self::Lines(source) => keys::read(*source, progress, each),
         }
     }
 
-    /// Whether a key that was not listed is there by now. Only a folder can be asked.
-    fn has_again(self, key: &[u8]) -> bool {
-        match (self, str::from_utf8(key)) {
-            (Self::Dir(dir), Ok(path)) => dir.join(path).is_file(),
-            _ => false,
+    /// Whether a key that was not listed is there by now. Only a directory can be asked, and only if
+    /// keys are paths.
+    fn has_again(&self, key: &[u8]) -> bool {
+        match self {
+            Self::Dir(tree) => tree.has(key),
+            Self::Lines(_) => false,
         }
     }
-}
-
-/// Every file below `dir`, as the path from where the walk began.
-fn walk(
-    dir: &Path,
-    prefix: &mut Vec<u8>,
-    each: &mut dyn FnMut(&[u8]) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
-    let entries = std::fs::read_dir(dir).with_context(|| lines::name(dir))?;
-    for entry in entries {
-        let entry = entry.with_context(|| lines::name(dir))?;
-        let kind = entry.file_type().with_context(|| lines::name(&entry.path()))?;
-        let before = prefix.len();
-        prefix.extend_from_slice(entry.file_name().as_encoded_bytes());
-        if kind.is_dir() {
-            prefix.push(b'/');
-            walk(&entry.path(), prefix, each)?;
-        } else {
-            check_key(prefix).with_context(|| lines::name(&entry.path()))?;
-            each(prefix)?;
-        }
-        prefix.truncate(before);
-    }
-    Ok(())
 }
 
 /// The hashes of all listed keys.
@@ -252,7 +249,7 @@ struct Listed {
 
 impl Listed {
     fn new() -> Self {
-        // Of this process alone: nobody can have made keys that collide.
+        // A random seed per process: nobody can choose keys that collide.
         Self { keys: 0, hashes: Vec::new(), seed: RandomState::new().hash_one(0) }
     }
 
@@ -271,26 +268,18 @@ impl Listed {
 }
 
 /// The keys that the host holds, in a file without a name.
-struct Held {
+struct KeyList {
     file: File,
     keys: u64,
 }
 
-impl Held {
-    /// Writes down what the host holds. A set that is not there holds nothing.
+impl KeyList {
+    /// Saves the keys that the host holds. A set that does not exist has no keys.
     fn of(client: &mut Client, set: &str) -> anyhow::Result<Self> {
         let file = tempfile::tempfile().context("cannot make a temporary file")?;
         let mut out = BufWriter::with_capacity(1 << 16, &file);
-        let (mut cursor, mut keys) = (b"0".to_vec(), 0);
-        loop {
-            let words: [&[u8]; 5] = [b"UMBEL.KEYS", set.as_bytes(), &cursor, b"COUNT", b"1000"];
-            let answer = match client.ask(&words) {
-                Err(error) if no_such_set(&error) => break,
-                answer => answer?,
-            };
-            let Some((next, page)) = page(&answer) else {
-                return Err(wrong_answer(client.address(), &answer));
-            };
+        let mut keys = 0;
+        let written = for_each_page(client, set, |page| {
             for key in page {
                 let length = u32::try_from(key.len()).context("a key has over 4 GiB")?;
                 let written =
@@ -298,10 +287,11 @@ impl Held {
                 written.context("cannot write to a temporary file")?;
                 keys += 1;
             }
-            if next == b"0" {
-                break;
-            }
-            cursor = next.to_vec();
+            Ok(())
+        });
+        match written {
+            Err(error) if no_such_set(&error) => {}
+            written => written?,
         }
         out.flush().context("cannot write to a temporary file")?;
         drop(out);
@@ -321,16 +311,5 @@ impl Held {
             each(&key)?;
         }
         Ok(())
-    }
-}
-
-/// The next cursor, and some keys.
-fn page(answer: &Value) -> Option<(&[u8], Vec<&[u8]>)> {
-    match answer {
-        Value::Array(parts) => match &parts[..] {
-            [cursor, keys] => Some((text(cursor)?, texts(keys)?)),
-            _ => None,
-        },
-        _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `umbel lab chain`: requests routed to the worker that holds the longest beginning.
+//! `umbel lab chain`: routes requests to the worker that holds the longest prefix.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `umbel lab faults`: seeded worlds in which everything goes wrong that can.
+//! `umbel lab faults`: seeded simulations with all kinds of faults.
 
 use std::process::ExitCode;
 
@@ -73,7 +73,7 @@ impl Faults {
             .row("parts", count(tally.parts), "of missed updates were fetched, under loads")
             .row("violations", count(tally.violations), "of what is promised")
             .print(self.json)?;
-        failures.iter().for_each(|failure| self.tell(failure));
+        failures.iter().for_each(|failure| self.print_result(failure));
         Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -87,8 +87,8 @@ impl Faults {
         }
     }
 
-    /// What was broken, and how to see it again.
-    fn tell(&self, Failure { seed, violations }: &Failure) {
+    /// Prints the violated promises, and the command that reproduces them.
+    fn print_result(&self, Failure { seed, violations }: &Failure) {
         violations.iter().for_each(|violation| crate::complain(violation));
         let size = match self.loads {
             true => String::new(),

@@ -1,4 +1,4 @@
-//! `umbel lab list`: what can be run.
+//! `umbel lab list`: lists the experiments.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `umbel lab`: experiments from a seed, one subcommand a file.
+//! `umbel lab`: reproducible experiments from a seed. One subcommand per file.
 
 mod chain;
 mod faults;

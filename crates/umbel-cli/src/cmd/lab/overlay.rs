@@ -1,4 +1,4 @@
-//! `umbel lab overlay`: a large overlay, its filters and its queries, from a seed.
+//! `umbel lab overlay`: simulates a large overlay, its filters and its queries, from a seed.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! `umbel lab policies`: update policies compared on one and the same history.
+//! `umbel lab policies`: compares update policies on the same history.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ pub(super) struct Policies {
     json: bool,
 }
 
-/// The options of steady churn, which a file takes the place of.
+/// The options of synthetic churn, which cannot be combined with a file.
 const CHURN: [&str; 5] = ["items", "adds", "removes", "lookups", "steps"];
 
 const EXAMPLES: &str = "\
@@ -100,10 +100,10 @@ Examples:
   umbel lab policies --history changes.txt --policy miss:0.01 --policy budget:1000 --json
   umbel lab policies --hosts 2 --items 1e5 --policy dirty:0.1,longest=1e9,clears=1e9 --steps 1e4 --equal-miss";
 
-/// Keys of all hosts together that fit into the memory of most machines.
-const MOST_KEYS: u64 = 100_000_000;
+/// Maximum number of keys of all hosts together: fits into the memory of most machines.
+const MAX_KEYS: u64 = 100_000_000;
 
-/// A policy, and how it was written.
+/// A policy, and its text on the command line.
 #[derive(Debug, Clone)]
 struct Given {
     text: String,
@@ -138,11 +138,11 @@ impl Policies {
         };
         let each = setting.capacity.unwrap_or(0).max(history.items());
         ensure!(
-            each.saturating_mul(history.hosts() as u64) <= MOST_KEYS,
+            each.saturating_mul(history.hosts() as u64) <= MAX_KEYS,
             "{} hosts of {} keys are too many: {} keys in all are the most",
             count(history.hosts() as u64),
             count(each),
-            count(MOST_KEYS)
+            count(MAX_KEYS)
         );
         let policies: Vec<Policy> = given.iter().map(|given| given.policy).collect();
         let replays = if self.equal_miss { EqualMiss::REPLAYS } else { 1 };
@@ -166,10 +166,10 @@ impl Policies {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What one replay takes.
+    /// The work of one replay.
     fn work(&self, hosts: f64, seconds: f64, items: f64) -> Work {
         let is_synthetic = self.history.is_none() && self.requests.is_none();
-        // A line of a file is a change or a lookup: taken for the dearer of the two.
+        // A line of a file is a change or a lookup; assume the more expensive of the two.
         let (changes, lookups) = match is_synthetic {
             true => (hosts * (self.adds + self.removes), hosts * self.lookups),
             false => (0.0, self.rate.unwrap_or(hosts)),
@@ -211,29 +211,29 @@ impl Policies {
     }
 }
 
-/// How often each of the things happens that take time.
+/// Number of the operations that take time.
 struct Work {
-    /// A key comes or goes.
+    /// A key is added or removed.
     changes: f64,
-    /// A copy of a host is asked for a key: by each lookup, every other host's.
+    /// A replica is queried for a key: each lookup queries those of all other hosts.
     questions: f64,
-    /// A second has passed for a host.
+    /// A host processes one simulated second.
     looks: f64,
 }
 
 impl Work {
-    /// On one core of a server of 2023, about.
+    /// Seconds per operation, about, on one core of a server of 2023.
     const CHANGE: f64 = 1e-6;
     const QUESTION: f64 = 1e-8;
     const LOOK: f64 = 1e-7;
-    /// What takes less is not worth a word.
+    /// Below this estimate, in seconds, no warning is printed.
     const PATIENCE: f64 = 20.0;
 
     fn seconds(&self) -> f64 {
         self.changes * Self::CHANGE + self.questions * Self::QUESTION + self.looks * Self::LOOK
     }
 
-    /// What to say before so many replays begin, if they take long.
+    /// A warning to print before this many replays, if they will take long.
     fn warning(&self, replays: u64) -> Option<String> {
         let seconds = self.seconds() * replays as f64;
         let time = match seconds {
@@ -335,7 +335,7 @@ fn equal_misses(rows: &[EqualMiss]) -> String {
     aligned(header, &cells.collect::<Vec<_>>())
 }
 
-/// Rows under a header, the first column to the left and numbers to the right.
+/// Rows under a header; the first column is left-aligned, numbers are right-aligned.
 fn aligned<const N: usize>(header: [&str; N], rows: &[[String; N]]) -> String {
     let width = |column: usize| {
         let cells = rows.iter().map(|row| row[column].chars().count());

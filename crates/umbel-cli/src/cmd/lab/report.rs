@@ -1,4 +1,4 @@
-//! `umbel lab report`: every experiment on one page.
+//! `umbel lab report`: writes the results of every experiment to one page.
 
 use std::fs;
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ struct Answer {
     ours: Verdicts,
 }
 
-/// Claims by verdict; those that show one finding together count once.
+/// Number of claims per verdict; claims that together show one finding count once.
 #[derive(Serialize)]
 struct Verdicts {
     claims: usize,

@@ -1,4 +1,4 @@
-//! `umbel lab scale`: what a mesh costs each host, measured with engines and computed by the model.
+//! `umbel lab scale`: the cost of a mesh per host, measured with engines and computed by the model.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -11,10 +11,11 @@ use umbel_lab::scale::{Joined, Mesh, ScalePlan, Traffic};
 use crate::output::{Report, bytes, count, number};
 use crate::values;
 
-/// Seconds that are measured when nothing changes.
+/// Number of seconds measured while nothing changes.
 const QUIET_SECONDS: u64 = 12;
-/// Keys that come in all while that is measured, and seconds at least: they come at random, so that
-/// it takes longer until the average is known where few come.
+/// Total number of keys added while the cost of changes is measured, and the minimum time in
+/// seconds. Keys arrive at random, so where few arrive, it takes longer until the average is
+/// accurate.
 const CHANGED_KEYS: u64 = 2000;
 const MIN_CHANGE_SECONDS: u64 = 6;
 
@@ -107,7 +108,7 @@ impl Scale {
             quiet_messages_per_second_model: (self.hosts - 1) as f64 / 3.0,
             quiet_bytes_per_second: quiet.1,
             quiet_processor_share: share(quiet_time, QUIET_SECONDS),
-            // Announcements go on meanwhile.
+            // Announcements continue meanwhile; subtract them.
             received_bytes_per_second: changed.1 - quiet.1,
             received_bytes_per_second_model: model.received_bytes_per_second_per_host(),
             changes_processor_share: share(changed_time, change_seconds),
@@ -183,7 +184,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     (done, start.elapsed())
 }
 
-/// Memory that this process takes, where the system says so.
+/// Memory that this process takes, if the system reports it.
 fn resident_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

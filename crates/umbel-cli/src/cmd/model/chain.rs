@@ -1,4 +1,4 @@
-//! `umbel model chain`: how often depths of a chain are too large.
+//! `umbel model chain`: how often the estimated depths of a chain are too large.
 
 use clap::Args;
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `umbel model differential`: the filter before a differential file.
+//! `umbel model differential`: the filter in front of a differential file.
 
 use clap::Args;
 use serde::Serialize;

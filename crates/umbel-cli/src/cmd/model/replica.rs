@@ -78,14 +78,15 @@ impl Replica {
         })
     }
 
-    /// A replica is all ones because the home is, or because of its dirty zeros.
+    /// The error for a replica that is all ones: because its home is, or because of its dirty
+    /// zeros.
     fn full(&self, error: ModelError) -> anyhow::Error {
         if self.dirty_zeros > 0.0 {
             return anyhow!("--dirty-zeros: {error}; less than {} is needed", self.dirty_zeros);
         }
-        // Beyond 700 hits per bit, the share of zeros is too small for a number.
-        let most = 700 * self.shape.bits / u64::from(self.shape.hashes);
-        anyhow!("--items: {error}; 1 to {most} is needed at these --bits and --hashes")
+        // Beyond 700 hits per bit, the share of zeros is too small for an `f64`.
+        let max = 700 * self.shape.bits / u64::from(self.shape.hashes);
+        anyhow!("--items: {error}; 1 to {max} is needed at these --bits and --hashes")
     }
 
     pub(super) fn report(&self) -> anyhow::Result<Report> {
@@ -107,7 +108,7 @@ impl Replica {
     }
 }
 
-/// The error with the option that is at fault.
+/// The error, with the name of the option that causes it.
 fn named(error: ModelError) -> anyhow::Error {
     match error {
         ModelError::DirtyOnes { .. } => anyhow!("--dirty-ones: {error}"),

@@ -1,4 +1,4 @@
-//! `umbel model routing`: the filters of a link, apart or as their OR.
+//! `umbel model routing`: the filters of a link, kept separately or combined with OR.
 
 use clap::Args;
 use serde::Serialize;

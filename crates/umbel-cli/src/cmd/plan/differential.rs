@@ -1,4 +1,4 @@
-//! `umbel plan differential`: the filter before a differential file.
+//! `umbel plan differential`: the filter in front of a differential file.
 
 use anyhow::Context as _;
 use clap::Args;

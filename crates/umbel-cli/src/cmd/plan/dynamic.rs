@@ -1,4 +1,4 @@
-//! `umbel plan dynamic`: components for a set whose sizes are known by their distribution.
+//! `umbel plan dynamic`: components for sets whose distribution of sizes is known.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -64,7 +64,7 @@ impl Dynamic {
     }
 }
 
-/// What filters are made of, and what the papers would make them of.
+/// The components of the filters, and those that the papers would choose.
 #[derive(Serialize)]
 pub(super) struct Components {
     components: u64,

@@ -1,6 +1,6 @@
 //! `umbel plan`: the designs of `umbel::design`, one subcommand each.
 //!
-//! The four scenarios of paper 4 are `static` (another name of `standard`), `bounded` (of
+//! The four scenarios of paper 4 are `static` (an alias of `standard`), `bounded` (an alias of
 //! `dynamic`), `unbounded` and `distributed`.
 
 mod chain;

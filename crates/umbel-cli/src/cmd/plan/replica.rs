@@ -1,4 +1,4 @@
-//! `umbel plan replica`: how large, how often, how many bytes, how wrong.
+//! `umbel plan replica`: size of replicas, frequency and bytes of updates, and error rates.
 
 use std::time::Duration;
 
@@ -49,7 +49,8 @@ pub(super) struct Replica {
     lookups_per_second: f64,
 }
 
-/// A bound in time, if there is one. A name of its own: the parser takes an `Option` for an option that may be left out.
+/// An upper limit in time, if there is one. It is a type alias because clap treats a field of type
+/// `Option` as an optional argument.
 type Longest = Option<Duration>;
 
 #[derive(Serialize)]
@@ -119,7 +120,7 @@ impl Replica {
         self.table(&plan, &answer)
     }
 
-    /// The command that makes such a set at every host.
+    /// The command that reserves such a set at every host.
     fn reserve(&self) -> String {
         let rule = Rule::Miss { miss: self.miss.get(), ghost: GHOST_TARGET };
         let policy = Policy { longest: self.longest, ..Policy::new(rule) };
@@ -198,7 +199,7 @@ impl Replica {
     }
 }
 
-/// The error with the option that is at fault.
+/// The error, with the name of the option that causes it.
 fn named(error: PlanError) -> anyhow::Error {
     match error {
         PlanError::NothingChanges => anyhow!(

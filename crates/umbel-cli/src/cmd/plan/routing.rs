@@ -1,4 +1,4 @@
-//! `umbel plan routing`: filters designed for the entry they end up in.
+//! `umbel plan routing`: filters designed for the routing entry in which they are combined.
 
 use anyhow::Context as _;
 use clap::Args;
@@ -47,7 +47,7 @@ struct Plain {
     hashes: u32,
 }
 
-/// A filter that travels compressed.
+/// A filter that is sent compressed.
 #[derive(Serialize)]
 struct Sparse {
     bits: u64,

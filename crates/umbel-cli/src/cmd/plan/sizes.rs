@@ -1,4 +1,4 @@
-//! How many keys sets have, as written on the command line: a distribution.
+//! Distributions of the number of keys per set, as given on the command line.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use umbel::design::{Distribution, PlanError};
 
 use crate::values;
 
-/// For the help of commands that take one.
+/// Help text for commands that accept a distribution.
 pub(super) const DISTRIBUTIONS: &str = "\
 Distributions of the number of keys, from 1 to N:
   uniform              every size is as likely
@@ -17,7 +17,7 @@ Distributions of the number of keys, from 1 to N:
   zipf-random:A,SEED   the same with the sizes shuffled
   file:PATH            sizes that were observed, one a line, each with a weight after it or not";
 
-/// A distribution as written on the command line.
+/// A distribution as given on the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Sizes {
     Uniform,
@@ -72,7 +72,7 @@ fn allowed() -> String {
         .to_owned()
 }
 
-/// Lines `SIZE` or `SIZE WEIGHT`; empty lines and those that begin with # do not count.
+/// Parses lines `SIZE` or `SIZE WEIGHT`; empty lines and those that start with # are ignored.
 fn observed(text: &str) -> anyhow::Result<Vec<(u64, f64)>> {
     let mut seen = Vec::new();
     for (line, number) in text.lines().zip(1..) {

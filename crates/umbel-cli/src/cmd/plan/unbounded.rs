@@ -1,4 +1,4 @@
-//! `umbel plan unbounded`: how far a filter carries a set of unknown size.
+//! `umbel plan unbounded`: up to which size a filter can represent a set of unknown size.
 
 use anyhow::anyhow;
 use clap::Args;

@@ -1,4 +1,4 @@
-//! `umbel prefix build`: a table from lines.
+//! `umbel prefix build`: builds a table from lines.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -58,16 +58,16 @@ impl Build {
         options.memory_limit().check(encoded.len() as u64)?;
         target.write(&encoded)?;
         let answer = Answer { kind: kind_of(&table), prefixes, bytes_on_disk: encoded.len() };
-        self.tell(&answer, &target, options)
+        self.print_result(&answer, &target, options)
     }
 
-    fn tell(
+    fn print_result(
         &self,
         answer: &Answer,
         target: &Target,
         options: &Options,
     ) -> anyhow::Result<ExitCode> {
-        // Where the table itself goes to standard output, nothing else may.
+        // If the table itself is written to standard output, print nothing else there.
         if target.is_file() {
             if options.json {
                 print::json(answer)?;
@@ -87,7 +87,7 @@ impl Build {
 /// Lines of one kind, with their numbers.
 type Lines<P> = Vec<(P, Box<str>, u64)>;
 
-/// The lines so far; the first one decides on the kind.
+/// The lines so far; the first line determines the kind.
 enum Rows {
     Empty,
     Ipv4(Lines<Ipv4Prefix>),
@@ -122,7 +122,7 @@ impl Rows {
     }
 }
 
-/// What a text would be if it is anything.
+/// The kind of prefix that a text looks like.
 fn kind(prefix: &str) -> &'static str {
     match prefix {
         name if name.starts_with('/') => Name::NAME,

@@ -9,10 +9,10 @@ use anyhow::{Context, ensure};
 use crate::lines::name;
 use crate::progress::Progress;
 
-/// A longer line is a file of another kind.
+/// Maximum length of a line; a file with a longer one is of another kind.
 const LONGEST_LINE: u64 = 64 << 10;
 
-/// Where lines come from, for messages.
+/// The name of the input, for messages.
 pub(super) fn source_name(path: Option<&Path>) -> String {
     match path {
         Some(path) if path.as_os_str() != "-" => name(path),
@@ -20,7 +20,7 @@ pub(super) fn source_name(path: Option<&Path>) -> String {
     }
 }
 
-/// Hands every line that is not empty to `work`, with its number, the first is 1.
+/// Calls `work` with every line that is not empty, and its number, counted from 1.
 pub(super) fn each(
     path: Option<&Path>,
     progress: &Progress,

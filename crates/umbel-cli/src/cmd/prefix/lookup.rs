@@ -1,4 +1,4 @@
-//! `umbel prefix lookup`: the longest match of each address.
+//! `umbel prefix lookup`: finds the longest matching prefix of each address.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -67,7 +67,7 @@ impl Lookup {
         if self.addresses.is_empty() {
             let progress = self.progress();
             let read = lines::each(None, &progress, |_, line| asker.add(parse(line)?));
-            // Answers to the lines before a bad one are given.
+            // Print the answers for the lines before an invalid one.
             asker.finish()?;
             read?;
         } else {
@@ -78,7 +78,7 @@ impl Lookup {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Answers and a bar on the same terminal would write over each other.
+    /// No bar if answers are printed to the same terminal: they would overwrite each other.
     fn progress(&self) -> Progress {
         if io::stdout().is_terminal() { Progress::none() } else { Progress::new("asking") }
     }

@@ -1,4 +1,4 @@
-//! `umbel prefix`: tables of prefixes as files, asked for the longest match.
+//! `umbel prefix`: tables of prefixes as files, for longest-prefix matching.
 //!
 //! Always true: a command that fails has changed no file.
 
@@ -39,7 +39,7 @@ Examples:
   umbel prefix lookup routes.umbel < addresses.txt
   umbel prefix stat routes.umbel --json
 
-Exit status: 0 done, 2 an error, which is told in one line and has changed nothing.";
+Exit status: 0 done, 2 an error, which is printed in one line and has changed nothing.";
 
 /// What every subcommand understands.
 #[derive(Args)]
@@ -87,7 +87,7 @@ fn read(path: &Path, options: &Options) -> anyhow::Result<AnyTable> {
     AnyTable::decode(&bytes, limit.of_file(bytes.len())).map_err(|error| explain(error, path))
 }
 
-/// What each kind of table is called.
+/// The name of a table's kind.
 const fn kind_of(table: &AnyTable) -> &'static str {
     match table {
         AnyTable::Ipv4(_) => "ipv4",

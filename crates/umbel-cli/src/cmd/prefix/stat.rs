@@ -1,4 +1,4 @@
-//! `umbel prefix stat`: what a table holds and takes, and what a lookup reads.
+//! `umbel prefix stat`: contents and size of a table, and what a lookup reads.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

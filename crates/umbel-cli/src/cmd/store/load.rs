@@ -1,8 +1,8 @@
 //! `umbel store load` and `delete`: many records at once.
 //!
-//! A file is read twice: first to see that every line is sound, so that a bad one changes
-//! nothing. Standard input can be read only once; there a bad line ends the command, and the
-//! message says how many lines before it are done.
+//! A file is read twice: first to check that every line is valid, so that an invalid one changes
+//! nothing. Standard input can be read only once; there an invalid line ends the command, and the
+//! message says how many lines before it were processed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::json;
 use umbel_store::{Applied, Batch, Durability, Options, Store};
 
-use super::Told;
+use super::Outcome;
 use super::long::bytes_bar;
 use super::records::{Format, Lines};
 use super::tuning::Tuning;
@@ -34,7 +34,7 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub(super) fn run(self) -> anyhow::Result<Told> {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let file = self.file.as_deref().unwrap_or(Path::new("-"));
         let loaded = twice(
             file,
@@ -42,7 +42,7 @@ impl Load {
             |input| Lines::new(input, self.format).each_record(|_, _| Ok(())),
             |input| self.load(input),
         )?;
-        Ok(Told { text: format!("loaded {loaded} records"), json: json!({ "loaded": loaded }) })
+        Ok(Outcome { text: format!("loaded {loaded} records"), json: json!({ "loaded": loaded }) })
     }
 
     fn load(&self, input: Box<dyn BufRead>) -> anyhow::Result<u64> {
@@ -84,7 +84,7 @@ struct Which {
 }
 
 impl Delete {
-    pub(super) fn run(self) -> anyhow::Result<Told> {
+    pub(super) fn run(self) -> anyhow::Result<Outcome> {
         let done = match &self.which.file {
             Some(file) => twice(
                 file,
@@ -102,7 +102,7 @@ impl Delete {
             }
         };
         let Done { changes: asked, deleted } = done;
-        Ok(Told {
+        Ok(Outcome {
             text: format!("deleted {deleted} of {asked}"),
             json: json!({ "deleted": deleted, "asked": asked }),
         })
@@ -120,7 +120,7 @@ impl Delete {
     }
 }
 
-/// Lets `work` read the lines of a file, once `check` has read them all, or of standard input.
+/// Calls `work` with the lines of a file, after `check` has read them all, or of standard input.
 fn twice<T>(
     file: &Path,
     doing: &'static str,
@@ -151,12 +151,12 @@ fn twice<T>(
     Ok(done)
 }
 
-/// What was done.
+/// Result of a command.
 #[derive(Default)]
 struct Done {
     /// Lines, each of which is a change.
     changes: u64,
-    /// Keys that were there and no longer are.
+    /// Keys that existed and were removed.
     deleted: u64,
 }
 
@@ -169,7 +169,7 @@ struct Writer {
 
 impl Writer {
     fn open(dir: &Path, options: Options) -> anyhow::Result<Self> {
-        // One sync at the end is enough: nobody is told before.
+        // One sync at the end is enough: nothing is acknowledged before.
         let options = options.durability(Durability::Interval(Duration::from_secs(5)));
         let store = super::open_with(dir, options)?;
         Ok(Self { store, batch: Batch::new(), done: Done::default() })

@@ -1,4 +1,4 @@
-//! The commands that may take long, with a bar that says how far they are.
+//! The commands that may take long, with a progress bar.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,9 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use umbel_store::Progress;
 
-use super::Told;
+use super::Outcome;
 
-/// A bar that counts bytes; without a total it only turns. Unseen where there is no terminal.
+/// A progress bar that counts bytes; without a total it is a spinner. Hidden without a terminal.
 pub(super) fn bytes_bar(what: &'static str, total: u64) -> ProgressBar {
     let (bar, template) = match total {
         0 => (ProgressBar::new_spinner(), "{msg} {bytes} ({bytes_per_sec}) {spinner}"),
@@ -28,7 +28,7 @@ fn style(bar: ProgressBar, what: &'static str, template: &str) -> ProgressBar {
     bar.with_style(style).with_message(what)
 }
 
-/// Moves a bar as work goes on.
+/// A progress callback that updates a bar.
 fn follow(bar: &ProgressBar) -> impl FnMut(Progress) {
     |progress| {
         bar.set_length(progress.total);
@@ -36,7 +36,7 @@ fn follow(bar: &ProgressBar) -> impl FnMut(Progress) {
     }
 }
 
-pub(super) fn integrate(dir: &Path) -> anyhow::Result<Told> {
+pub(super) fn integrate(dir: &Path) -> anyhow::Result<Outcome> {
     let store = super::open(dir)?;
     let bar = records_bar("integrating");
     std::thread::scope(|scope| {
@@ -51,7 +51,7 @@ pub(super) fn integrate(dir: &Path) -> anyhow::Result<Told> {
     })?;
     bar.finish_and_clear();
     let stat = store.stat();
-    Ok(Told {
+    Ok(Outcome {
         text: format!("{} records in a master of {} bytes", stat.records, stat.master_bytes),
         json: json!({ "records": stat.records, "master_bytes": stat.master_bytes }),
     })
@@ -62,11 +62,11 @@ pub(super) fn integrate(dir: &Path) -> anyhow::Result<Told> {
 pub(super) enum How {
     Copy,
     Link,
-    /// Copies what the earlier backup lacks.
+    /// Copies what an earlier backup lacks.
     Add,
 }
 
-pub(super) fn backup(dir: &Path, to: &Path, how: How) -> anyhow::Result<Told> {
+pub(super) fn backup(dir: &Path, to: &Path, how: How) -> anyhow::Result<Outcome> {
     let store = super::open(dir)?;
     let bar = bytes_bar("backing up", 1);
     let done = match how {
@@ -77,30 +77,30 @@ pub(super) fn backup(dir: &Path, to: &Path, how: How) -> anyhow::Result<Told> {
     bar.finish_and_clear();
     let done = done.with_context(|| format!("cannot back up to {}", to.display()))?;
     let (records, copied, linked) = (done.records, done.copied_bytes, done.linked_bytes);
-    Ok(Told {
+    Ok(Outcome {
         text: format!("{records} records, {copied} bytes copied, {linked} linked"),
         json: json!({ "records": records, "copied_bytes": copied, "linked_bytes": linked }),
     })
 }
 
-pub(super) fn restore(from: &Path, dir: &Path) -> anyhow::Result<Told> {
+pub(super) fn restore(from: &Path, dir: &Path) -> anyhow::Result<Outcome> {
     let bar = bytes_bar("restoring", 1);
     let records = umbel_store::restore(from, dir, follow(&bar));
     bar.finish_and_clear();
     let records = records
         .with_context(|| format!("cannot restore {} to {}", from.display(), dir.display()))?;
-    Ok(Told { text: format!("{records} records restored"), json: json!({ "records": records }) })
+    Ok(Outcome { text: format!("{records} records restored"), json: json!({ "records": records }) })
 }
 
-pub(super) fn verify(dir: &Path) -> anyhow::Result<Told> {
+pub(super) fn verify(dir: &Path) -> anyhow::Result<Outcome> {
     let store = super::read(dir)?;
     let bar = bytes_bar("verifying", 1);
     let found = store.verify(follow(&bar));
     bar.finish_and_clear();
-    let found = found.with_context(|| format!("{} is not sound", dir.display()))?;
+    let found = found.with_context(|| format!("{} is damaged", dir.display()))?;
     let (records, files, bytes) = (found.records, found.files, found.bytes);
-    Ok(Told {
-        text: format!("{records} records in {files} files, {bytes} bytes: all sound"),
+    Ok(Outcome {
+        text: format!("{records} records in {files} files, {bytes} bytes: all valid"),
         json: json!({ "records": records, "files": files, "bytes": bytes }),
     })
 }

@@ -1,8 +1,9 @@
-//! `umbel store`: the durable catalogue from the terminal.
+//! `umbel store`: reads and changes a durable catalogue from the terminal.
 //!
-//! Every command opens the folder, does one thing and closes it in good order. A folder that
-//! another process has open to write is refused; one without a store is made into one only by
-//! `put` and `load`. `get`, `scan`, `verify` and `stat` write nothing.
+//! Every command opens the folder, does one thing and closes it cleanly. A folder that another
+//! process has open for writing is rejected; only `put` and `load` create a store where there is
+//! none.
+//! `get`, `scan`, `verify` and `stat` write nothing.
 
 mod load;
 mod long;
@@ -154,7 +155,7 @@ struct ScanArgs {
 
 impl StoreCommand {
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
-        let told = match self.action {
+        let outcome = match self.action {
             Action::Put { dir, key, value } => return put(&dir, key, value),
             Action::Get { dir, key } => return get(&dir, key, self.json),
             Action::Scan(scan) => return scan.run(self.json),
@@ -173,19 +174,19 @@ impl StoreCommand {
             Action::Restore { from, dir } => long::restore(&from, &dir)?,
             Action::Verify { dir } => long::verify(&dir)?,
         };
-        let Told { text, json } = told;
+        let Outcome { text, json } = outcome;
         print(&if self.json { format!("{json}\n") } else { format!("{text}\n") })?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// What a command did, for people and for scripts.
-struct Told {
+/// Result of a command, as text for people and as JSON for scripts.
+struct Outcome {
     text: String,
     json: Value,
 }
 
-/// Opens a store that is there.
+/// Opens an existing store.
 fn open(dir: &std::path::Path) -> anyhow::Result<Store> {
     open_with(dir, Options::new().create(false).background(false))
 }
@@ -194,14 +195,14 @@ fn open_with(dir: &std::path::Path, options: Options) -> anyhow::Result<Store> {
     Store::open(dir, options).with_context(|| format!("cannot open {}", dir.display()))
 }
 
-/// Opens a store that is there and writes nothing to it.
+/// Opens an existing store for reading only.
 fn read(dir: &std::path::Path) -> anyhow::Result<Reader> {
     Reader::open(dir).with_context(|| format!("cannot open {}", dir.display()))
 }
 
 fn put(dir: &std::path::Path, key: OsString, value: OsString) -> anyhow::Result<ExitCode> {
     let (key, value) = (key.into_encoded_bytes(), value.into_encoded_bytes());
-    // Checked before a folder is made for nothing.
+    // Check before a folder is created.
     anyhow::ensure!(
         key.len() <= umbel_store::MAX_KEY,
         "a key has at most {} bytes, not {}",
@@ -259,8 +260,8 @@ fn print_records(scan: Scan, format: Format) -> anyhow::Result<()> {
     })
 }
 
-/// Writes to standard output as bytes; a reader that has seen enough is no error. Lines before
-/// an error are printed.
+/// Writes bytes to standard output; a closed pipe is not an error. Lines before an error are still
+/// printed.
 fn write_lines(
     write: impl FnOnce(&mut io::BufWriter<io::StdoutLock<'_>>) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {

@@ -1,11 +1,12 @@
 //! Records and keys as lines: of text (key, tab, value) or of JSON (`{"key": …, "value": …}`).
 //!
-//! Always true: what is printed is read again as the same record. Lines of text have no way to
-//! write a key with a tab or a line break in it, a value with a line break, or one that ends in a
-//! carriage return, which ends lines too: such a record is refused, and JSON has it.
+//! Always true: what is printed can be read back as the same record. Lines of text cannot represent
+//! a key that contains a tab or a line break, a value that contains a line break, or one that ends
+//! in a carriage return, which also ends lines. Such a record is rejected in text; JSON can
+//! represent it.
 //!
-//! A line ends with `\n` or `\r\n`. The two kinds cannot be mistaken for each other: a line of
-//! text has a tab, a line of JSON has none.
+//! A line ends with `\n` or `\r\n`. The two formats cannot be confused: a line of text has a tab, a
+//! line of JSON has none.
 
 use std::io::{self, BufRead, IsTerminal as _, Read as _};
 
@@ -41,7 +42,7 @@ pub(super) fn print(
             writeln!(out, "{}", json_line(&record)?)?;
         }
         Format::Text => {
-            // On a terminal everything is escaped: nobody reads that back.
+            // On a terminal everything is escaped, and is not meant to be read back.
             if !io::stdout().is_terminal() {
                 check_text(key, value)?;
             }
@@ -54,7 +55,7 @@ pub(super) fn print(
     Ok(())
 }
 
-/// That a line of text is read as this record again.
+/// Checks that a line of text can be read back as this record.
 fn check_text(key: &[u8], value: &[u8]) -> anyhow::Result<()> {
     let what = if key.iter().any(|byte| matches!(byte, b'\t' | b'\n')) {
         "has a tab or a line break in it"
@@ -81,12 +82,12 @@ pub(super) struct Lines<R> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// Lines of this format, or of the one that the first line of records has.
+    /// Reads lines of this format, or of the format of the first line of records.
     pub(super) fn new(input: R, format: Option<Format>) -> Self {
         Self { input, format, number: 0, line: Vec::new() }
     }
 
-    /// Hands every record to `take`.
+    /// Calls `take` with every record.
     pub(super) fn each_record(
         mut self,
         mut take: impl FnMut(&[u8], &[u8]) -> anyhow::Result<()>,
@@ -113,7 +114,7 @@ impl<R: BufRead> Lines<R> {
         Ok(())
     }
 
-    /// Hands every key to `take`. Empty lines of text are skipped, and values of JSON too.
+    /// Calls `take` with every key. Empty lines of text are skipped, and so are values in JSON.
     pub(super) fn each_key(
         mut self,
         mut take: impl FnMut(&[u8]) -> anyhow::Result<()>,
@@ -148,7 +149,8 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// JSON as it is printed has no tab outside of strings, where it is escaped; text always has one.
+/// Recognises the format: printed JSON never contains a tab, because strings escape it; text always
+/// has one.
 fn format_of(first_line: &[u8]) -> Format {
     let is_json = first_line.starts_with(b"{") && !first_line.contains(&b'\t');
     if is_json { Format::Json } else { Format::Text }
@@ -183,7 +185,7 @@ fn parse(number: u64, line: &[u8]) -> anyhow::Result<(Vec<u8>, Option<Vec<u8>>)>
 }
 
 impl JsonBytes {
-    /// The bytes, if what should be hexadecimal is.
+    /// The bytes, or `None` if hexadecimal digits are invalid.
     fn decode(self) -> Option<Vec<u8>> {
         let hex = match self {
             Self::Text(text) => return Some(text.into_bytes()),
@@ -196,7 +198,7 @@ impl JsonBytes {
     }
 }
 
-/// No line is longer, with six characters for each byte.
+/// Maximum length of a line, with six characters per byte.
 const LONGEST: u64 = 6 * (MAX_KEY + MAX_VALUE) as u64 + 64;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `umbel store stat`: what a store holds, and its filter against the formula of paper 2.
+//! `umbel store stat`: statistics of a store, and its filter compared with the formula of paper 2.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,15 +27,16 @@ struct Shown {
     records: u64,
     master_bytes: u64,
     differential_records: u64,
-    /// Keys that were changed, however often each.
+    /// Distinct keys that were changed.
     differential_keys: u64,
     differential_bytes: u64,
     filter_bits: u64,
-    /// Of the lookups made for this answer.
+    /// Filter errors among the lookups made for this answer.
     filter_errors: u64,
-    /// As many as the formula expects of the same lookups.
+    /// Filter errors that the formula predicts for the same lookups.
     filter_error_expected: f64,
-    /// Pages of an index of changes on disk that these lookups read, and that the filter spared.
+    /// Pages of an index of changes on disk that these lookups read, and reads that the filter
+    /// saved.
     index_reads: u64,
     spared_reads: u64,
     bytes_per_record: f64,
@@ -48,10 +49,10 @@ impl StatArgs {
         let store = Reader::open_with(&self.dir, &options)
             .with_context(|| format!("cannot open {}", self.dir.display()))?;
         let stat = store.stat();
-        // A process that has just opened the store has asked its filter nothing yet.
+        // The store was just opened, so its counters are empty: make some lookups.
         let (lookups, filter_errors) = store.sample_filter(SAMPLE)?;
         let after = store.stat();
-        // Without a filter nothing errs.
+        // Without a filter there are no filter errors.
         let expected = if self.no_filter { 0.0 } else { stat.filter_error_expected };
         let shown = Shown {
             records: stat.records,
@@ -90,5 +91,5 @@ impl StatArgs {
     }
 }
 
-/// Lookups made to see the filter at work.
+/// Number of lookups made to measure the filter.
 const SAMPLE: u64 = 20_000;

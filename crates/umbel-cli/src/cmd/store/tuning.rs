@@ -1,4 +1,5 @@
-//! Options of a store that decide when its index of changes is on disk, and what its filter is.
+//! Options of a store that decide when its index of changes is written to disk, and its filter's
+//! size.
 
 use clap::Args;
 use umbel_store::Options;

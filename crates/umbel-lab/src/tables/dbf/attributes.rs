@@ -35,8 +35,8 @@ const NAMES: [&str; 3] = ["object", "folder", "owner"];
 const KEYS: u64 = 2000;
 const PROMISE: f64 = 0.2;
 
-/// What is asked: attributes with values that no key has, and attributes with values of
-/// different keys.
+/// The queries: attributes with values that no key has, and attributes with values of different
+/// keys.
 const QUESTIONS: [(&str, &[usize], &[usize]); 7] = [
     ("object unknown", &[0], &[]),
     ("folder unknown", &[1], &[]),
@@ -53,7 +53,7 @@ const CHECKED: [(&str, Combinations); 2] =
 struct Row {
     checked: &'static str,
     question: &'static str,
-    /// By formula from the fills; claimed; of members, denied.
+    /// Claimed by formula from the fills; claimed in simulation; share of members denied.
     found: [Spread; 3],
 }
 
@@ -94,7 +94,7 @@ fn trial(mut random: Random, asked: usize) -> Vec<[f64; 3]> {
     rows
 }
 
-/// Whether a question is claimed that no key answers.
+/// Whether a query that no key matches is claimed.
 fn claims_vainly(
     set: &AttributeFilter,
     random: &mut Random,
@@ -105,7 +105,7 @@ fn claims_vainly(
     for attribute in unknown {
         question.push((NAMES[*attribute], (random.next() | 1 << 63).to_le_bytes()));
     }
-    // Each from another hundred of keys, so that no key has them together.
+    // Take the values from keys that are about `KEYS / 4` apart, so that no key has all of them.
     let first = random.below(KEYS as usize) as u64;
     for (i, attribute) in known.iter().enumerate() {
         let key = (first + (i as u64) * (KEYS / 4) + random.below(100) as u64) % KEYS;
@@ -114,7 +114,7 @@ fn claims_vainly(
     set.ask(&question).expect("known names") != Answer::No
 }
 
-/// Whether a question that this key answers is denied.
+/// Whether a query that this key matches is denied.
 fn denies(set: &AttributeFilter, key: u64, unknown: &[usize], known: &[usize]) -> bool {
     let asked = unknown.iter().chain(known);
     let question: Vec<_> = asked.map(|i| (NAMES[*i], value(key, *i))).collect();

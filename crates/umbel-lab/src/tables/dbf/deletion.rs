@@ -17,14 +17,14 @@ use crate::random::Random;
 use crate::report::Table;
 use crate::spread::Spread;
 
-/// A dynamic filter with its members and where each of them went.
+/// A dynamic filter with its members, and the component of each.
 pub(super) struct Grown {
     pub(super) filter: DynamicFilter,
     members: Vec<(Digest, ComponentId)>,
 }
 
 impl Grown {
-    /// Filled with names of files.
+    /// A filter filled with file names.
     pub(super) fn of_files(keys: &Keys, random: &mut Random, items: u64) -> Self {
         let filter = dynamic(keys, shape(BITS, HASHES), CAPACITY);
         let mut grown = Self { filter, members: Vec::new() };
@@ -43,7 +43,8 @@ impl Grown {
         }
     }
 
-    /// Forgets the members, which were deleted: those that algorithm 3 kept stay in the filter.
+    /// Clears the list of members after they were deleted. Those that algorithm 3 kept stay in the
+    /// filter.
     pub(super) fn forget(&mut self) {
         self.members.clear();
     }
@@ -68,8 +69,8 @@ impl Grown {
         100.0 * f64::from(kept) / self.members.len() as f64
     }
 
-    /// Removes every member from the component that took it; returns the share that is still
-    /// there, percent.
+    /// Removes every member from the component to which it was added; returns the share that is
+    /// still there, in percent.
     pub(super) fn delete_by_catalogue(&mut self) -> f64 {
         for (digest, component) in &self.members {
             let was_there = self.filter.remove_digest_from(*component, *digest);
@@ -85,7 +86,7 @@ pub(super) struct Row {
     pub(super) capacities: u64,
     /// `f2(n)` of equation 10, the paper's estimated upper bound.
     pub(super) bound: f64,
-    /// Equations 9 and 10, each for the keys that it speaks of.
+    /// Equations 9 and 10, each for the keys to which it applies.
     pub(super) expected: f64,
     /// Equation 3.
     pub(super) rate: f64,
@@ -99,7 +100,7 @@ pub(super) struct Row {
     pub(super) found_rate: Spread,
 }
 
-/// Sets of one to ten capacities that are deleted whole.
+/// Sets of one to ten capacities that are deleted completely.
 pub(super) fn rows(bench: &Bench<'_>) -> Vec<Row> {
     let trials = bench.trials(|random| trial(random, bench.asked(), bench.times(ROUNDS)));
     let row = |(capacities, found): (u64, [Spread; 4])| {

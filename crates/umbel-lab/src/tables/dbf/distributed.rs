@@ -14,7 +14,7 @@ use umbel::design::dynamic::{PapersBounded, papers_bounded};
 
 use super::super::{formula, setting, simulated};
 use super::memory::Sizes;
-use super::{BOUND, MOST, count, grown, memory, rate, spreads};
+use super::{BOUND, MAX, count, grown, memory, rate, spreads};
 use crate::Experiment;
 use crate::home::{Keys, shape};
 use crate::plan::Bench;
@@ -50,7 +50,7 @@ impl Row {
 }
 
 fn plan(sizes: Sizes) -> PapersBounded {
-    papers_bounded(rate(BOUND), &sizes.papers(MOST)).expect("small filters")
+    papers_bounded(rate(BOUND), &sizes.papers(MAX)).expect("small filters")
 }
 
 fn find(bench: &Bench<'_>) -> Findings {
@@ -64,7 +64,7 @@ fn find(bench: &Bench<'_>) -> Findings {
 fn trial(mut random: Random) -> Vec<[f64; 3]> {
     let mut keys = Keys::new(&mut random);
     let each = |sizes: Sizes| {
-        let (distribution, plan) = (sizes.papers(MOST), plan(sizes));
+        let (distribution, plan) = (sizes.papers(MAX), plan(sizes));
         let small = shape(plan.component.bits, plan.component.hashes);
         let large = shape(plan.standard_bits, super::HASHES);
         let mut all = [0.0; 3];

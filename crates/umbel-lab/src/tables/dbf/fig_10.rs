@@ -15,7 +15,7 @@ use umbel::design::dynamic::papers_bounded_choices;
 
 use super::super::{ROUNDING, formula, points_of};
 use super::memory::{self, Row, Setup, Sizes, curves};
-use super::{BOUND, MOST, count, rate};
+use super::{BOUND, MAX, count, rate};
 use crate::Experiment;
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
@@ -32,7 +32,7 @@ const COMPONENTS: usize = 24;
 
 fn find(bench: &Bench<'_>) -> Findings {
     let setups = Sizes::ALL.into_iter().flat_map(|sizes| {
-        let distribution = sizes.papers(MOST);
+        let distribution = sizes.papers(MAX);
         let plans = papers_bounded_choices(rate(BOUND), &distribution).expect("small filters");
         let plans: Vec<_> = plans.take(COMPONENTS).collect();
         plans.into_iter().map(move |plan| Setup {
@@ -54,12 +54,12 @@ fn of(rows: &[Row], sizes: Sizes) -> Vec<&Row> {
 }
 
 fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
-    let least = |sizes: Sizes, bits: fn(&Row) -> f64| {
+    let min = |sizes: Sizes, bits: fn(&Row) -> f64| {
         of(rows, sizes).into_iter().map(bits).fold(f64::INFINITY, f64::min)
     };
     let turns = |sizes: Sizes| {
         let bits: Vec<f64> = of(rows, sizes).iter().map(|row| row.bits()).collect();
-        let lowest = least(sizes, Row::bits);
+        let lowest = min(sizes, Row::bits);
         bits[0] > lowest && bits.last().is_some_and(|last| *last > lowest)
     };
     let highest = of(rows, Sizes::ZipfMax);
@@ -83,9 +83,9 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
             .within(0.0),
         Claim::paper("is less than that of an SBF under the same constraints", "every minimum is below the standard filter's bits (curves)").unit("curves")
             .stated(5.0)
-            .formula(count(Sizes::ALL.map(|sizes| least(sizes, Row::bits) < standard)))
+            .formula(count(Sizes::ALL.map(|sizes| min(sizes, Row::bits) < standard)))
             .simulated(
-                count(Sizes::ALL.map(|sizes| least(sizes, |row| row.found.mean) < standard)),
+                count(Sizes::ALL.map(|sizes| min(sizes, |row| row.found.mean) < standard)),
                 seeds,
             )
             .within(0.0),

@@ -11,7 +11,7 @@
 
 use super::super::{points_of, setting};
 use super::memory::{self, Row, Setup, Sizes, curves};
-use super::{BOUND, MOST, count, rises};
+use super::{BOUND, MAX, count, rises};
 use crate::Experiment;
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
@@ -31,8 +31,8 @@ const TIMES: [u64; 5] = [1, 2, 4, 7, 10];
 pub(super) fn setups() -> Vec<Setup> {
     let each = |sizes: Sizes| {
         TIMES.map(|times| {
-            let most = times * MOST;
-            Setup::best(sizes, most as f64, BOUND, sizes.papers(most))
+            let max = times * MAX;
+            Setup::best(sizes, max as f64, BOUND, sizes.papers(max))
         })
     };
     Sizes::ALL.into_iter().flat_map(each).collect()

@@ -9,7 +9,7 @@
 
 use super::super::{points_of, setting};
 use super::memory::{self, Row, Sizes, curves};
-use super::{MOST, fig_11};
+use super::{MAX, fig_11};
 use crate::Experiment;
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
@@ -40,7 +40,7 @@ fn find(bench: &Bench<'_>) -> Findings {
 fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let of = |sizes: Sizes| rows.iter().filter(move |row| row.setup.sizes == sizes);
     let saves = |(sizes, stated): (Sizes, f64)| {
-        let row = of(sizes).find(|row| row.setup.x == MOST as f64).expect("a row of 1330 keys");
+        let row = of(sizes).find(|row| row.setup.x == MAX as f64).expect("a row of 1330 keys");
         Claim::paper("DBFs with maximum Zipf distribution, random Zipf distribution, normal distribution, and minimum Zipf distribution can save about 5, 19, 20, and 35 percent of the memory used by SBF", format!("{}: about {stated} % of the memory are saved", sizes.name()))
             .stated(stated)
             .formula(100.0 * (1.0 - row.ratio()))
@@ -53,14 +53,14 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
         let spread = Spread::of(of(sizes).map(ratio));
         100.0 * (spread.high - spread.low)
     };
-    let most = |ratio: fn(&Row) -> f64| {
+    let max = |ratio: fn(&Row) -> f64| {
         Sizes::ALL.map(|sizes| moved(sizes, ratio)).into_iter().fold(0.0, f64::max)
     };
     claims.push(
         Claim::paper("the set cardinality has a trivial impact on the ratio of the memory size of DBF to that", "the largest size has a trivial impact on the ratio (largest move, points)").unit("points")
             .stated(0.0)
-            .formula(most(Row::ratio))
-            .simulated(most(Row::found_ratio), seeds)
+            .formula(max(Row::ratio))
+            .simulated(max(Row::found_ratio), seeds)
             .note("trivial: below three points")
             .within(3.0),
     );
@@ -71,7 +71,7 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
 fn plot(rows: &[Row]) -> Plot {
     let panel = Panel::new("ε = 0.0098", "largest size N", "of a standard filter's bits");
     let mut panel = curves(panel, rows, Row::ratio, Row::found_ratio);
-    let stated = SAVED.map(|(_, saved)| (MOST as f64, 1.0 - saved / 100.0));
+    let stated = SAVED.map(|(_, saved)| (MAX as f64, 1.0 - saved / 100.0));
     panel = panel.crosses("the paper's savings", 6, stated.to_vec());
     Plot::of([panel])
 }

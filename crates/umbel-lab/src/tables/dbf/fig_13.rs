@@ -10,7 +10,7 @@
 
 use super::super::{formula, points_of};
 use super::memory::{self, Row, Setup, Sizes, curves};
-use super::{MOST, count, rises};
+use super::{MAX, count, rises};
 use crate::Experiment;
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
@@ -28,7 +28,7 @@ const BOUNDS: [f64; 8] = [0.0001, 0.001, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2];
 /// Every distribution at every bound, for figures 13 and 14.
 pub(super) fn setups() -> Vec<Setup> {
     let each = |sizes: Sizes| {
-        let distribution = sizes.papers(10 * MOST);
+        let distribution = sizes.papers(10 * MAX);
         BOUNDS.map(|bound| Setup::best(sizes, bound, bound, distribution.clone()))
     };
     Sizes::ALL.into_iter().flat_map(each).collect()

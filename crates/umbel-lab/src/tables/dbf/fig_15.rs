@@ -13,7 +13,7 @@ use umbel::design::dynamic::papers_bounded_choices;
 
 use super::super::{formula, points_of};
 use super::memory::{self, DEVIATION, Row, Setup, Sizes, curves};
-use super::{BOUND, MOST, count, rate, rises};
+use super::{BOUND, MAX, count, rate, rises};
 use crate::Experiment;
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
@@ -35,7 +35,7 @@ fn find(bench: &Bench<'_>) -> Findings {
     let setups = KINDS.into_iter().flat_map(|sizes| {
         TENTHS.map(move |tenths| {
             let zipf = f64::from(tenths) / 10.0;
-            Setup::best(sizes, zipf, BOUND, sizes.of(MOST, zipf, DEVIATION))
+            Setup::best(sizes, zipf, BOUND, sizes.of(MAX, zipf, DEVIATION))
         })
     });
     let rows = memory::rows(bench, setups.collect());

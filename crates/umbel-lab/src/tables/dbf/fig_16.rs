@@ -9,7 +9,7 @@
 
 use super::super::{points_of, setting};
 use super::memory::{self, Row, Setup, Sizes, ZIPF, curves};
-use super::{BOUND, MOST, count, rises};
+use super::{BOUND, MAX, count, rises};
 use crate::Experiment;
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
@@ -26,7 +26,7 @@ const DEVIATIONS: [f64; 10] = [5.0, 10.0, 20.0, 40.0, 70.0, 100.0, 150.0, 200.0,
 
 fn find(bench: &Bench<'_>) -> Findings {
     let setup = |deviation| {
-        Setup::best(Sizes::Normal, deviation, BOUND, Sizes::Normal.of(MOST, ZIPF, deviation))
+        Setup::best(Sizes::Normal, deviation, BOUND, Sizes::Normal.of(MAX, ZIPF, deviation))
     };
     let rows = memory::rows(bench, DEVIATIONS.map(setup).to_vec());
     let claims = claims(&rows, bench.seeds());

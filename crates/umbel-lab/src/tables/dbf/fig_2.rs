@@ -74,7 +74,7 @@ fn trial(mut random: Random, asked: usize) -> Vec<[f64; 1]> {
             growing.insert_digests(&more);
             let one = claimed(&asked, |key| standard.contains_digest(key));
             let several = claimed(&asked, |key| growing.contains_digest(key));
-            // Nothing was claimed of few keys: both rates are as good as the same.
+            // With few keys nothing was claimed: treat both rates as equal.
             rows.push([if several > 0.0 { one / several } else { 1.0 }]);
         }
     }

@@ -106,7 +106,7 @@ fn table(rows: &[Row]) -> Table {
 fn claims(rows: &[Row], sampling: Sampling) -> Vec<Claim> {
     let seeds = sampling.seeds;
     let below = || rows.iter().filter(|row| row.b < CAPACITY);
-    // Chance may turn differences round that are smaller than what asking can tell.
+    // Differences smaller than the sampling error may have the wrong sign by chance.
     let lower = |row: &Row| row.found[2].mean > -3.0 * row.found[2].standard_error();
     let larger = |row: &Row| {
         let part = false_positive(papers(), row.a).max(false_positive(papers(), row.b));

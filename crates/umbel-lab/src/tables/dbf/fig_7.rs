@@ -39,7 +39,7 @@ struct Row {
     bound: f64,
     components: u64,
     ratio: f64,
-    /// Keys spared by asking, over c.
+    /// Keys not inserted because of asking first, divided by c.
     expected: f64,
     spared: Spread,
     saved: Spread,
@@ -50,7 +50,8 @@ fn find(bench: &Bench<'_>) -> Findings {
     let row = |((bound, components), [spared, saved]): ((f64, u64), [Spread; 2])| {
         let component = Component::new(shape_for(bound), CAPACITY);
         let ratio = |s: u64| s as f64 * claimed_twice(component, s * CAPACITY).last;
-        // The i-th c keys meet i - 1 full components, and half a component of their own.
+        // The i-th group of c keys is checked against i - 1 full components and, on average, half
+        // of its own component.
         let met = (1..=components).map(|i| claimed_twice(component, i * CAPACITY).last);
         Row { bound, components, ratio: ratio(components), expected: met.sum(), spared, saved }
     };
@@ -114,14 +115,14 @@ fn table(rows: &[Row]) -> Table {
 
 fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let of = |bound: f64| rows.iter().filter(move |row| row.bound == bound);
-    let below = |bound: f64, most: u64| {
-        let rows = || of(bound).filter(|row| row.components <= most);
+    let below = |bound: f64, max: u64| {
+        let rows = || of(bound).filter(|row| row.components <= max);
         Claim::paper(
             "the value of ratio is always less than one if",
-            format!("f <= {bound}, s <= {most}: the ratio is below one (rows)"),
+            format!("f <= {bound}, s <= {max}: the ratio is below one (rows)"),
         )
         .unit("rows")
-        .stated(most as f64)
+        .stated(max as f64)
         .formula(count(rows().map(|row| row.ratio < 1.0)))
         .simulated(count(rows().map(|row| row.saved.high < 1.0)), seeds)
         .note("simulated: no seed saves a component")

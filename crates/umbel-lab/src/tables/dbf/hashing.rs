@@ -111,7 +111,8 @@ fn find(bench: &Bench<'_>) -> Findings {
     let trials = bench.trials(|mut random| {
         let mut keys = Keys::new(&mut random);
         let mut rates = |(shape, items): (Shape, u64)| {
-            // Long filters take long to fill, and differ less.
+            // Long filters take more time to fill, and their rates vary less: fewer rounds are
+            // enough.
             let rounds = if shape.bits() > 2000 { rounds.div_ceil(4) } else { rounds };
             Way::ALL.map(|way| way.rate(&mut random, &mut keys, shape, items, rounds))
         };

@@ -12,7 +12,7 @@ use umbel::design::dynamic::{PapersBounded, papers_bounded};
 use umbel::model::dynamic::{Component, false_positive};
 
 use super::super::{Column, formula, setting, simulated};
-use super::{MOST, claimed, grown, rate, spreads};
+use super::{MAX, claimed, grown, rate, spreads};
 use crate::home::{Keys, shape};
 use crate::plan::Bench;
 use crate::plot::Panel;
@@ -44,24 +44,22 @@ impl Sizes {
         }
     }
 
-    /// Of up to `most` keys, with a Zipf parameter or the deviation of 1330 keys.
-    pub(super) fn of(self, most: u64, zipf: f64, deviation: f64) -> Distribution {
-        let share = most as f64 / MOST as f64;
+    /// Of up to `max` keys, with a Zipf parameter or the deviation of 1330 keys.
+    pub(super) fn of(self, max: u64, zipf: f64, deviation: f64) -> Distribution {
+        let share = max as f64 / MAX as f64;
         let distribution = match self {
-            Self::Uniform => Ok(Distribution::uniform(most)),
-            Self::Normal => {
-                Distribution::normal(most, (most as f64 / 2.0).ceil(), deviation * share)
-            }
-            Self::ZipfRandom => Distribution::zipf_random(most, zipf, 1),
-            Self::ZipfMin => Distribution::zipf_min(most, zipf),
-            Self::ZipfMax => Distribution::zipf_max(most, zipf),
+            Self::Uniform => Ok(Distribution::uniform(max)),
+            Self::Normal => Distribution::normal(max, (max as f64 / 2.0).ceil(), deviation * share),
+            Self::ZipfRandom => Distribution::zipf_random(max, zipf, 1),
+            Self::ZipfMin => Distribution::zipf_min(max, zipf),
+            Self::ZipfMax => Distribution::zipf_max(max, zipf),
         };
         distribution.expect("numbers of the paper")
     }
 
     /// With the paper's parameters.
-    pub(super) fn papers(self, most: u64) -> Distribution {
-        self.of(most, ZIPF, DEVIATION)
+    pub(super) fn papers(self, max: u64) -> Distribution {
+        self.of(max, ZIPF, DEVIATION)
     }
 }
 
@@ -81,7 +79,7 @@ pub(super) struct Setup {
 }
 
 impl Setup {
-    /// With the number of components that takes the fewest bits.
+    /// The setup with the number of components that needs the fewest bits.
     pub(super) fn best(sizes: Sizes, x: f64, bound: f64, distribution: Distribution) -> Self {
         let plan = papers_bounded(rate(bound), &distribution).expect("small filters");
         Self { sizes, x, bound, distribution, plan }
@@ -92,7 +90,7 @@ pub(super) struct Row {
     pub(super) setup: Setup,
     /// Bits, on average over the sizes.
     pub(super) found: Spread,
-    /// The rate of a set as large as it can be, percent.
+    /// The rate of a set of maximum size, in percent.
     pub(super) found_rate: Spread,
 }
 
@@ -101,7 +99,7 @@ impl Row {
         self.setup.plan.expected_bits
     }
 
-    /// The rate of a set as large as it can be, by formula.
+    /// The rate of a set of maximum size, by formula.
     pub(super) fn full_rate(&self) -> f64 {
         let PapersBounded { component, capacity, .. } = self.setup.plan;
         let component = Component::new(shape(component.bits, component.hashes), capacity);
@@ -147,7 +145,7 @@ fn trial(mut random: Random, setups: &[Setup], (asked, drawn): (usize, u64)) -> 
     setups.iter().map(each).collect()
 }
 
-/// The size that is exceeded with a chance of `share`.
+/// The size that is exceeded with probability `share`.
 pub(super) fn at(distribution: &Distribution, share: f64) -> u64 {
     let (mut low, mut high) = (1, distribution.max_items());
     while low < high {

@@ -42,14 +42,14 @@ use umbel::{Digest, DynamicFilter, Shape, StandardFilter, design};
 use crate::home::{Keys, shape};
 use crate::spread::Spread;
 
-/// The rate that all components of the paper are made for.
+/// The rate for which all components of the paper are designed.
 const BOUND: f64 = 0.0098;
 const BITS: u64 = 1280;
 const HASHES: u32 = 7;
 const CAPACITY: u64 = 133;
 
-/// The most keys of a set in section 4.2.
-const MOST: u64 = 1330;
+/// Maximum number of keys of a set in section 4.2.
+const MAX: u64 = 1330;
 
 /// The paper's component.
 fn papers() -> Component {
@@ -65,7 +65,7 @@ fn rate(rate: f64) -> umbel::Rate {
     umbel::Rate::new(rate).expect("a rate of the paper")
 }
 
-/// How many keys a component of so many bits holds at the paper's bound.
+/// How many keys a component of this many bits can hold at the paper's bound.
 fn capacity_of(bits: u64) -> u64 {
     design::papers_capacity(bits, rate(BOUND))
 }
@@ -92,7 +92,7 @@ fn claimed(asked: &[Digest], claims: impl Fn(Digest) -> bool) -> f64 {
     100.0 * asked.iter().filter(|key| claims(**key)).count() as f64 / asked.len() as f64
 }
 
-/// The spreads of what trials found: a row of numbers for each row of a table.
+/// Statistics over trials, for each number in each row of a table.
 fn spreads<const N: usize>(trials: &[Vec<[f64; N]>]) -> Vec<[Spread; N]> {
     let rows = trials.first().map_or(0, Vec::len);
     (0..rows).map(|i| std::array::from_fn(|j| Spread::of_row(trials, i, |row| row[j]))).collect()
@@ -103,7 +103,7 @@ fn rises(values: impl IntoIterator<Item = f64>) -> bool {
     values.into_iter().collect::<Vec<_>>().windows(2).all(|pair| pair[1] >= pair[0] - 1e-12)
 }
 
-/// A yes or no as a number, for claims that are counted.
+/// Counts the true values, for claims about counts.
 fn count(holds: impl IntoIterator<Item = bool>) -> f64 {
     holds.into_iter().filter(|holds| *holds).count() as f64
 }

@@ -60,12 +60,12 @@ impl Row {
         *COMPONENTS.last().expect("some") as f64 / self.components as f64
     }
 
-    /// The rate of a split filter: keys are dealt evenly.
+    /// The rate of a split filter, whose keys are distributed evenly.
     fn split_rate(&self) -> f64 {
-        let most = *COMPONENTS.last().expect("some");
-        let each = self.components * CAPACITY / most;
+        let max = *COMPONENTS.last().expect("some");
+        let each = self.components * CAPACITY / max;
         let one = standard::false_positive(shape(BITS, HASHES), each);
-        100.0 * (1.0 - (1.0 - one).powf(most as f64))
+        100.0 * (1.0 - (1.0 - one).powf(max as f64))
     }
 }
 
@@ -137,7 +137,7 @@ fn one(random: &mut Random, keys: &mut Keys, components: u64, asked: usize) -> [
     };
     let denied = wrong_deletion(&filter, &members);
     let [dynamic_rate, split_rate] = rates(random, keys, &filter, &members, asked);
-    let pairs = most_pairs(random, filter.clone(), &members);
+    let pairs = max_pairs(random, filter.clone(), &members);
     let mut twice: DynamicFilter = dynamic(keys, shape(BITS, HASHES), CAPACITY);
     members.iter().chain(&members).for_each(|member| _ = twice.insert_digest(*member));
     let duplicates = twice.components().len() as f64 / components as f64;
@@ -162,22 +162,22 @@ fn rates(
     members: &[Digest],
     asked: usize,
 ) -> [f64; 2] {
-    let most = *COMPONENTS.last().expect("some") as usize;
+    let max = *COMPONENTS.last().expect("some") as usize;
     let mut split: Vec<StandardFilter> =
-        (0..most).map(|_| keys.standard(shape(BITS, HASHES))).collect();
+        (0..max).map(|_| keys.standard(shape(BITS, HASHES))).collect();
     for member in members {
-        split[random.below(most)].insert_digest(*member);
+        split[random.below(max)].insert_digest(*member);
     }
     let asked = keys.draw_many(asked);
     let dynamic = super::claimed(&asked, |key| filter.contains_digest(key));
     [dynamic, super::claimed(&asked, |key| split.iter().any(|one| one.contains_digest(key)))]
 }
 
-/// Members that are denied after one key was removed from a component that claims it by chance;
-/// the most of all such removals.
+/// Number of members denied after one key was removed from a component that claims it by chance:
+/// the maximum over all such removals.
 fn wrong_deletion(filter: &DynamicFilter, members: &[Digest]) -> f64 {
     let shape = *filter.scheme().shape();
-    let mut most = 0;
+    let mut max = 0;
     for (number, member) in members.iter().enumerate() {
         let home = number as u64 / CAPACITY;
         for (at, (_, component)) in filter.components().iter().enumerate() {
@@ -188,21 +188,21 @@ fn wrong_deletion(filter: &DynamicFilter, members: &[Digest]) -> f64 {
             _ = broken.remove_digest(*member);
             let of_component = &members[at * CAPACITY as usize..][..CAPACITY as usize];
             let denied = of_component.iter().filter(|other| !broken.contains_digest(**other));
-            most = most.max(denied.count());
+            max = max.max(denied.count());
         }
-        // Enough of them are looked at.
+        // These are enough samples.
         if number as u64 > 4 * CAPACITY {
             break;
         }
     }
-    debug_assert!(most <= shape.hashes() as usize || filter.stuck_counters() > 0);
-    most as f64
+    debug_assert!(max <= shape.hashes() as usize || filter.stuck_counters() > 0);
+    max as f64
 }
 
-/// Pairs of components that could be merged after a removal, the most of all removals.
-fn most_pairs(random: &mut Random, mut filter: DynamicFilter, members: &[Digest]) -> f64 {
+/// Pairs of components that could be merged after a removal: the maximum over all removals.
+fn max_pairs(random: &mut Random, mut filter: DynamicFilter, members: &[Digest]) -> f64 {
     let mut left = members.to_vec();
-    let mut most = 0;
+    let mut max = 0;
     while !left.is_empty() {
         let member = left.swap_remove(random.below(left.len()));
         _ = filter.remove_digest(member);
@@ -210,10 +210,10 @@ fn most_pairs(random: &mut Random, mut filter: DynamicFilter, members: &[Digest]
         let fits = |(i, a): (usize, &u64)| {
             items[i + 1..].iter().filter(move |b| a + **b <= CAPACITY).count()
         };
-        most = most.max(items.iter().enumerate().map(fits).sum::<usize>());
+        max = max.max(items.iter().enumerate().map(fits).sum::<usize>());
         filter.shrink();
     }
-    most as f64
+    max as f64
 }
 
 fn table(rows: &[Row]) -> Table {

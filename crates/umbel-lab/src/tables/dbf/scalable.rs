@@ -100,10 +100,10 @@ fn find(bench: &Bench<'_>) -> Findings {
 }
 
 fn planned(keys: &Keys, capacity: u64) -> DynamicFilter<StandardFilter> {
-    let most = DynamicFilter::MAX_COMPONENTS;
-    let shape = design::dynamic_component(capacity, rate(PROMISE), most).expect("a small filter");
+    let max = DynamicFilter::MAX_COMPONENTS;
+    let shape = design::dynamic_component(capacity, rate(PROMISE), max).expect("a small filter");
     let shape = shape.with_digest_bits(umbel::DigestBits::FULL);
-    DynamicFilter::new(keys.scheme(shape), capacity, most).expect("memory for a small filter")
+    DynamicFilter::new(keys.scheme(shape), capacity, max).expect("memory for a small filter")
 }
 
 fn trial(mut random: Random, asked: usize) -> Vec<[f64; 8]> {

@@ -55,7 +55,7 @@ fn find(bench: &Bench<'_>) -> Findings {
     Findings { table: table(&rows), claims, plot: plot(&rows) }
 }
 
-/// Probes to expect until the first zero, of an absent key: `Σ p^i` for i below k.
+/// Expected number of probes until the first zero, for an absent key: `Σ p^i` for i below k.
 pub(super) fn list_probes(hashes: u32, fill: f64) -> f64 {
     (0..hashes).map(|i| fill.powi(i as i32)).sum()
 }

@@ -32,7 +32,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
     find,
 };
 
-/// Keys that A and B have for themselves.
+/// Keys that only A has and keys that only B has.
 const APART: [(u64, u64); 7] = [(1, 1), (1, 2), (2, 2), (2, 4), (3, 3), (5, 5), (10, 10)];
 const SHARED: u64 = 20;
 /// Pairs of sets in a trial.
@@ -41,7 +41,8 @@ const PAIRS: u64 = 500;
 struct Row {
     apart: (u64, u64),
     formula: f64,
-    /// Ours: a bit that both set besides is no harm where a shared key sets it anyway.
+    /// Our correction: a bit that both sides set by chance does no harm if a shared key sets it
+    /// too.
     mended: f64,
     /// Percent of intersections that are exact; unions that are; rates in order.
     found: [Spread; 3],
@@ -56,7 +57,7 @@ fn find(bench: &Bench<'_>) -> Findings {
         found,
     };
     let rows: Vec<Row> = APART.into_iter().zip(spreads(&trials)).map(row).collect();
-    let least = |which: usize| rows.iter().map(|row| row.found[which].low).fold(100.0, f64::min);
+    let min = |which: usize| rows.iter().map(|row| row.found[which].low).fold(100.0, f64::min);
     let sampling = Sampling { asked: bench.times(PAIRS) as usize, ..bench.sampling() };
     let claims = vec![
         Claim::paper(
@@ -64,14 +65,14 @@ fn find(bench: &Bench<'_>) -> Findings {
             "theorem 1: the OR of two filters is the filter of the union (worst row)",
         )
         .stated(100.0)
-        .simulated(least(1), bench.seeds())
+        .simulated(min(1), bench.seeds())
         .within(0.0),
         Claim::paper(
             "is not less than that of both",
             "theorem 2: the rate of a union is not below that of either (worst row)",
         )
         .stated(100.0)
-        .simulated(least(2), bench.seeds())
+        .simulated(min(2), bench.seeds())
         .within(0.0),
         close(
             Claim::paper(

@@ -52,7 +52,7 @@ const WAYS: [(&str, Way); 4] = [
 ];
 
 impl Way {
-    /// Keys of a filter that was made for `guess`.
+    /// Maximum number of keys of a filter that was designed for `guess` keys.
     fn limit(self, guess: u64) -> u64 {
         let plan = unbounded(guess, rate(LEFT), rate(RIGHT)).expect("limits in order");
         (match self {

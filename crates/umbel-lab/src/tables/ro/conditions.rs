@@ -93,7 +93,8 @@ fn stocks() -> Vec<Case> {
 const STALE: [(&str, f64); 5] =
     [("fresh", 0.0), ("1 % new", 0.01), ("10 % new", 0.1), ("30 % new", 0.3), ("60 % new", 0.6)];
 
-/// A line on which everybody is in range of everybody, and no walk: what is missed is missed.
+/// A line on which all hosts are in range of each other, without a random walk: a missed key stays
+/// missed.
 fn stale() -> Vec<Case> {
     let of = |(name, stale)| {
         ENTRIES.map(|entry| {
@@ -162,8 +163,8 @@ fn find(bench: &Bench<'_>, cases: &[Case], focus: Focus) -> Findings {
     Findings { table, claims, plot: plot(cases, &trials) }
 }
 
-/// Where everybody is in range and nobody walks, what is found was published, or is claimed by
-/// chance where it is.
+/// If all hosts are in range and there is no random walk, a key is found only if it was published,
+/// or if its home's filter claims it by chance.
 fn closed_form(setting: &Setting) -> Option<f64> {
     if setting.walk > 0 {
         return None;

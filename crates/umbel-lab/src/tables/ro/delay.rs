@@ -38,7 +38,7 @@ struct Row {
     abf_bits: u64,
     /// Words of a full scan of the strings.
     scan: f64,
-    /// Bits that strings left at the first zero look at.
+    /// Bits read from strings, each until its first zero.
     strings: f64,
     found_strings: Spread,
     found_slices: Spread,

@@ -16,7 +16,7 @@ use umbel::route::{EntryKind, Plan};
 use super::super::{formula, setting, simulated};
 use crate::Experiment;
 use crate::home::shape;
-use crate::overlay::{Count, Entries, Graph, Homes, Network, Question, Stock, Tables, ask};
+use crate::overlay::{Count, Entries, Graph, Homes, Lookup, Network, Stock, Tables, ask};
 use crate::plan::Bench;
 use crate::plot::{Panel, Plot};
 use crate::random::Random;
@@ -43,7 +43,7 @@ const DESIGNS: [(&str, EntryKind, bool); 4] = [
 ];
 
 struct Found {
-    /// Of all links asked for what they do not lead to.
+    /// Share of wrong claims among all links that were asked for a key they do not lead to.
     wrong: f64,
     /// Of the query at E for items at A: forwards, and whether it arrived.
     forwards: f64,
@@ -68,12 +68,18 @@ fn trial(random: &mut Random, rounds: u64) -> Vec<Found> {
             let homes =
                 Homes::new(8, Stock::equal(ITEMS), &plan, shape, seed).expect("small filters");
             let entries = Entries::spread(&graph, &homes, &plan, is_receiver_oriented);
-            let network =
-                Network { graph: &graph, homes: &homes, entries: &entries, plan, walk: 0 };
+            let network = Network {
+                graph: &graph,
+                homes: &homes,
+                entries: &entries,
+                plan,
+                walk: 0,
+                below: None,
+            };
             let mut tables = Tables::new(1 << 30);
             for (at, home) in (0..8).flat_map(|at| (0..8).map(move |home| (at, home))) {
                 for number in 0..ITEMS as u32 {
-                    let question = Question { at, home, number };
+                    let question = Lookup { at, home, number };
                     if at == home {
                         continue;
                     }

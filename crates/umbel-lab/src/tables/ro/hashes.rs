@@ -55,7 +55,7 @@ struct Figure {
 }
 
 const SIGMAS: [f64; 2] = [0.005, 0.001];
-const MOST_HASHES: u32 = 24;
+const MAX_HASHES: u32 = 24;
 
 struct Row {
     sigma: f64,
@@ -73,7 +73,7 @@ impl Figure {
     }
 
     fn setups(&self) -> impl Iterator<Item = (f64, u64, u32)> {
-        let of = move |sigma| (1..=MOST_HASHES).map(move |k| (sigma, self.bits(sigma), k));
+        let of = move |sigma| (1..=MAX_HASHES).map(move |k| (sigma, self.bits(sigma), k));
         SIGMAS.into_iter().flat_map(of)
     }
 }

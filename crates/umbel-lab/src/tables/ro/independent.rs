@@ -1,9 +1,9 @@
 //! Entries as the paper assumes them: k independent hash functions.
 //!
-//! umbel finds a key's positions by a walk, which shows in filters of a few hundred bits. So that
-//! a paper is not blamed for umbel's hashing, the same entries are also made with positions that
-//! are drawn one by one. Row by row, a bit for each filter, so that one pass over the positions
-//! of a key says from how many filters on a CUBF and an ABF claim it.
+//! umbel finds a key's positions by double hashing, which has a visible effect in filters of a few
+//! hundred bits. So that a paper is not blamed for umbel's hashing, the same entries are also built
+//! with independently drawn positions. They are stored row by row, one bit per filter, so that one
+//! pass over the positions of a key tells from how many filters on a CUBF and an ABF claim it.
 
 use umbel::Shape;
 
@@ -17,7 +17,8 @@ pub(super) struct Independent {
     rows: Vec<u128>,
 }
 
-/// How many filters an entry needs, at least, to claim a key; `None` if all do not.
+/// Minimum number of filters with which an entry claims a key; `None` if it does not with all of
+/// them.
 struct Claimed {
     cubf: Option<u32>,
     abf: Option<u32>,

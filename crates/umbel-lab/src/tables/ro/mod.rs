@@ -1,14 +1,18 @@
 //! Paper 5 by Guo, He and Yang: receiver-oriented design of filters for routing entries.
 //!
-//! Simulated entries are real ones: filters kept apart are columns of a bank, and ORs are ORs.
+//! Simulated entries use real filters: separate filters are columns of a bank, and ORs are real
+//! ORs.
 
 pub(crate) mod conditions;
+pub(crate) mod decay;
 pub(crate) mod delay;
 pub(crate) mod example;
 pub(crate) mod hashes;
 mod independent;
+pub(crate) mod mismatch;
 pub(crate) mod overlay;
 pub(crate) mod received;
+pub(crate) mod shortest;
 pub(crate) mod sizes;
 
 use umbel::bank::{Bank, Candidates};
@@ -66,7 +70,7 @@ fn abf(filters: &[StandardFilter], strangers: &[KeyHash]) -> f64 {
     let Some((first, rest)) = filters.split_first() else { return 0.0 };
     let mut union = first.clone();
     rest.iter().for_each(|filter| union.union_with(filter).expect("filters of one scheme"));
-    let digest = |hash: &KeyHash| union.scheme().cut(*hash);
+    let digest = |hash: &KeyHash| union.scheme().digest_of(*hash);
     let claimed = strangers.iter().filter(|hash| union.contains_digest(digest(hash)));
     claimed.count() as f64 / strangers.len() as f64
 }

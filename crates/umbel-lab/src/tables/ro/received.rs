@@ -34,13 +34,13 @@ struct Figure {
     has_cubf: bool,
     has_abf: bool,
     is_traditional: bool,
-    most: u64,
+    max: u64,
     /// What the paper says of its experiment, if the figure shows one.
     match_quote: Option<&'static str>,
 }
 
 macro_rules! figure {
-    ($id:ident, name: $name:literal, $number:literal, $title:literal, $cubf:literal, $abf:literal, $traditional:literal, $most:literal, $quote:expr) => {
+    ($id:ident, name: $name:literal, $number:literal, $title:literal, $cubf:literal, $abf:literal, $traditional:literal, $max:literal, $quote:expr) => {
         pub(crate) const $id: Experiment = Experiment {
             name: $name,
             source: concat!("Guo, He and Yang, paper 5, figure ", $number),
@@ -48,8 +48,8 @@ macro_rules! figure {
             find: |bench| {
                 let name = concat!("figure ", $number);
                 let (has_cubf, has_abf, is_traditional) = ($cubf, $abf, $traditional);
-                let (most, match_quote) = ($most, $quote);
-                find(bench, &Figure { name, has_cubf, has_abf, is_traditional, most, match_quote })
+                let (max, match_quote) = ($max, $quote);
+                find(bench, &Figure { name, has_cubf, has_abf, is_traditional, max, match_quote })
             },
         };
     };
@@ -112,7 +112,7 @@ const MATCH_WELL: &str = "match well, without respect to the value of";
 impl Figure {
     fn counts(&self) -> Vec<u64> {
         let all = [1, 2, 3, 5, 7, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100];
-        all.into_iter().filter(|count| *count <= self.most).collect()
+        all.into_iter().filter(|count| *count <= self.max).collect()
     }
 
     fn cubf_shape(&self) -> Shape {
@@ -145,10 +145,10 @@ fn find(bench: &Bench<'_>, figure: &Figure) -> Findings {
     let counts = figure.counts();
     let trials = bench.trials(|mut random| {
         let (mut keys, strangers) = drawn(&mut random, bench.asked());
-        let apart = filters(&mut keys, figure.cubf_shape(), figure.most);
-        let joined = filters(&mut keys, figure.abf_shape(), figure.most);
+        let apart = filters(&mut keys, figure.cubf_shape(), figure.max);
+        let joined = filters(&mut keys, figure.abf_shape(), figure.max);
         let mut independent = |shape| {
-            let entries = Independent::new(&mut random, shape, figure.most);
+            let entries = Independent::new(&mut random, shape, figure.max);
             entries.rates(&mut random, bench.asked(), &counts)
         };
         let twins = (independent(figure.cubf_shape()), independent(figure.abf_shape()));
@@ -239,14 +239,14 @@ fn claims(figure: &Figure, rows: &[Row], sampling: Sampling) -> Vec<Claim> {
         );
     }
     if figure.is_traditional && figure.has_cubf {
-        let (one, most) = (at(1), at(figure.most));
+        let (one, max) = (at(1), at(figure.max));
         claims.push(
             Claim::paper("the traditional design of BF cannot ensure that the false positive probability is sufficiently low", format!(
                 "traditional: f_CUBF grows with the filters received, and the bound of one filter is broken (over the rate of one, at {})",
-                figure.most
+                figure.max
             )).unit("times")
             .stated(1.0)
-            .formula(most.cubf / one.cubf)
+            .formula(max.cubf / one.cubf)
             .above(),
         );
     }

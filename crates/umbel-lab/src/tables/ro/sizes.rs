@@ -60,7 +60,7 @@ const NATS: &str = "compressed sizes agree with the entropy in nats, not in bits
 /// Keys of a filter that is no longer short.
 const MANY: u64 = 1000;
 
-/// Most that a coded filter may take, as a factor of its entropy.
+/// Maximum size of an encoded filter, as a factor of its entropy.
 const CODED_WITHIN: f64 = 1.02;
 
 struct Row {
@@ -109,7 +109,7 @@ fn find(bench: &Bench<'_>, figure: &Figure) -> Findings {
         let mut keys = Keys::new(&mut random);
         let many = if figure.is_ratio { 1.0 } else { many_keys(&mut keys) };
         let size = |(sigma, count): &(f64, u64)| {
-            // Long ones are slow to make, and alike.
+            // Long filters are slow to build, and differ little.
             let made = if *count > 100 { 1 } else { 10 };
             let made = filters(&mut keys, shape_of(papers(*count, *sigma).abf), made);
             let sizes: Vec<(f64, f64)> = made.iter().map(coded).collect();

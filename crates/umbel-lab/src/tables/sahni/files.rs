@@ -36,11 +36,11 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const RECORDS: u64 = 100_000;
 const RECORD_BYTES: f64 = 100.0;
 const ENTRY_BYTES: f64 = 16.0;
-/// Bytes that are written to backups for each change.
+/// Bytes written to backups per change.
 const BACKUP_BYTES: f64 = 1000.0;
 /// Changes since the files were integrated.
 const UPDATES: [u64; 5] = [1_000, 5_000, 20_000, 100_000, 200_000];
-/// Changes that the filter is made for, at ten bits each.
+/// Changes for which the filter is designed, at ten bits each.
 const PLANNED: u64 = 20_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,13 +73,13 @@ impl Way {
         }
     }
 
-    /// Bytes of a backup after so many changes of so many records.
+    /// Bytes of a backup after `updates` changes of `changed` different records.
     fn backup(self, updates: f64, changed: f64) -> f64 {
         let (all, records) = (RECORDS as f64, RECORD_BYTES);
         match self {
             Self::Naive => all * (records + ENTRY_BYTES),
             Self::Differential => updates * records + all * ENTRY_BYTES,
-            // The filter is made again from the index.
+            // The filter is rebuilt from the index.
             Self::Index | Self::Filter => updates * records + changed * ENTRY_BYTES,
         }
     }
@@ -93,7 +93,7 @@ fn filter_shape() -> Shape {
 #[derive(Clone, PartialEq, Eq)]
 struct State {
     differential: Vec<(u64, u64)>,
-    /// By record: one more than the place of its last change, 0 for none.
+    /// Per record: one more than the position of its last change, or 0 for none.
     index: Vec<u32>,
     changed: u64,
 }

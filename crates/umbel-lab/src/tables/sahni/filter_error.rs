@@ -37,7 +37,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const LENGTHS: [u64; 2] = [100_000, 200_000];
 const UPDATES: u64 = 50_000;
 const MANY: u64 = 5_000_000;
-const MOST_HASHES: u32 = 6;
+const MAX_HASHES: u32 = 6;
 /// Records that are changed again and again.
 const FEW: u64 = 100_000;
 const FEW_SHAPE: (u64, u32) = (500_000, 5);
@@ -59,7 +59,7 @@ struct Row {
 fn over_hashes() -> impl Iterator<Item = Setup> {
     let files = Files { records: MANY, updates: UPDATES };
     LENGTHS.into_iter().flat_map(move |bits| {
-        (1..=MOST_HASHES).map(move |hashes| Setup { shape: shape(bits, hashes), files })
+        (1..=MAX_HASHES).map(move |hashes| Setup { shape: shape(bits, hashes), files })
     })
 }
 
@@ -215,8 +215,8 @@ fn claims(rows: &[Row], sampling: Sampling) -> Vec<Claim> {
     claims.push(
         Claim::paper("fewer filter errors", "twice the bits, the same h: fewer errors (rows)")
             .unit("rows")
-            .stated(MOST_HASHES.into())
-            .simulated((1..=MOST_HASHES).filter(|h| longer(*h)).count() as f64, seeds)
+            .stated(MAX_HASHES.into())
+            .simulated((1..=MAX_HASHES).filter(|h| longer(*h)).count() as f64, seeds)
             .within(0.0),
     );
     claims.push(
@@ -225,8 +225,8 @@ fn claims(rows: &[Row], sampling: Sampling) -> Vec<Claim> {
             "h too large: 6 hashes of m/u = 2 err more often than the best",
         )
         .stated(at(LENGTHS[0], best_whole_hashes(LENGTHS[0], UPDATES) as u32).slides)
-        .formula(at(LENGTHS[0], MOST_HASHES).slides)
-        .simulated(at(LENGTHS[0], MOST_HASHES).found.mean, seeds)
+        .formula(at(LENGTHS[0], MAX_HASHES).slides)
+        .simulated(at(LENGTHS[0], MAX_HASHES).found.mean, seeds)
         .above(),
     );
     claims.push(close(

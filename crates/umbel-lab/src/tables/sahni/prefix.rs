@@ -61,7 +61,7 @@ const TABLE: [(u8, u64); 25] = [
     (31, 3),
     (32, 886),
 ];
-/// One prefix in so many is taken.
+/// One prefix in this many is used.
 const ONE_IN: u64 = 30;
 const RATES: [f64; 5] = [0.2, 0.1, 0.05, 0.01, 0.001];
 const LENGTHS: [&[u8]; 3] = [
@@ -122,7 +122,7 @@ struct Prefixes {
 }
 
 /// A prefix of an address.
-const fn cut(address: u32, length: u8) -> u32 {
+const fn truncate(address: u32, length: u8) -> u32 {
     address >> (32 - length as u32)
 }
 
@@ -138,7 +138,7 @@ impl Prefixes {
         for (length, count) in counts(lengths).into_iter().rev() {
             let mut prefixes = HashSet::new();
             while (prefixes.len() as u64) < count {
-                prefixes.insert(cut(random.next() as u32, length));
+                prefixes.insert(truncate(random.next() as u32, length));
             }
             made.push((length, prefixes));
         }
@@ -168,12 +168,12 @@ impl Prefixes {
     /// The longest prefix of an address, looked for in every table.
     fn longest(&self, address: u32) -> Option<u8> {
         let matches = |(length, prefixes, _): &&(u8, HashSet<u32>, StandardFilter)| {
-            prefixes.contains(&cut(address, *length))
+            prefixes.contains(&truncate(address, *length))
         };
         self.lengths.iter().find(matches).map(|(length, ..)| *length)
     }
 
-    /// An address whose longest match is a random prefix; none if longer ones are all over it.
+    /// An address whose longest match is a random prefix; `None` if longer prefixes cover it.
     fn address(&self, random: &mut Random) -> Option<(u32, u8)> {
         let (length, prefix) = self.all[random.below(self.all.len())];
         let rest = u32::MAX.checked_shr(length.into()).unwrap_or(0);
@@ -186,7 +186,7 @@ impl Prefixes {
     fn lookup(&self, address: u32) -> (u64, Option<u8>) {
         let mut read = 0;
         for (length, prefixes, filter) in &self.lengths {
-            let prefix = cut(address, *length);
+            let prefix = truncate(address, *length);
             if filter.contains(key(*length, prefix)) {
                 read += 1;
                 if prefixes.contains(&prefix) {

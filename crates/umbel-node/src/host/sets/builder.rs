@@ -1,10 +1,11 @@
-//! The thread that builds the filters of own sets, a part at a time, and encodes long updates.
+//! The builder thread: builds the filters of own sets in parts, and encodes long updates.
 //!
-//! Sets take turns of some parts, so that a small one never waits for a large one. After each turn
-//! the thread pauses for as long as it took: whoever wants to change the set gets its lock then,
-//! which an unfair lock would not see to, and half of a processor is left to those who ask.
+//! Sets take turns of some parts, so that a small set never waits for a large one. After each turn
+//! the thread sleeps for as long as the turn took. Meanwhile a thread that wants to change the set
+//! gets its lock, which an unfair lock would not guarantee, and half of a processor is left for
+//! queries.
 //!
-//! Updates go first: other hosts wait for them. No lock is held while one is encoded.
+//! Updates go first, because other hosts wait for them. No lock is held while one is encoded.
 //!
 //! Lock order: the queue's lock is the last one taken.
 
@@ -18,9 +19,9 @@ use umbel::mesh::Encoding;
 use super::{OwnSet, Sets, State};
 use crate::priority;
 
-/// Keys of a part, for which the set's lock is held: about a hundred microseconds.
+/// Keys per part. The set's lock is held for one part: about a hundred microseconds.
 const PART: usize = 256;
-/// Parts before a pause, for which a lane is kept.
+/// Parts per turn. A lane is held for one turn.
 const PARTS: usize = 8;
 /// The shortest pause.
 const PAUSE: Duration = Duration::from_micros(50);
@@ -39,7 +40,7 @@ struct Queue {
     is_closed: bool,
 }
 
-/// What the thread does next.
+/// The next job of the thread.
 #[derive(Debug)]
 enum Job {
     Encode(Encoding),
@@ -47,7 +48,7 @@ enum Job {
 }
 
 impl Builder {
-    /// Lets the filter of a set be built, if one is to be built and it does not wait already.
+    /// Queues a set if its filter is to be built and it is not queued already.
     pub(super) fn offer(&self, own: &Arc<OwnSet>) {
         if own.wants_builder() {
             self.queue.lock().sets.push_back(Arc::clone(own));
@@ -55,19 +56,19 @@ impl Builder {
         }
     }
 
-    /// Lets an update be encoded and sent.
+    /// Queues an update to be encoded and sent.
     fn encode(&self, update: Encoding) {
         self.queue.lock().updates.push_back(update);
         self.changed.notify_one();
     }
 
-    /// The thread ends with the part that it is at.
+    /// Stops the thread after its current job.
     pub(super) fn close(&self) {
         self.queue.lock().is_closed = true;
         self.changed.notify_one();
     }
 
-    /// The next job, once there is one; `None` when closed.
+    /// Waits for the next job; `None` when closed.
     fn next(&self) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {
@@ -86,8 +87,8 @@ impl Builder {
 }
 
 impl Sets {
-    /// Builds filters and encodes updates until the host stops. `on_finished` is called whenever one
-    /// is built or an update is to be sent.
+    /// Builds filters and encodes updates until the host stops. `on_finished` is called whenever a
+    /// filter is built or an update is ready to be sent.
     pub(crate) fn build_until_closed(&self, on_finished: impl Fn()) {
         while let Some(job) = self.builder.next() {
             let is_finished = match job {
@@ -102,7 +103,7 @@ impl Sets {
         waiting.iter().for_each(|own| own.cancel_build());
     }
 
-    /// Encodes an update, which is to be sent then.
+    /// Encodes an update and hands it to the protocol.
     fn encode(&self, update: Encoding) -> bool {
         let lane = self.lanes.enter_blocking();
         let update = update.encode();
@@ -113,7 +114,7 @@ impl Sets {
         true
     }
 
-    /// Builds some parts, and pauses; whether the filter is done.
+    /// Builds some parts, then sleeps; returns whether the filter is finished.
     fn build(&self, own: Arc<OwnSet>) -> bool {
         let lane = self.lanes.enter_blocking();
         let start = Instant::now();
@@ -127,14 +128,14 @@ impl Sets {
             self.builder.queue.lock().sets.push_back(own);
             std::thread::sleep(time.max(PAUSE));
         } else {
-            // Another may have begun in the meantime.
+            // Another build may have begun in the meantime.
             own.leave_builder();
             self.builder.offer(&own);
         }
         !has_more
     }
 
-    /// Lets the updates be encoded that the protocol leaves to others. Whoever calls it holds the
+    /// Queues the updates that the protocol leaves to the builder to encode. The caller holds the
     /// state's lock.
     pub(crate) fn offer_updates(&self, state: &mut State) {
         let Some(engine) = state.protocol.mesh_mut() else { return };
@@ -142,7 +143,8 @@ impl Sets {
             .for_each(|update| self.builder.encode(update));
     }
 
-    /// Lets the filters be built that time alone, or the number of hosts, made necessary.
+    /// Queues the filters that must be rebuilt because time has passed or the number of hosts has
+    /// changed.
     pub(crate) fn offer_builds(&self) {
         let state = self.lock();
         let Some(engine) = state.protocol.mesh() else { return };

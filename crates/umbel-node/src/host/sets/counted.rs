@@ -1,7 +1,8 @@
-//! Keys that are counted: a cuckoo filter holds an item as often as it was added.
+//! Counted keys: a cuckoo filter holds an item as often as it was added.
 //!
-//! The first time is the key in the catalogue, further times are its repeats. A count is written after its
-//! key is added and forgotten before its key is removed, so that no crash leaves a count without a key.
+//! The first occurrence is the key in the catalogue, further ones are its repeats. A count is
+//! written after its key is added and deleted before its key is removed, so that no crash leaves a
+//! count without a key.
 
 use std::collections::HashSet;
 
@@ -21,13 +22,13 @@ impl OwnSet {
         }
     }
 
-    /// All repeats together, and how many items clients deleted.
+    /// The sum of all repeats, and how many items clients deleted.
     pub(in crate::host) fn repeats_and_deleted(&self) -> (u64, u64) {
         let counts = self.counts.lock();
         (counts.total(), counts.deleted())
     }
 
-    /// Keys that are held, and bytes that the filter and its published copy take.
+    /// The number of keys held, and the bytes that the filter and its published copy take.
     pub(in crate::host) fn keys_and_bytes(&self, sets: &Sets) -> (u64, u64) {
         match &self.local {
             Some(local) => {
@@ -44,12 +45,12 @@ impl OwnSet {
 }
 
 impl Change<'_> {
-    /// Keys that are held.
+    /// The number of keys held.
     pub(in crate::host) fn keys(&self) -> u64 {
         self.own.keys_and_bytes(self.sets).0
     }
 
-    /// Items that are held: keys, each as often as it was added.
+    /// The number of items held: keys, each as often as it was added.
     pub(in crate::host) fn items(&self) -> u64 {
         self.keys() + self.own.counts.lock().total()
     }
@@ -59,8 +60,8 @@ impl Change<'_> {
         self.own.held().contains(key)
     }
 
-    /// How many of these keys, from the first on, can be added before a new one is one too many. A key
-    /// that occurs twice is new once.
+    /// How many of these keys, from the first on, can be added until there would be more than
+    /// `max_keys`. A key that occurs twice among them is new only once.
     pub(in crate::host) fn count_fitting(&self, keys: &[&[u8]], max_keys: u64) -> usize {
         let room = usize::try_from(max_keys.saturating_sub(self.keys())).unwrap_or(usize::MAX);
         if keys.len() <= room {
@@ -79,7 +80,7 @@ impl Change<'_> {
         keys.len()
     }
 
-    /// Adds a key once more.
+    /// Adds one occurrence of a key.
     pub(in crate::host) fn add_once_more(&mut self, key: &[u8]) {
         let mut is_new = false;
         self.add(&[key], Lifetime::Default, &mut |new| is_new = new);
@@ -89,7 +90,7 @@ impl Change<'_> {
         }
     }
 
-    /// Removes a key once; whether it was held.
+    /// Removes one occurrence of a key; returns whether it was held.
     pub(in crate::host) fn remove_once(&mut self, key: &[u8]) -> bool {
         let times = self.own.times(key);
         match times {
@@ -121,13 +122,13 @@ impl Change<'_> {
         }
     }
 
-    /// Forgets how often keys were added that are to be removed altogether.
+    /// Deletes the counts of keys that are about to be removed completely.
     pub(super) fn forget_repeats(&self, keys: &[&[u8]]) {
         let repeated = self.own.counts.lock().repeated(keys);
         repeated.into_iter().for_each(|key| self.set_repeats(key, 0));
     }
 
-    /// Takes over the counts that the journal remembers.
+    /// Restores the counts that the journal has stored.
     pub(super) fn restore_counts(&self, counts: Counts) {
         *self.own.counts.lock() = counts;
     }

@@ -1,4 +1,4 @@
-//! How own sets come to be while a host runs.
+//! How own sets are created while a host runs.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::error::HostError;
 use crate::settings;
 
 impl Sets {
-    /// An own set, which is made with the host's defaults if it is not there.
+    /// An own set, created with the host's defaults if it does not exist.
     ///
     /// # Errors
     /// If it cannot be made; nothing changes then.
@@ -26,17 +26,17 @@ impl Sets {
         self.own_or_create(&name, self.default_plan(), self.default_terms()).map(|(own, _)| own)
     }
 
-    /// How a set's keys are held unless told otherwise.
+    /// The default terms of a set.
     pub(in crate::host) fn default_terms(&self) -> Terms {
         default_terms(&self.live.current().set)
     }
 
-    /// What a set is planned for unless told otherwise.
+    /// The default plan of a set.
     pub(in crate::host) fn default_plan(&self) -> SetPlan {
         default_plan(&self.live.current().set)
     }
 
-    /// An own set, which is made if it is not there; whether it was made.
+    /// An own set, created if it does not exist; and whether it was created.
     ///
     /// # Errors
     /// If there are too many already, or the plan is out of range; nothing changes then.
@@ -51,9 +51,9 @@ impl Sets {
         if let Some(own) = state.own.get(name) {
             return Ok((Arc::clone(own), false));
         }
-        let most = self.live.current().limits.sets;
-        if state.own.len() >= most {
-            return Err(HostError::TooManySets(most));
+        let max = self.live.current().limits.sets;
+        if state.own.len() >= max {
+            return Err(HostError::TooManySets(max));
         }
         let number = SetNumber(state.next_number);
         let catalogue = match &self.journal {
@@ -75,7 +75,7 @@ impl Sets {
         Ok((own, true))
     }
 
-    /// An own set, of whose keys a protocol that knows it by now takes care.
+    /// Registers an own set that the protocol knows already.
     pub(super) fn enter(
         &self,
         state: &mut State,
@@ -97,7 +97,7 @@ impl Sets {
     }
 }
 
-/// What a set is planned for unless told otherwise.
+/// The default plan of a set.
 pub(super) fn default_plan(set: &settings::SetPlan) -> SetPlan {
     SetPlan {
         false_positive: set.false_positive.get(),
@@ -108,7 +108,7 @@ pub(super) fn default_plan(set: &settings::SetPlan) -> SetPlan {
     }
 }
 
-/// How a set's keys are held and confirmed unless told otherwise.
+/// The default terms of a set: lifetime and confirmation.
 pub(super) fn default_terms(set: &settings::SetPlan) -> Terms {
     Terms { lifetime: set.lifetime, confirm: set.confirm.clone(), filter: None }
 }

@@ -1,9 +1,9 @@
-//! Which sets are known, for questions that must not wait for the state's lock.
+//! The directory of known sets, for queries that must not wait for the state's lock.
 //!
-//! The directory is in parts, each of which is replaced as a whole: whoever reads takes no lock,
-//! and a new set copies the entries of its part alone.
+//! The directory is divided into parts, each of which is replaced as a whole: readers take no lock,
+//! and adding a set copies only the entries of its part.
 //!
-//! Always true: only who holds the state's lock changes a part.
+//! Always true: a part is changed only by the holder of the state's lock.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -22,6 +22,7 @@ use super::own::HeldKeys;
 use super::{OwnSet, Sets, State};
 use crate::confirm::Confirm;
 use crate::error::HostError;
+use crate::host::chain_counts::ChainCounts;
 use crate::host::lookups::Lookups;
 use crate::huge_rows::HugeRows;
 
@@ -29,7 +30,8 @@ use crate::huge_rows::HugeRows;
 #[derive(Debug)]
 pub(in crate::host) struct Directory {
     parts: Box<[ArcSwap<Part>]>,
-    /// Chooses the part of a set. From a random seed: nobody can choose names that share one.
+    /// Chooses the part of a set. Has a random seed, so that nobody can choose names that all fall
+    /// into one part.
     hasher: RandomState,
 }
 
@@ -49,24 +51,26 @@ impl Directory {
         self.hasher.hash_one(set) as usize % PARTS
     }
 
-    /// The part in which a set is, if it is known.
+    /// The part that contains a set, if the set is known.
     fn part_of(&self, set: &str) -> &ArcSwap<Part> {
         &self.parts[self.number_of(set)]
     }
 }
 
-/// A set that somebody has.
+/// A set that any host has.
 #[derive(Debug)]
 pub(in crate::host) struct Known {
     pub(in crate::host) name: Name,
-    /// What other hosts published; none in an overlay, where routers know.
+    /// What other hosts published; `None` in an overlay, where routers store it.
     pub(in crate::host) replicas: Option<Arc<Replicas<HugeRows>>>,
     /// The own set, if this host has it too.
     pub(in crate::host) own: Option<Arc<OwnSet>>,
     pub(in crate::host) confirmed: Arc<Confirmed>,
     /// Lookups that were answered from memory.
     pub(in crate::host) lookups: Arc<Lookups>,
-    /// Whose word counts when this host confirms one of its own keys.
+    /// Chain queries.
+    pub(in crate::host) chains: Arc<ChainCounts>,
+    /// Who confirms one of this host's keys: the catalogue or the cache.
     pub(in crate::host) confirm: Confirm,
 }
 
@@ -77,25 +81,25 @@ impl Known {
     }
 }
 
-/// Lookups whose candidates were asked.
+/// Lookups that were confirmed by asking the candidates.
 #[derive(Debug, Default)]
 pub(in crate::host) struct Confirmed {
     lookups: AtomicU64,
     wrong: AtomicU64,
-    /// What the cache was asked for, did not hold, and did not answer.
+    /// Own claims: the cache was asked; it did not hold the object; it did not answer.
     asked: AtomicU64,
     disagreed: AtomicU64,
     silent: AtomicU64,
 }
 
 impl Confirmed {
-    /// One lookup more, and whether any of its candidates did not hold the key.
+    /// Counts one lookup, and whether any of its candidates did not hold the key.
     pub(in crate::host) fn count(&self, named_wrong_host: bool) {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         self.wrong.fetch_add(named_wrong_host.into(), Ordering::Relaxed);
     }
 
-    /// One own claim more that the cache was asked about.
+    /// Counts one own claim about which the cache was asked.
     #[cfg(feature = "http")]
     pub(in crate::host) fn count_cache(&self, answer: u8) {
         self.asked.fetch_add(1, Ordering::Relaxed);
@@ -103,7 +107,7 @@ impl Confirmed {
         self.silent.fetch_add((answer == crate::host::UNKNOWN).into(), Ordering::Relaxed);
     }
 
-    /// Own claims that the cache was asked about; denied; did not answer.
+    /// Own claims about which the cache was asked, that it denied, and that it did not answer.
     pub(in crate::host) fn cache(&self) -> [u64; 3] {
         [&self.asked, &self.disagreed, &self.silent].map(|count| count.load(Ordering::Relaxed))
     }
@@ -117,12 +121,12 @@ impl Confirmed {
 }
 
 impl Sets {
-    /// Whether an event makes the directory differ from the protocol's sets. Updates are
-    /// frequent, and most are of sets that are there already.
+    /// Whether an event makes the directory differ from the protocol's sets. Updates are frequent,
+    /// and most belong to sets that are listed already.
     pub(crate) fn is_outdated_by(&self, state: &State, event: &Event) -> bool {
         let Some(engine) = state.protocol.mesh() else { return event.changes_sets() };
         let Event::Updated { set, .. } = event else {
-            // Sets come with an update of theirs; those of a host go with it.
+            // Sets appear with an update; all sets of a host disappear with it.
             return matches!(event, Event::Down(_));
         };
         let part = self.directory_of(set.as_str());
@@ -134,14 +138,13 @@ impl Sets {
         }
     }
 
-    /// The part of the directory in which a set is, if it is known. Asking writes to no memory that
-    /// others who ask use.
+    /// The part of the directory that contains a set, if the set is known. Reading it writes to no
+    /// memory that other readers use.
     pub(in crate::host) fn directory_of(&self, set: &str) -> impl Deref<Target = Arc<Part>> {
         self.directory.part_of(set).load()
     }
 
-    /// Brings the directory up to date with the protocol, for all sets. Whoever calls it holds the
-    /// state's lock.
+    /// Updates the directory from the protocol, for all sets. The caller holds the state's lock.
     pub(crate) fn refresh_directory(&self, state: &State) {
         let mut names: HashSet<&Name> = state.protocol.sets().into_iter().collect();
         let parts: Vec<Arc<Part>> = self.directory.parts.iter().map(ArcSwap::load_full).collect();
@@ -171,7 +174,7 @@ impl Sets {
         }
     }
 
-    /// What is known of a set now, if anybody has it; what was counted of it before stays.
+    /// The new entry of a set, if any host has it; counters are kept.
     fn known_now(&self, state: &State, name: &Name, before: Option<&Arc<Known>>) -> Option<Known> {
         if !state.protocol.has_set(name) {
             return None;
@@ -180,24 +183,28 @@ impl Sets {
         let own = state.own.get(name).cloned();
         let confirmed = before.map(|known| Arc::clone(&known.confirmed)).unwrap_or_default();
         let lookups = before.map(|known| Arc::clone(&known.lookups)).unwrap_or_default();
+        let chains = before.map(|known| Arc::clone(&known.chains)).unwrap_or_default();
         let confirm = match &own {
             Some(own) => own.terms().confirm,
             None => self.live.current().set.confirm.clone(),
         };
         let name = name.clone();
-        Some(Known { name, replicas: replicas.cloned(), own, confirmed, lookups, confirm })
+        let replicas = replicas.cloned();
+        Some(Known { name, replicas, own, confirmed, lookups, chains, confirm })
     }
 
-    /// A home's replica has changed: asks it again what nobody was named for since a moment.
-    /// Returns how many of these lookups came too early.
+    /// Called when a home's replica has changed: repeats the lookups since `since` that named no
+    /// host. Returns how many of them came too early.
     pub(crate) fn recheck_lookups(&self, set: &Name, home: &Name, since: Duration) -> u64 {
         let Some(known) = self.known(set.as_str()) else { return 0 };
         let Some(replicas) = &known.replicas else { return 0 };
         let claims = |hashes: &[KeyHash]| replicas.claims(home, hashes).unwrap_or_default();
-        known.lookups.recheck(since, claims)
+        let late = known.lookups.recheck(since, claims);
+        self.late_lookups.fetch_add(late, Ordering::Relaxed);
+        late
     }
 
-    /// A set that somebody is known to have. Waits for no change of any set.
+    /// A set that any host is known to have. Waits for no change of any set.
     pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
         self.directory_of(set).get(set).cloned()
     }
@@ -210,21 +217,21 @@ impl Sets {
     /// As [`Self::known`].
     ///
     /// # Errors
-    /// If nobody has it.
+    /// If no host has it.
     pub(in crate::host) fn find(&self, set: &str) -> Result<Arc<Known>, HostError> {
         self.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
     }
 
-    /// A set to be asked; `None` if nobody is known to have it, which answers as an empty one:
-    /// the news of its first key may be on its way.
+    /// A set to look up; `None` if no host is known to have it. It then answers like an empty set:
+    /// the update with its first key may still be on its way.
     ///
     /// # Errors
-    /// If no set can have that name.
+    /// If the set's name is invalid.
     pub(in crate::host) fn look_up(&self, set: &str) -> Result<Option<Arc<Known>>, HostError> {
         Ok(Self::look_up_in(&self.directory_of(set), set)?.cloned())
     }
 
-    /// As [`Self::look_up`], for who has the set's part of the directory already.
+    /// As [`Self::look_up`], for callers that have loaded the set's part already.
     pub(in crate::host) fn look_up_in<'a>(
         part: &'a Part,
         set: &str,
@@ -235,7 +242,7 @@ impl Sets {
         }
     }
 
-    /// The names of the sets that somebody is known to have, in order.
+    /// The names of the sets that any host is known to have, in order.
     pub(in crate::host) fn names(&self) -> Vec<String> {
         let mut names = Vec::new();
         for part in &self.directory.parts {
@@ -245,7 +252,7 @@ impl Sets {
         names
     }
 
-    /// How many sets somebody is known to have.
+    /// The number of sets that any host is known to have.
     pub(in crate::host) fn count(&self) -> usize {
         self.directory.parts.iter().map(|part| part.load().len()).sum()
     }
@@ -256,7 +263,7 @@ impl Sets {
             .is_some_and(|known| known.own.is_some() && matches!(known.confirm, Confirm::Cache(_)))
     }
 
-    /// Which of these keys this host holds, as its catalogue says.
+    /// Which of these keys this host holds, according to its catalogue.
     pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
         let known = self.known(set);
         let own = known.as_ref().and_then(|known| known.held());

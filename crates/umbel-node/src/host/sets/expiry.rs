@@ -1,4 +1,4 @@
-//! Keys whose lifetimes are over.
+//! Expiry of keys.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,20 +9,20 @@ use umbel::replica::Name;
 use super::Sets;
 use crate::host::clock::wall_clock_ms;
 
-/// Keys that expire before others get a turn.
+/// Maximum number of keys to expire per set before others get a turn.
 const EXPIRED_AT_ONCE: usize = 4096;
-/// How long keys wait that cannot be removed now, because the disk is full or the host stops.
+/// Pause before a retry if keys cannot be removed now: the disk is full or the host stops.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// When the next key of each own set expires, in milliseconds since 1970; sets whose keys all stay
-/// are not listed.
+/// When the next key of each own set expires, in milliseconds since 1970. Sets without expiring
+/// keys are not listed.
 #[derive(Debug, Default)]
 pub(super) struct Expiries {
     order: Mutex<BTreeSet<(u64, Name)>>,
 }
 
 impl Expiries {
-    /// The next key of a set expires at another time than the one that is listed.
+    /// Changes the time at which the next key of a set expires.
     pub(super) fn change(&self, set: &Name, listed: Option<u64>, next: Option<u64>) {
         if listed == next {
             return;
@@ -48,8 +48,7 @@ impl Expiries {
 }
 
 impl Sets {
-    /// Removes keys whose time has come, a bounded number at a time; when the next one's
-    /// comes.
+    /// Removes expired keys, a bounded number at a time; returns when to call it again.
     pub(crate) fn expire(&self) -> Option<Duration> {
         let (now, wall) = (self.clock.now(), wall_clock_ms());
         let mut all_removed = true;

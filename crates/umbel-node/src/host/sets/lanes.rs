@@ -1,13 +1,13 @@
-//! Lanes for long work: as many as there are processors but one, so that who asks finds one that is
-//! free.
+//! Lanes for long work: one fewer than there are processors, so that a processor stays free for
+//! queries.
 //!
 //! A thread that wakes while every processor is busy waits until the system's next tick, some
 //! milliseconds, however little it has to do. So bulk loads, the builder and the publishing of long
-//! filters each take a lane while they work, and no more of them run at once than there are lanes.
-//! Single changes and questions take none.
+//! filters each take a lane while they work, and at most as many of them run at once as there are
+//! lanes. Single changes and queries take none.
 //!
-//! A lane is kept for about a millisecond at a time. Who waits for one is served in the order of
-//! arrival, per lane.
+//! A lane is held for about a millisecond at a time. Each lane serves its waiters in the order of
+//! arrival.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,12 +21,12 @@ pub(crate) type Lane = OwnedMutexGuard<()>;
 #[derive(Debug)]
 pub(super) struct Lanes {
     lanes: Vec<Arc<Mutex<()>>>,
-    /// Where whoever finds none free waits next.
+    /// The lane at which the next caller waits if none is free.
     next: AtomicUsize,
 }
 
 impl Lanes {
-    /// For the processors of this machine.
+    /// As many lanes as this machine's processors allow.
     pub(super) fn new() -> Self {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         Self::of((processors - 1).max(1))
@@ -36,7 +36,7 @@ impl Lanes {
         Self { lanes: (0..count).map(|_| Arc::default()).collect(), next: AtomicUsize::new(0) }
     }
 
-    /// Takes a lane, as a task.
+    /// Waits for a lane asynchronously.
     #[cfg(feature = "http")]
     pub(super) async fn enter(&self) -> Lane {
         match self.free() {
@@ -45,7 +45,7 @@ impl Lanes {
         }
     }
 
-    /// Takes a lane, as a thread.
+    /// Waits for a lane, blocking the thread.
     pub(super) fn enter_blocking(&self) -> Lane {
         self.free().unwrap_or_else(Mutex::blocking_lock_owned)
     }
@@ -66,16 +66,13 @@ mod tests {
 
     #[test]
     fn no_more_work_runs_at_once_than_there_are_lanes() {
-        let (lanes, running, most) = (Lanes::of(2), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (lanes, running, max) = (Lanes::of(2), AtomicUsize::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             for _ in 0..5 {
                 scope.spawn(|| {
                     for _ in 0..100 {
                         let lane = lanes.enter_blocking();
-                        most.fetch_max(
-                            running.fetch_add(1, Ordering::SeqCst) + 1,
-                            Ordering::SeqCst,
-                        );
+                        max.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         std::thread::yield_now();
                         running.fetch_sub(1, Ordering::SeqCst);
                         drop(lane);
@@ -83,7 +80,7 @@ mod tests {
                 });
             }
         });
-        assert!(most.into_inner() <= 2);
+        assert!(max.into_inner() <= 2);
         assert!(Lanes::new().free().is_ok());
     }
 }

@@ -1,5 +1,5 @@
-//! A host's sets: what the protocol knows of them, what this host keeps of its own ones beside,
-//! and where both are found.
+//! A host's sets: what the protocol knows of them, what this host stores for its own ones, and the
+//! directory of both.
 //!
 //! ```text
 //! add, remove   any thread ─► directory ─► OwnSet ─► LocalSet ─► Journal ─► disk
@@ -8,10 +8,10 @@
 //! messages      driver     ─► State (protocol: peers, receivers, queues; which sets there are)
 //! ```
 //!
-//! In a mesh neither a question nor a change of keys takes the lock of the state. In an overlay
-//! both do: its routers are small, and have no locks of their own.
+//! In a mesh neither a query nor a change of keys takes the lock of the state. In an overlay both
+//! do: its routers are small, and have no locks of their own.
 //!
-//! Lock order, outermost first; whoever holds one of these takes only later ones:
+//! Lock order, outermost first; the holder of one of these may only take later ones:
 //! 0. a lane for long work ([`lanes`]), then the turn of an own set: tasks that change it wait here, without keeping a thread;
 //! 1. an [`OwnSet`], while it is changed ([`own::Change`]): one at a time;
 //! 2. the [`State`]: held by the driver while it handles a message, by reports, and while sets are
@@ -52,7 +52,7 @@ use umbel::route::{Located, QueryId, Search};
 
 use super::clock::Clock;
 use super::live::LiveSettings;
-use crate::catalogue::{Journal, Ticket};
+use crate::catalogue::{Journal, JournalReport, Ticket};
 use crate::error::HostError;
 use crate::protocol::HostProtocol;
 use builder::Builder;
@@ -71,7 +71,7 @@ pub(crate) struct Sets {
     clock: Clock,
     live: Arc<LiveSettings>,
     pub(super) hasher: KeyHasher,
-    /// Of catalogues in memory.
+    /// Seed of catalogues in memory.
     seed: u64,
     state: Mutex<State>,
     directory: Directory,
@@ -79,19 +79,21 @@ pub(crate) struct Sets {
     builder: Builder,
     expiries: Expiries,
     lanes: Lanes,
+    /// Lookups that came too early, including those of deleted sets.
+    late_lookups: AtomicU64,
     /// Until when the driver sleeps, in nanoseconds since the host started.
     sleeping_until: AtomicU64,
-    /// Whether no change is accepted any more.
+    /// Whether changes are no longer accepted.
     is_closed: AtomicBool,
 }
 
-/// What the driver has, and which own sets there are.
+/// What the driver works on, and the list of own sets.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) protocol: HostProtocol,
     pub(crate) own: BTreeMap<Name, Arc<OwnSet>>,
     next_number: u32,
-    /// Queries of an overlay that are under way, and who waits for them.
+    /// Running queries of an overlay, and who waits for each.
     queries: HashMap<(Name, QueryId), oneshot::Sender<Located>>,
 }
 
@@ -117,24 +119,32 @@ impl Sets {
             builder: Builder::default(),
             expiries: Expiries::default(),
             lanes: Lanes::new(),
+            late_lookups: AtomicU64::new(0),
             sleeping_until: AtomicU64::new(0),
             is_closed: AtomicBool::new(false),
         }
     }
 
-    /// The state, to look at it or to hand it what arrived from other hosts.
+    /// The hash seed of catalogues in memory.
+    #[cfg(test)]
+    pub(crate) const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The state, to read it or to apply messages from other hosts.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
-    /// Takes a lane for long work, as a task.
+    /// Waits asynchronously for a lane for long work.
     #[cfg(feature = "http")]
     pub(super) async fn lane(&self) -> Lane {
         self.lanes.enter().await
     }
 
-    /// Takes the turns of sets that the driver will publish and whose filters are long, so that
-    /// tasks wait for these without keeping a thread; and a lane, if there are such sets.
+    /// Takes the turns of the sets with long filters that the driver is about to publish, so that
+    /// tasks that change these wait without blocking a thread. Also takes a lane, if there are such
+    /// sets.
     pub(crate) fn long_turns(&self, now: Duration) -> (Option<Lane>, Vec<OwnedMutexGuard<()>>) {
         let state = self.lock();
         let due = state.protocol.mesh().map(|engine| engine.due_sets(now)).unwrap_or_default();
@@ -145,7 +155,7 @@ impl Sets {
         (lane, due.iter().map(|own| own.blocking_turn()).collect())
     }
 
-    /// Until when the driver sleeps; [`Duration::MAX`] while it decides that.
+    /// Until when the driver sleeps; [`Duration::MAX`] while it computes that.
     pub(crate) fn sleeping_until(&self) -> Duration {
         match self.sleeping_until.load(Ordering::SeqCst) {
             u64::MAX => Duration::MAX,
@@ -153,8 +163,8 @@ impl Sets {
         }
     }
 
-    /// Notes until when the driver sleeps. It says `MAX` before it looks when sets want to be
-    /// polled: a change that it does not see then wakes it.
+    /// Stores until when the driver sleeps. The driver stores `MAX` before it checks when sets must
+    /// be polled: a change that it misses then wakes it.
     pub(crate) fn set_sleeping_until(&self, until: Duration) {
         let nanos = u64::try_from(until.as_nanos()).unwrap_or(u64::MAX);
         self.sleeping_until.store(nanos, Ordering::SeqCst);
@@ -174,16 +184,16 @@ impl Sets {
     /// An own set of this host.
     ///
     /// # Errors
-    /// If nobody has such a set, or only others.
+    /// If no host has such a set, or only other hosts.
     pub(super) fn find_own(&self, set: &str) -> Result<Arc<OwnSet>, HostError> {
         let own = self.find(set)?.own.clone();
         own.ok_or_else(|| HostError::NotOwn(set.to_owned()))
     }
 
-    /// Accepts no change from now on; returns what is to be sent to all others, so that they
-    /// name this host no longer, or go on naming it while it is away for so long. That is for keys
-    /// that a folder keeps: what is in memory is gone with this process. Queries that are under way
-    /// are given up.
+    /// Rejects changes from now on and gives up running queries. Returns the messages to send to
+    /// all other hosts: they either stop naming this host, or keep naming it while it is away for
+    /// this long. The latter is only for keys stored in a folder: keys in memory are lost with this
+    /// process.
     pub(super) fn close(&self, absence: Duration) -> Vec<Vec<u8>> {
         self.is_closed.store(true, Ordering::SeqCst);
         self.builder.close();
@@ -202,8 +212,9 @@ impl Sets {
         to_all.map(|transmit| transmit.bytes).collect()
     }
 
-    /// Asks all others to go on naming this host if it is away within this time. Not while there are
-    /// sets in memory: these are taken back when the host stops, which need not be in good order.
+    /// Asks all other hosts to keep naming this host if it goes away within this time. Not while
+    /// there are sets in memory: these are withdrawn when the host stops, which need not be an
+    /// orderly stop.
     pub(super) fn announce_absence(&self, absence: Duration) {
         let mut state = self.lock();
         if state.own.values().all(|own| own.is_durable()) {
@@ -213,7 +224,7 @@ impl Sets {
 
     // ---- durability
 
-    /// Whether a folder keeps the keys.
+    /// Whether the keys are stored in a folder.
     pub(super) const fn is_durable(&self) -> bool {
         self.journal.is_some()
     }
@@ -223,7 +234,19 @@ impl Sets {
         self.journal.as_ref()?.failure()
     }
 
-    /// Covers every change made so far.
+    /// The state of the catalogue on disk, if it is stored in a folder.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only metrics report it"))]
+    pub(crate) fn journal_report(&self) -> Option<JournalReport> {
+        self.journal.as_ref().map(|journal| journal.report())
+    }
+
+    /// Lookups of all sets that came too early, since the host started.
+    #[cfg_attr(not(feature = "http"), allow(dead_code, reason = "only metrics report it"))]
+    pub(crate) fn late_lookups(&self) -> u64 {
+        self.late_lookups.load(Ordering::Relaxed)
+    }
+
+    /// A ticket that covers every change made so far.
     pub(super) fn ticket(&self) -> Ticket {
         self.journal.as_ref().map_or(Ticket::NONE, |journal| journal.ticket())
     }
@@ -248,7 +271,7 @@ impl Sets {
         }
     }
 
-    /// Writes what is left; the journal's thread ends then.
+    /// Writes what is pending; then the journal's thread ends.
     pub(super) fn close_journal(&self) {
         if let Some(journal) = &self.journal {
             journal.close();
@@ -261,8 +284,8 @@ impl Sets {
 }
 
 impl State {
-    /// Sends out a query in an overlay; what becomes of it arrives in the receiver. The driver
-    /// is to be woken.
+    /// Starts a query in an overlay; its result arrives in the receiver. The caller must wake the
+    /// driver.
     ///
     /// # Errors
     /// If there is no overlay, or no room for another set.
@@ -281,7 +304,8 @@ impl State {
         Ok(receiver)
     }
 
-    /// What happened since this was last asked. Who waits for a query that is done is answered.
+    /// The events since the last call. Results of finished queries are sent to those who wait for
+    /// them.
     pub(crate) fn take_events(&mut self) -> Vec<Event> {
         let mut events = Vec::new();
         while let Some(event) = self.protocol.poll_event() {
@@ -290,7 +314,7 @@ impl State {
                 continue;
             };
             if let Some(asker) = self.queries.remove(&(set, located.query.clone())) {
-                // Whoever asked may have gone away meanwhile.
+                // The caller may have gone away meanwhile.
                 let _ = asker.send(located);
             }
         }

@@ -1,5 +1,4 @@
-//! An own set of a host: its keys and when they expire, what was agreed on for it, and the lock
-//! that changes of it take.
+//! An own set of a host: its keys and their expiry, its terms, and the lock that changes take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +20,7 @@ use crate::filter_kind::FilterKind;
 use crate::host::clock::wall_clock_ms;
 use crate::lifetimes::Lifetimes;
 
-/// Bits of a filter that takes more than a millisecond to publish.
+/// A filter of at least so many bits takes more than a millisecond to publish.
 const LONG_BITS: u64 = 1 << 20;
 
 /// An own set of a host.
@@ -29,78 +28,79 @@ const LONG_BITS: u64 = 1 << 20;
 pub(crate) struct OwnSet {
     pub(in crate::host) name: Name,
     pub(super) number: SetNumber,
-    /// The exact keys, to be read by anybody.
+    /// The exact keys; can be read by any thread.
     pub(in crate::host) catalogue: HostCatalogue,
-    /// Catalogue, filter and publisher; none in an overlay, whose routers are behind the lock of
+    /// Catalogue, filter and publisher; `None` in an overlay, whose routers are behind the lock of
     /// the state.
     pub(super) local: Option<Arc<LocalSet<HostCatalogue>>>,
-    /// What a Redis client made it as, as its terms say: that never changes, and is read without a lock.
+    /// The filter kind with which a Redis client created it, as in its terms: it never changes, and
+    /// is read without a lock.
     pub(in crate::host) filter: Option<FilterKind>,
     terms: Mutex<Terms>,
     changes: Mutex<Changes>,
     lifetimes: Mutex<Lifetimes>,
     /// How often keys were added, if it is a cuckoo filter.
     pub(super) counts: Mutex<Counts>,
-    /// When the first key expires, in milliseconds since 1970; `u64::MAX`: none does. So that
-    /// questions look at lifetimes only while expired keys wait to be removed.
+    /// When the first key expires, in milliseconds since 1970; `u64::MAX`: none does. With it,
+    /// queries check lifetimes only while expired keys wait to be removed.
     first_expiry: AtomicU64,
-    /// Whether the builder has it.
+    /// Whether the builder has it in its queue or builds it.
     is_in_builder: AtomicBool,
-    /// Whose turn it is to change the set, among tasks.
+    /// The turn to change the set, among tasks.
     turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// How long a key is held unless it is removed or added again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Lifetime {
-    /// As long as the set's keys are by default: for ever unless it was reserved otherwise.
+    /// The set's default: for ever unless the set was reserved with another lifetime.
     #[default]
     Default,
     /// For this long from now.
     For(Duration),
-    /// Until it is removed, whatever was said before.
+    /// Until it is removed, whatever lifetime it had before.
     Forever,
 }
 
-/// How an own set's keys are held and confirmed, and what the set is to Redis clients.
+/// How an own set's keys expire and are confirmed, and which filter the set is for Redis clients.
 #[derive(Debug, Clone)]
 pub(in crate::host) struct Terms {
-    /// How long keys live unless told otherwise.
+    /// Default lifetime of keys.
     pub(in crate::host) lifetime: Option<Duration>,
-    /// Whose word counts when one of its keys is confirmed.
+    /// Who confirms one of this host's keys: the catalogue or the cache.
     pub(in crate::host) confirm: Confirm,
-    /// What a Redis client made the set as.
+    /// The filter kind with which a Redis client created the set.
     pub(in crate::host) filter: Option<FilterKind>,
 }
 
-/// What whoever changes an own set has to itself.
+/// The state behind the lock of changes.
 #[derive(Debug, Default)]
 struct Changes {
     is_deleted: bool,
 }
 
-/// The keys of an own set that are held at one moment: keys past their lifetime are not, whether
-/// or not they have been removed yet.
+/// The keys of an own set that are held at one moment: expired keys are not, whether or not they
+/// have been removed yet.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::host) struct HeldKeys<'a> {
     own: &'a OwnSet,
-    /// The moment, if keys that expired before it wait to be removed.
+    /// The current time, if there may be expired keys that are not removed yet.
     overdue_at: Option<u64>,
 }
 
 impl HeldKeys<'_> {
     /// Whether a key is held.
     pub(in crate::host) fn contains(&self, key: &[u8]) -> bool {
-        // In this order: an expired key leaves the catalogue first, and its lifetime is forgotten
-        // then.
+        // In this order: an expired key is removed from the catalogue first, and its lifetime after
+        // that.
         !self.is_expired(key) && self.own.catalogue.contains(key)
     }
 
-    /// Some keys, and where to go on: see [`HostCatalogue::page`].
+    /// A page of keys, and the cursor of the next page: see [`HostCatalogue::page`].
     pub(in crate::host) fn page(&self, cursor: &[u8], count: usize) -> KeyPage {
         let (mut keys, next) = self.own.catalogue.page(cursor, count);
-        // Expired keys may be removed while the page is made: whether they are held says more than
-        // whether they have expired.
+        // Expired keys may be removed while the page is collected: so test whether they are held,
+        // and not only whether they have expired.
         if self.overdue_at.is_some() {
             keys.retain(|key| self.contains(key));
         }
@@ -136,35 +136,41 @@ impl OwnSet {
         }
     }
 
-    /// Whether a folder keeps its keys.
+    /// Whether it is a set of chains.
+    pub(in crate::host) fn is_loose(&self) -> bool {
+        self.local.as_ref().is_some_and(|local| local.home().plan().is_loose())
+    }
+
+    /// Whether its keys are stored in a folder.
     pub(super) const fn is_durable(&self) -> bool {
         matches!(self.catalogue, HostCatalogue::Folder(_))
     }
 
-    /// How its keys are held and confirmed.
+    /// Its terms: how its keys expire and are confirmed.
     pub(in crate::host) fn terms(&self) -> Terms {
         self.terms.lock().clone()
     }
 
-    /// Waits, as a task, until it is the caller's turn to change the set. Whoever has the turn waits
-    /// no longer for the set's lock than a short change of another thread takes.
+    /// Waits asynchronously for the caller's turn to change the set. With the turn, the wait for
+    /// the set's lock is at most as long as a short change by another thread.
     pub(in crate::host) async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).lock_owned().await
     }
 
-    /// As [`Self::turn`], for a thread.
+    /// As [`Self::turn`], but blocks the thread.
     pub(in crate::host) fn blocking_turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.turn).blocking_lock_owned()
     }
 
-    /// Whether it may be published now, and that keeps its lock for long.
+    /// Whether it is due to be published, and that would hold its lock for long.
     pub(super) fn is_long_due(&self, now: Duration) -> bool {
         self.local.as_ref().is_some_and(|local| {
             local.bits() >= LONG_BITS && local.next_timeout().is_some_and(|timeout| timeout <= now)
         })
     }
 
-    /// The chance that filter and published copy differ on a random key, by a pass over all bits.
+    /// The chance that filter and published copy differ on a random key; takes a pass over all
+    /// bits.
     pub(in crate::host) fn disagreement(&self, sets: &Sets) -> Option<f64> {
         let freshness = match &self.local {
             Some(local) => local.home().freshness(),
@@ -182,12 +188,12 @@ impl OwnSet {
         HeldKeys { own: self, overdue_at: overdue_at.map(|(_, now)| now) }
     }
 
-    /// Whether a key's lifetime is over, whether or not it has been removed.
+    /// Whether a key has expired, whether or not it has been removed.
     pub(super) fn has_expired(&self, key: &[u8]) -> bool {
         self.held().is_expired(key)
     }
 
-    /// Keys that will expire.
+    /// The number of keys that have a lifetime.
     pub(in crate::host) fn expiring(&self) -> u64 {
         self.lifetimes.lock().len() as u64
     }
@@ -197,7 +203,7 @@ impl OwnSet {
         Some(self.first_expiry.load(Ordering::SeqCst)).filter(|at| *at != u64::MAX)
     }
 
-    /// Changes lifetimes, and notes when the next key expires.
+    /// Changes lifetimes, and updates when the next key expires.
     fn with_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
         let mut lifetimes = self.lifetimes.lock();
         let changed = change(&mut lifetimes);
@@ -205,36 +211,37 @@ impl OwnSet {
         changed
     }
 
-    /// Whether a filter is to be built and the builder does not have the set: now it does.
+    /// Whether a filter is to be built and the set is not in the builder yet; marks it as being
+    /// there.
     pub(super) fn wants_builder(&self) -> bool {
         self.local.as_ref().is_some_and(|local| local.is_building())
             && !self.is_in_builder.swap(true, Ordering::SeqCst)
     }
 
-    /// The builder has it no more.
+    /// Marks that the set is no longer in the builder.
     pub(super) fn leave_builder(&self) {
         self.is_in_builder.store(false, Ordering::SeqCst);
     }
 
-    /// Builds on, by about so many keys; whether there is more to do.
+    /// Continues to build, by about `keys` keys; returns whether there is more to do.
     pub(super) fn build_part(&self, now: Duration, keys: usize) -> bool {
         self.local.as_ref().is_some_and(|local| local.build_part(now, keys))
     }
 
-    /// Gives up what is being built.
+    /// Cancels the current build.
     pub(super) fn cancel_build(&self) {
         if let Some(local) = &self.local {
             local.cancel_build();
         }
     }
 
-    /// Waits until a change that is under way is done.
+    /// Waits until a running change is done.
     pub(super) fn wait_for_change(&self) {
         drop(self.changes.lock());
     }
 }
 
-/// An own set that is being changed: others wait until it is dropped.
+/// An own set that is locked for a change: others wait until it is dropped.
 #[derive(Debug)]
 pub(in crate::host) struct Change<'a> {
     pub(super) sets: &'a Sets,
@@ -243,7 +250,7 @@ pub(in crate::host) struct Change<'a> {
 }
 
 impl Sets {
-    /// An own set, to change it; `None` if it was deleted a moment ago.
+    /// Locks an own set for a change; `None` if it was deleted a moment ago.
     ///
     /// # Errors
     /// If the host stops or the catalogue has failed.
@@ -290,7 +297,7 @@ impl Change<'_> {
         };
     }
 
-    /// Lets keys live so long from now.
+    /// Sets how long keys live from now.
     fn set_lifetimes(&mut self, keys: &[&[u8]], lifetime: Lifetime) {
         let lifetime = match lifetime {
             Lifetime::Default => self.own.terms.lock().lifetime,
@@ -304,7 +311,7 @@ impl Change<'_> {
         self.let_live_until(keys, at);
     }
 
-    /// Lets keys live until a moment, or for ever.
+    /// Sets when keys expire; `None`: never.
     fn let_live_until(&self, keys: &[&[u8]], at: Option<u64>) {
         if at.is_none() && self.own.next_expiry().is_none() {
             return;
@@ -317,7 +324,7 @@ impl Change<'_> {
         }
     }
 
-    /// Changes lifetimes, and notes when the next key expires where the driver finds it.
+    /// Changes lifetimes, and updates when the next key expires in the list that the driver reads.
     fn with_lifetimes<T>(&self, change: impl FnOnce(&mut Lifetimes) -> T) -> T {
         let listed = self.own.next_expiry();
         let changed = self.own.with_lifetimes(change);
@@ -325,20 +332,20 @@ impl Change<'_> {
         changed
     }
 
-    /// Notes lifetimes that the journal remembers.
+    /// Restores lifetimes that the journal has stored.
     pub(super) fn restore_lifetimes(&mut self, lifetimes: Vec<(Box<[u8]>, u64)>) {
         self.with_lifetimes(|known| {
             lifetimes.into_iter().for_each(|(key, at)| _ = known.set(&key, Some(at)));
         });
     }
 
-    /// Removes keys whose time has come, at most `most`.
-    pub(super) fn expire(&mut self, wall_clock_ms: u64, most: usize) {
-        let keys = self.own.lifetimes.lock().expired(wall_clock_ms, most);
+    /// Removes at most `max` expired keys.
+    pub(super) fn expire(&mut self, wall_clock_ms: u64, max: usize) {
+        let keys = self.own.lifetimes.lock().expired(wall_clock_ms, max);
         self.remove_expired(&keys.iter().map(AsRef::as_ref).collect::<Vec<_>>());
     }
 
-    /// Removes those of these keys whose time has come: whoever adds one of them adds a new one.
+    /// Removes those of these keys that have expired: adding one of them then adds a new key.
     fn expire_among(&mut self, keys: &[&[u8]]) {
         if let HeldKeys { overdue_at: Some(now), .. } = self.own.held() {
             let lifetimes = self.own.lifetimes.lock();
@@ -349,8 +356,8 @@ impl Change<'_> {
         }
     }
 
-    /// Removes keys whose time has come. Their lifetimes are forgotten after they are removed:
-    /// nobody who asks meanwhile takes them for held.
+    /// Removes expired keys. Their lifetimes are deleted after the keys, so that no concurrent
+    /// query takes them for held.
     fn remove_expired(&self, keys: &[&[u8]]) {
         if !keys.is_empty() {
             self.forget_repeats(keys);
@@ -359,7 +366,7 @@ impl Change<'_> {
         }
     }
 
-    /// What the set is planned for.
+    /// The plan of the set.
     pub(in crate::host) fn plan(&self) -> Option<SetPlan> {
         match &self.own.local {
             Some(local) => Some(*local.home().plan()),
@@ -367,10 +374,10 @@ impl Change<'_> {
         }
     }
 
-    /// Another plan.
+    /// Changes the plan.
     ///
     /// # Errors
-    /// If its numbers are outside their ranges, or there is no memory; nothing changes then.
+    /// If its numbers are out of range, or there is not enough memory; nothing changes then.
     pub(in crate::host) fn replan(&mut self, plan: SetPlan) -> Result<(), HostError> {
         let now = self.sets.clock.now();
         match &self.own.local {
@@ -380,7 +387,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Another policy.
+    /// Changes the policy.
     pub(in crate::host) fn set_policy(&mut self, policy: Policy) {
         let now = self.sets.clock.now();
         match &self.own.local {
@@ -389,7 +396,7 @@ impl Change<'_> {
         };
     }
 
-    /// Lets everything be published, removals included.
+    /// Requests that everything is published, removals included.
     pub(in crate::host) fn publish(&mut self) {
         let now = self.sets.clock.now();
         match &self.own.local {
@@ -398,7 +405,7 @@ impl Change<'_> {
         };
     }
 
-    /// Changes how its keys are held and confirmed.
+    /// Changes its terms: how its keys expire and are confirmed.
     pub(in crate::host) fn set_terms(&mut self, terms: Terms) {
         let refreshes = terms.confirm != self.own.terms.lock().confirm;
         *self.own.terms.lock() = terms;
@@ -420,13 +427,13 @@ impl Change<'_> {
         }
         sets.refresh_sets(&state, [&own.name]);
         drop((state, changes));
-        // A pass over its keys: nobody waits for it.
+        // This is a pass over its keys, so do it after the locks are released.
         if let Some(journal) = &sets.journal {
             journal.delete_keys(own.number);
         }
     }
 
-    /// Writes down what the set is planned for, and where it stands.
+    /// Writes the plan of the set and its current rung to the journal.
     pub(in crate::host) fn record(&self) {
         if let Some(plan) = self.plan() {
             let standing = match &self.own.local {
@@ -437,8 +444,8 @@ impl Change<'_> {
         }
     }
 
-    /// Lets the filter be built, if the change made that necessary; whether the driver, which
-    /// sleeps, should be woken.
+    /// Queues the filter for the builder if the change made that necessary; returns whether the
+    /// sleeping driver should be woken.
     pub(in crate::host) fn is_urgent(&self) -> bool {
         self.sets.builder.offer(self.own);
         let (until, now) = (self.sets.sleeping_until(), self.sets.clock.now());
@@ -454,7 +461,7 @@ impl Change<'_> {
 }
 
 impl Sets {
-    /// Writes down what an own set is planned for, and where it stands.
+    /// Writes the plan of an own set and its current rung to the journal.
     pub(crate) fn record(&self, set: &Name) {
         if let Some(own) = self.own(set.as_str())
             && let Ok(Some(change)) = self.change(&own)
@@ -463,7 +470,7 @@ impl Sets {
         }
     }
 
-    /// As [`Self::record`], of what is known already.
+    /// As [`Self::record`], with given values.
     pub(super) fn write_record(&self, own: &OwnSet, plan: &SetPlan, standing: Option<Standing>) {
         let Some(journal) = &self.journal else { return };
         let terms = own.terms();
@@ -478,6 +485,7 @@ impl Sets {
             lifetime_ms: terms.lifetime.map(|time| time.as_millis() as u64),
             confirm: Some(terms.confirm.to_string()),
             filter: terms.filter,
+            chains: plan.chains.map(Into::into),
         };
         journal.put_set(own.name.as_str(), &record);
     }

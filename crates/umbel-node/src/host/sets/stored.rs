@@ -1,7 +1,7 @@
-//! The sets that are there when a host starts: in its folder, or in the embedder's hands.
+//! The sets that exist when a host starts: in its folder, or provided by the embedding program.
 //!
-//! Their filters are built before the host joins its cluster, so that it can say from its first
-//! moment there what it holds.
+//! Their filters are built before the host joins its cluster, so that it can publish its keys from
+//! the first moment.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,27 +21,27 @@ use crate::counts::Counts;
 use crate::error::HostError;
 use crate::settings::Settings;
 
-/// A set that is there already, with its filter.
+/// A set that exists already, with its filter.
 #[derive(Debug)]
 pub(crate) struct StoredSet {
     name: Name,
-    /// The folder's number for it, if it is there.
+    /// Its number in the folder, if it is stored there.
     number: Option<SetNumber>,
     plan: SetPlan,
     terms: Terms,
     catalogue: HostCatalogue,
     before: Option<Standing>,
-    /// None in an overlay, which decides on the shape.
+    /// `None` in an overlay, which decides on the shape.
     home: Option<Home<HostCatalogue>>,
     lifetimes: Vec<(Box<[u8]>, u64)>,
     counts: Counts,
 }
 
 impl StoredSet {
-    /// All sets of a folder, and those of the embedder. Takes as long as passes over their keys do.
+    /// All sets of a folder, and those of the embedding program. Takes a pass over all their keys.
     ///
     /// # Errors
-    /// If the folder is damaged, or there is no memory.
+    /// If the folder is damaged, or there is not enough memory.
     pub(crate) fn open_all(
         settings: &Settings,
         journal: Option<&Arc<Journal>>,
@@ -87,13 +87,14 @@ impl StoredSet {
             capacity: record.capacity,
             expected_hosts: record.expected_hosts,
             policy: record.policy.parse().map_err(|_| damaged("policy"))?,
+            chains: record.chains.map(Into::into),
             ..SetPlan::default()
         };
         let catalogue = FolderCatalogue::open(Arc::clone(journal), record.number);
         journal.check()?;
         let terms = Terms {
             lifetime: record.lifetime_ms.map(Duration::from_millis),
-            // Of a record that is older than this: as the host's settings say.
+            // Records of older versions have no such field: use the host's settings.
             confirm: match &record.confirm {
                 Some(confirm) => confirm.parse().map_err(|_| damaged("confirmation"))?,
                 None => settings.set.confirm.clone(),
@@ -114,7 +115,7 @@ impl StoredSet {
         stored.built(settings)
     }
 
-    /// With its filter, built from its keys.
+    /// Builds its filter from its keys.
     fn built(mut self, settings: &Settings) -> Result<Self, HostError> {
         if settings.overlay.is_none() {
             let keys = self.catalogue.len();
@@ -129,10 +130,10 @@ impl StoredSet {
 }
 
 impl Sets {
-    /// Takes over sets that are there already.
+    /// Registers sets that exist already.
     ///
     /// # Errors
-    /// If there is no memory.
+    /// If there is not enough memory.
     pub(crate) fn enter_stored(&self, sets: Vec<StoredSet>) -> Result<(), HostError> {
         for set in sets {
             let mut state = self.lock();

@@ -1,8 +1,8 @@
-//! Who may say what between hosts with certificates.
+//! Access control between hosts with certificates.
 //!
-//! zenoh drops, at the receiver, what the certificate of the link's other end does not
-//! permit. A host may publish, answer and be seen alive under its own name, ask as itself,
-//! and hear everything of its cluster; a name that is not known may do nothing at all.
+//! zenoh drops, at the receiver, what the certificate of the other end does not permit. A host may
+//! publish, reply and declare itself alive under its own name, send requests as itself, and receive
+//! everything of its cluster. A host with an unknown name may do nothing.
 
 use serde_json::{Value, json};
 use umbel::replica::Name;
@@ -46,7 +46,7 @@ pub(super) fn rules<'a>(cluster: &Name, hosts: impl Iterator<Item = &'a Name>) -
             "permission": "allow",
             "flows": ["ingress"],
             "messages": ["query"],
-            "key_exprs": [format!("umbel/{cluster}/*/ask/{host}")],
+            "key_exprs": [format!("umbel/{cluster}/*/requests/{host}")],
         }));
         subjects.push(json!({ "id": host.as_str(), "cert_common_names": [host.as_str()] }));
         policies

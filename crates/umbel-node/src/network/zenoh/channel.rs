@@ -1,20 +1,20 @@
 //! One zenoh session: what it declares, sends and receives.
 //!
 //! ```text
-//! umbel/<cluster>/<host>/say                       updates, announcements       (published)
-//! umbel/<cluster>/<from>/tell/<to>                 messages of an overlay's link (published)
-//! umbel/<cluster>/<host>/ask/<from>                pages, confirmations         (requested)
+//! umbel/<cluster>/<host>/updates                       updates, announcements       (published)
+//! umbel/<cluster>/<from>/link/<to>                 messages of an overlay's link (published)
+//! umbel/<cluster>/<host>/requests/<from>                pages, confirmations         (requested)
 //! umbel/<cluster>/<host>/alive/<incarnation>/<n>   that life, in its session n  (liveliness)
 //! umbel-hello/<host>                               who I am, to any cluster     (published)
 //! ```
 //!
-//! Learnt by measuring: everything under `CongestionControl::Drop`, since one stopped receiver
-//! under `Block` stalls everyone for seconds; replies at low priority, since a hung requester
-//! stalls updates at an equal one; the incarnation in the liveliness token, since without
-//! it a quick restart is invisible; a number in it too, since a link that was replaced must not
-//! take the new one's token along.
+//! Lessons from measurements: everything uses `CongestionControl::Drop`, since one stopped receiver
+//! under `Block` stalls everyone for seconds. Replies have low priority, since a hung requester
+//! stalls updates of equal priority. The liveliness token contains the incarnation, since without
+//! it a quick restart is invisible. It also contains a number, since a link that was replaced must
+//! not remove the token of the new one.
 //!
-//! Always true: after [`Channel::mute`] nothing of the session reaches the inbox.
+//! Always true: after [`Channel::mute`] nothing from the session reaches the inbox.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,9 +31,9 @@ use umbel::replica::{Incarnation, Name};
 
 use super::reach::{Reach, SessionId};
 use crate::hello::Hello;
-use crate::network::{Happening, Inbox, Member, Reply};
+use crate::network::{Inbox, Member, NetworkEvent, Reply};
 
-/// How long closing a session may take.
+/// Timeout for closing a session.
 const CLOSING: Duration = Duration::from_secs(2);
 
 /// What all sessions of a host share.
@@ -42,13 +42,13 @@ pub(super) struct Shared {
     pub(super) me: Member,
     pub(super) inbox: Inbox,
     pub(super) reach: Reach,
-    /// Wakes the task that keeps the links: something changed.
+    /// Wakes the task that keeps the links after a change.
     pub(super) changed: Notify,
-    /// What callbacks learnt about the other ends of sessions.
+    /// What callbacks found out about the other ends of sessions.
     pub(super) sightings: parking_lot::Mutex<Vec<(SessionId, Sighting)>>,
 }
 
-/// Who was seen at the other end of a session.
+/// The host seen at the other end of a session.
 #[derive(Debug)]
 pub(super) enum Sighting {
     /// This host itself.
@@ -68,7 +68,7 @@ pub(super) struct Channel {
 }
 
 impl Channel {
-    /// Opens a session and declares everything that a host receives, answers and is.
+    /// Opens a session and makes all of the host's declarations in it.
     pub(super) async fn open(
         id: SessionId,
         config: Config,
@@ -87,14 +87,14 @@ impl Channel {
 
     async fn declare(&self, me: &Member, heard: &Heard) -> ::zenoh::Result<()> {
         let Member { cluster, name, incarnation } = me;
-        receive(&self.session, format!("umbel/{cluster}/*/say"), heard.clone()).await?;
-        receive(&self.session, format!("umbel/{cluster}/*/tell/{name}"), heard.clone()).await?;
+        receive(&self.session, format!("umbel/{cluster}/*/updates"), heard.clone()).await?;
+        receive(&self.session, format!("umbel/{cluster}/*/link/{name}"), heard.clone()).await?;
         receive_greetings(&self.session, heard.clone()).await?;
         answer(&self.session, me, heard.clone()).await?;
         watch(&self.session, me, heard.clone()).await?;
         let token = format!("umbel/{cluster}/{name}/alive/{}/{}", incarnation.0, self.id.0);
         let token = self.session.liveliness().declare_token(token).await?;
-        // It lives as long as the session.
+        // The token lives as long as the session.
         std::mem::forget(token);
         Ok(())
     }
@@ -110,7 +110,7 @@ impl Channel {
         self.session.info().routers_zid().await.next().is_some()
     }
 
-    /// Sends to whoever receives this key. Never waits.
+    /// Publishes to all subscribers of this key. Never waits.
     pub(super) fn publish(&self, key: &KeyExpr<'static>, bytes: Vec<u8>) {
         let sent = self
             .session
@@ -123,8 +123,8 @@ impl Channel {
         }
     }
 
-    /// Requests something from whoever answers for this key: the answers, each with the host that it
-    /// comes from.
+    /// Sends a request to the hosts that answer for this key; returns the replies, each with its
+    /// sender.
     pub(super) async fn get(
         &self,
         key: &str,
@@ -155,7 +155,7 @@ impl Channel {
         answers
     }
 
-    /// Lets nothing of this session through from now on.
+    /// Ignores everything that this session receives from now on.
     pub(super) fn mute(&self) {
         self.is_muted.store(true, Ordering::Release);
     }
@@ -170,7 +170,7 @@ impl Channel {
     }
 }
 
-/// Where a session's callbacks put what they receive.
+/// Passes on what a session's callbacks receive.
 #[derive(Debug, Clone)]
 struct Heard {
     id: SessionId,
@@ -179,21 +179,22 @@ struct Heard {
 }
 
 impl Heard {
-    /// Passes on what a host sent. What this host sent itself may come back over another link,
-    /// by way of routers: it is ignored, but for what another host of its name says of itself.
-    fn put(&self, from: Option<&Name>, happening: Happening) {
+    /// Passes on an event from a host. Messages of this host itself may come back over another
+    /// link, by way of routers: they are ignored. Greetings and requests are not, because another
+    /// host of the same name may have sent them.
+    fn put(&self, from: Option<&Name>, event: NetworkEvent) {
         let is_own =
-            from == Some(&self.shared.me.name) && matches!(happening, Happening::Said { .. });
+            from == Some(&self.shared.me.name) && matches!(event, NetworkEvent::Message { .. });
         if is_own || self.is_muted.load(Ordering::Acquire) {
             return;
         }
         if let Some(from) = from {
             self.shared.reach.heard(from, self.id);
         }
-        self.shared.inbox.put(happening);
+        self.shared.inbox.put(event);
     }
 
-    /// Notes who is at the other end of this session.
+    /// Records which host is at the other end of this session.
     fn sight(&self, sighting: Sighting) {
         self.shared.sightings.lock().push((self.id, sighting));
         self.shared.changed.notify_one();
@@ -205,7 +206,7 @@ impl Heard {
         }
         let me = &self.shared.me;
         if host == me.name && incarnation == me.incarnation {
-            // A session sees its own token; another session's came over the link.
+            // A session sees its own token; the token of another session arrived over the link.
             if number != self.id.0 {
                 self.sight(Sighting::Me);
             }
@@ -214,7 +215,7 @@ impl Heard {
         let is_new = self.shared.reach.appeared(&host, self.id, (incarnation, number));
         self.sight(Sighting::Host(host.clone()));
         if is_new {
-            self.shared.inbox.put(Happening::Alive { host, incarnation });
+            self.shared.inbox.put(NetworkEvent::Alive { host, incarnation });
         }
     }
 
@@ -223,18 +224,18 @@ impl Heard {
             return;
         }
         if self.shared.reach.disappeared(&host, self.id, (incarnation, number)) {
-            self.shared.inbox.put(Happening::Gone { host, incarnation });
+            self.shared.inbox.put(NetworkEvent::Gone { host, incarnation });
         }
         self.shared.changed.notify_one();
     }
 }
 
-/// What hosts publish under their names: to everybody, or to this host.
+/// Subscribes to what hosts publish under their names: to all hosts, or to this one.
 async fn receive(session: &Session, key: String, heard: Heard) -> ::zenoh::Result<()> {
     let callback = move |sample: Sample| {
         if let Some(from) = part(sample.key_expr(), 2) {
             let bytes = sample.payload().to_bytes().into_owned();
-            heard.put(Some(&from.clone()), Happening::Said { from, bytes });
+            heard.put(Some(&from.clone()), NetworkEvent::Message { from, bytes });
         }
     };
     session
@@ -248,24 +249,24 @@ async fn receive(session: &Session, key: String, heard: Heard) -> ::zenoh::Resul
 async fn receive_greetings(session: &Session, heard: Heard) -> ::zenoh::Result<()> {
     let callback = move |sample: Sample| {
         let bytes = sample.payload().to_bytes().into_owned();
-        // Whoever may publish under one name does not greet under another.
-        let (named, said) = (part(sample.key_expr(), 1), Hello::decode(&bytes));
-        let is_own = |said: &Hello| {
+        // A host that may publish under one name must not greet under another.
+        let (named, greeting) = (part(sample.key_expr(), 1), Hello::decode(&bytes));
+        let is_own = |greeting: &Hello| {
             let me = &heard.shared.me;
-            said.name == me.name.as_str() && said.incarnation == me.incarnation.0
+            greeting.name == me.name.as_str() && greeting.incarnation == me.incarnation.0
         };
-        match (named, said) {
-            (_, Some(said)) if is_own(&said) => heard.sight(Sighting::Me),
-            (Some(named), Some(said)) if named.as_str() == said.name => {
-                let is_ours = said.cluster == heard.shared.me.cluster.as_str();
+        match (named, greeting) {
+            (_, Some(greeting)) if is_own(&greeting) => heard.sight(Sighting::Me),
+            (Some(named), Some(greeting)) if named.as_str() == greeting.name => {
+                let is_ours = greeting.cluster == heard.shared.me.cluster.as_str();
                 heard.sight(match is_ours {
                     true => Sighting::Host(named.clone()),
-                    false => Sighting::Stranger(said.cluster),
+                    false => Sighting::Stranger(greeting.cluster),
                 });
-                heard.put(Some(&named), Happening::Greeted { bytes });
+                heard.put(Some(&named), NetworkEvent::Greeting { bytes });
             }
             (_, Some(_)) => {}
-            (_, None) => heard.put(None, Happening::Greeted { bytes }),
+            (_, None) => heard.put(None, NetworkEvent::Greeting { bytes }),
         }
     };
     let subscriber = session.declare_subscriber("umbel-hello/*").callback(callback);
@@ -273,22 +274,22 @@ async fn receive_greetings(session: &Session, heard: Heard) -> ::zenoh::Result<(
 }
 
 async fn answer(session: &Session, me: &Member, heard: Heard) -> ::zenoh::Result<()> {
-    let own = format!("umbel/{}/{}/ask", me.cluster, me.name);
+    let own = format!("umbel/{}/{}/requests", me.cluster, me.name);
     let callback = move |query: Query| {
         let Some(from) = part(query.key_expr(), 4) else { return };
         let bytes = query.payload().map(|bytes| bytes.to_bytes().into_owned());
-        // A request to everybody is answered under this host's own name.
+        // A request to all hosts is answered under this host's own name.
         let key = format!("{own}/{from}");
         let reply = Reply::new(move |bytes| {
-            // Under the request's priority and congestion control.
+            // Has the request's priority and congestion control.
             if let Err(error) = query.reply(key, bytes).wait() {
                 tracing::debug!(%error, "a reply was not sent");
             }
         });
         let bytes = bytes.unwrap_or_default();
-        heard.put(Some(&from.clone()), Happening::Asked { from, bytes, reply });
+        heard.put(Some(&from.clone()), NetworkEvent::Request { from, bytes, reply });
     };
-    let key = format!("umbel/{}/{}/ask/*", me.cluster, me.name);
+    let key = format!("umbel/{}/{}/requests/*", me.cluster, me.name);
     session
         .declare_queryable(key)
         .callback(callback)
@@ -310,7 +311,7 @@ async fn watch(session: &Session, me: &Member, heard: Heard) -> ::zenoh::Result<
     tokens.callback(callback).background().await
 }
 
-/// The life that a token stands for, and its number.
+/// The host, incarnation and number in a liveliness token.
 fn token(key: &KeyExpr<'_>) -> Option<(Name, Incarnation, u64)> {
     let mut parts = key.as_str().rsplit('/');
     let number = parts.next()?.parse().ok()?;
@@ -318,7 +319,7 @@ fn token(key: &KeyExpr<'_>) -> Option<(Name, Incarnation, u64)> {
     Some((part(key, 2)?, Incarnation(life), number))
 }
 
-/// The name at this place of a key.
+/// The name at this position of a key.
 fn part(key: &KeyExpr<'_>, place: usize) -> Option<Name> {
     key.as_str().split('/').nth(place).and_then(Name::new)
 }

@@ -1,13 +1,13 @@
-//! How zenoh is configured: one session that listens, and one for each link that is opened.
+//! The zenoh configuration: one session that listens, and one per link that this host opens.
 //!
-//! Learnt by measuring: gossip off and every link opened by one end in a session of its own,
-//! since zenoh's links to one peer can stay half open for good when both ends connect at the same
-//! time, or when a peer comes back under an identity whose old link still stands; one attempt per
-//! session, since zenoh would connect again under the same identity; a lease of seconds, since a
-//! host that hangs should be noticed before its replicas are stale. zenoh sends a keep-alive over a
-//! link that carried nothing for half of the lease. Announcements every three seconds leave no room
-//! for one; with the quarters of a lease of three seconds that were configured before, keep-alives
-//! were more than half of the traffic of a quiet mesh.
+//! Lessons from measurements: gossip is off and every link is opened by one end in a session of its
+//! own, since zenoh's links to one peer can stay half open for good when both ends connect at the
+//! same time, or when a peer comes back under an identity whose old link still exists. There is one
+//! attempt per session, since zenoh would reconnect under the same identity. The lease is a few
+//! seconds, since a host that hangs should be noticed before its replicas are stale. zenoh sends a
+//! keep-alive over a link that carried nothing for half of the lease. Announcements every three
+//! seconds make keep-alives unnecessary. The previous configuration, keep-alives every quarter of a
+//! lease of three seconds, made them more than half of the traffic of a quiet mesh.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -18,7 +18,7 @@ use umbel::replica::Name;
 use super::{Guard, JoinError, acl};
 use crate::settings::{Endpoint, PeerFiles};
 
-/// What a session is for.
+/// The purpose of a session.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Purpose<'a> {
     /// Links that other hosts open.
@@ -51,7 +51,7 @@ pub(super) fn config(
         ("mode", format!("{mode:?}")),
         ("listen/endpoints", listen),
         ("connect/endpoints", connect),
-        // One attempt; `links` decides about the next.
+        // A single attempt; `links` decides when to retry.
         ("connect/timeout_ms", String::from("0")),
         ("connect/exit_on_failure", String::from("true")),
         ("scouting/multicast/enabled", String::from("false")),
@@ -59,9 +59,9 @@ pub(super) fn config(
         ("scouting/delay", String::from("0")),
         ("transport/link/tx/lease", String::from("7000")),
         ("transport/link/tx/keep_alive", String::from("2")),
-        // Batches of 64 KiB for replies, taken when they are needed: all pages and parts that one
-        // host requests at the same time. With the two that are the default most of them were
-        // dropped where the processor was busy.
+        // Batches of 64 KiB for replies, allocated when needed: enough for all pages and parts that
+        // one host requests at the same time. With zenoh's default of two, most of them were
+        // dropped when the processor was busy.
         ("transport/link/tx/queue/size/data_low", String::from("16")),
         ("transport/unicast/open_timeout", String::from("5000")),
         ("transport/unicast/accept_timeout", String::from("5000")),
@@ -79,8 +79,8 @@ pub(super) fn config(
     Ok(config)
 }
 
-/// Both ends show a certificate. The name in it is compared with what a host says, not with
-/// where it was found: the latter may be an address that changes.
+/// Both ends present a certificate. The name in it is compared with the name that a host uses, not
+/// with the address at which it was found, because that may change.
 fn tls(files: &PeerFiles) -> serde_json::Value {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (cert, key) = (text(&files.own.cert), text(&files.own.key));

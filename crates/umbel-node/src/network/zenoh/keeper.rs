@@ -1,9 +1,9 @@
-//! The task that keeps a host's links: opens what `links` asks for, notices what is lost, and
+//! The task that keeps a host's links: opens links that `links` requests, detects lost ones, and
 //! tests hosts that are linked but silent.
 //!
-//! A link may stand and carry nothing: a host that hangs, or a fault below us. So a host that has
-//! not been heard for half of the silence limit is sent a request; if no reply comes, the link is
-//! opened again, after pauses that grow, and that is counted.
+//! A link may be open and carry nothing, because a host hangs or because of a fault in a lower
+//! layer. So a host from which nothing arrived for half of the silence limit is sent a request. If
+//! it does not reply, the link is reopened, after growing pauses, and counted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,21 +18,22 @@ use super::config::{Purpose, config};
 use super::links::Action;
 use super::reach::{Path, SessionId};
 use super::{Inner, LISTENER, reason};
-use crate::network::Happening;
-use crate::question::Question;
+use crate::network::NetworkEvent;
+use crate::peer_request::PeerRequest;
 use crate::settings::Endpoint;
 
-/// From one look at the links to the next, unless something happens before.
+/// Interval between two looks at the links, unless an event comes first.
 const LOOK: Duration = Duration::from_millis(100);
-/// From one check of every link to the next.
+/// Interval between two checks of every link.
 const CHECK: Duration = Duration::from_millis(300);
 /// How long a silent host may take to reply.
 pub(super) const REPLY: Duration = Duration::from_secs(3);
 /// How long the declarations of both ends of a new link may take.
 const DECLARED: Duration = Duration::from_millis(200);
-/// Links that are opened at the same time.
+/// Maximum number of links that are being opened at the same time.
 const AT_ONCE: usize = 16;
-/// After this time without a link to a configured address it is logged, and then ever less often.
+/// After this time without a link to a configured address a warning is logged, then less and less
+/// often.
 const REPORT: Duration = Duration::from_secs(5);
 
 /// Keeps the links until the network is closed.
@@ -43,7 +44,7 @@ pub(super) async fn keep_links(inner: Arc<Inner>) {
         tokio::select! {
             _ = closed.changed() => return,
             () = keeper.inner.shared.changed.notified() => {
-                // Callbacks come in bursts, one for each token.
+                // Callbacks come in bursts, one per token.
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
             () = tokio::time::sleep(LOOK) => {}
@@ -91,7 +92,8 @@ impl Keeper {
         self.report(now);
     }
 
-    /// Notes who is at the other end of each link; routers stand for many and are not noted.
+    /// Records which host is at the other end of each link. Links to routers are skipped, because
+    /// many hosts are behind them.
     fn identify(&self) {
         let sightings = std::mem::take(&mut *self.inner.shared.sightings.lock());
         let now = self.inner.now();
@@ -117,7 +119,7 @@ impl Keeper {
         }
     }
 
-    /// The paths to a host that no router is part of.
+    /// The paths to a host that do not go through a router.
     fn direct_paths(&self, host: &Name) -> Vec<Path> {
         let routers = self.inner.routers.read();
         let paths = self.inner.shared.reach.paths(host).into_iter();
@@ -142,7 +144,7 @@ impl Keeper {
         }
     }
 
-    /// Opens links again whose connection is gone.
+    /// Reopens links whose connection is lost.
     async fn check_links(&self) {
         let sessions: Vec<SessionId> = self.inner.links.lock().sessions().collect();
         for session in sessions {
@@ -183,7 +185,8 @@ impl Keeper {
         }
     }
 
-    /// Logs which configured addresses are not reached: soon after the start, then less often.
+    /// Logs which configured addresses are not reached: soon after the start, then less and less
+    /// often.
     fn report(&mut self, now: Duration) {
         if now < self.next_report {
             return;
@@ -229,8 +232,8 @@ async fn open_link(inner: &Arc<Inner>, key: &str, endpoints: &[Endpoint]) {
     }
 }
 
-/// Greets whoever is at the other end of a new link, once zenoh knows what that end receives: a
-/// host of another cluster would hear of this one only with the next greeting to everybody.
+/// Greets the host at the other end of a new link, once zenoh knows what that end subscribes to.
+/// Otherwise a host of another cluster would see this one only with the next regular greeting.
 async fn greet(inner: Arc<Inner>, session: SessionId) {
     tokio::time::sleep(DECLARED).await;
     let channel = inner.channels.read().get(&session).cloned();
@@ -257,13 +260,13 @@ async fn open_session(
     Channel::open(id, config, &inner.shared).await.map_err(|error| reason(&error))
 }
 
-/// Whether a host replies over a session, whatever it replies.
+/// Whether a host sends any reply over a session.
 async fn replies(inner: &Inner, host: &Name, session: SessionId) -> bool {
     let channel = inner.channels.read().get(&session).cloned();
     let Some(channel) = channel else { return true };
     let me = &inner.shared.me;
-    let key = format!("umbel/{}/{host}/ask/{}", me.cluster, me.name);
-    let request = Question::Life { of: me.name.clone() }.encode();
+    let key = format!("umbel/{}/{host}/requests/{}", me.cluster, me.name);
+    let request = PeerRequest::Life { of: me.name.clone() }.encode();
     let replied = !channel.get(&key, request, REPLY).await.is_empty();
     if replied {
         inner.shared.reach.heard(host, session);
@@ -271,14 +274,15 @@ async fn replies(inner: &Inner, host: &Name, session: SessionId) -> bool {
     replied
 }
 
-/// Opens the link to a silent host again, or one of this host's own if the host opened it.
+/// Reopens the link to a silent host; if that host opened the silent link, opens one from this
+/// side.
 fn reopen(inner: &Arc<Inner>, host: &Name, session: SessionId) {
     let own = (session != LISTENER).then_some(session);
     let (pause, action) = inner.links.lock().reopen(inner.now(), host, own);
     let Some(pause) = pause else { return };
     let times = inner.reopened.fetch_add(1, Ordering::Relaxed) + 1;
     tracing::warn!(%host, times, ?pause, "a host is linked but does not reply: its link is opened again");
-    inner.shared.inbox.put(Happening::LinkReopened { host: host.clone() });
+    inner.shared.inbox.put(NetworkEvent::LinkReopened { host: host.clone() });
     if let Some(Action::Close(session)) = action {
         tokio::spawn(inner.take_channel(session));
     }

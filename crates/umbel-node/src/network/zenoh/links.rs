@@ -1,4 +1,4 @@
-//! Which links this host opens to others, and when: a table of addresses, without I/O.
+//! Decides which links this host opens to others, and when: a table of addresses, without I/O.
 //!
 //! ```text
 //! Waiting ──due──► Opening ──ok──► Open ──lost, silent──► Waiting
@@ -6,16 +6,17 @@
 //!    └── Standby ◄── its host is reached over a link that was opened elsewhere
 //! ```
 //!
-//! Two hosts need one link. Where both know each other's address, the host with the lower
-//! listening address connects first and the other waits a moment; if both connected all the same,
-//! the host with the greater name closes its own link once it has received something over the
-//! other's. An address that was learnt from other hosts is treated like a configured one, except
-//! that it is forgotten when nobody has been reached there for [`FORGET`].
+//! Two hosts need one link. If both know each other's address, the host with the lower listening
+//! address connects first and the other waits a moment. If both connected nevertheless, the host
+//! with the greater name closes its own link once it has received something over the other's. An
+//! address that was learnt from other hosts is treated like a configured one, except that it is
+//! dropped when no host has been reached there for [`FORGET`].
 //!
-//! Always true: at most one link is opened at a time to an address; a link is closed as redundant
-//! only if its host was heard over another one a moment ago; two hosts never both do so.
+//! Always true: at most one link per address is being opened at a time; a link is closed as
+//! redundant only if something arrived from its host over another one a moment ago; two hosts never
+//! both do so.
 //!
-//! Not here: sessions and sockets (`keeper`), who is reached over which session (`reach`).
+//! Not here: sessions and sockets (`keeper`), which host is reached over which session (`reach`).
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -42,11 +43,11 @@ const SECOND: Duration = Duration::from_millis(100);
 const SECOND_EACH: Duration = Duration::from_millis(10);
 /// How long the host that connects second waits after a link is lost.
 const SECOND_AFTER_LOSS: Duration = Duration::from_millis(1500);
-/// A host that was heard this recently over a link needs no other one.
+/// If something arrived from a host this recently over one link, no other link is needed.
 const PROVEN: Duration = Duration::from_secs(8);
-/// After this time without a link a learnt address is forgotten.
+/// After this time without a link a learnt address is dropped.
 const FORGET: Duration = Duration::from_secs(600);
-/// The largest number of learnt addresses.
+/// Maximum number of learnt addresses.
 const MAX_LEARNT: usize = 10_000;
 
 /// The table of links that this host opens.
@@ -55,7 +56,8 @@ pub(super) struct Links {
     me: Name,
     listen: Option<SocketAddr>,
     links: BTreeMap<String, Link>,
-    /// After this time a silent path no longer reaches its host. By then it has been tested.
+    /// After this time a silent path no longer counts as reaching its host. By then it has been
+    /// tested.
     silence: Duration,
     random: u64,
 }
@@ -65,15 +67,15 @@ pub(super) struct Links {
 struct Link {
     endpoints: Vec<Endpoint>,
     is_configured: bool,
-    /// Whose address it is, once known.
+    /// The host at this address, once known.
     host: Option<Name>,
     state: State,
     /// Attempts that failed since the link was last open.
     failures: u32,
-    /// How often it was opened again because nothing arrived over it.
+    /// How often it was reopened because nothing arrived over it.
     silences: u32,
     error: Option<String>,
-    /// Why whoever is there cannot be worked with.
+    /// Why the host at this address is incompatible, if it is.
     refused: Option<String>,
     /// When the host was last reached here, or the address was learnt.
     reached: Duration,
@@ -96,7 +98,7 @@ enum State {
     Own,
 }
 
-/// What is to be done.
+/// An action for the keeper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Action {
     /// Open a session to one of these addresses, and report to [`Links::opened`] under this key.
@@ -117,8 +119,8 @@ impl Links {
         Self { me, listen, links: BTreeMap::new(), silence, random: seed }
     }
 
-    /// Keeps links to these addresses from now on: each inner list is one link. Returns the
-    /// sessions of links that are no longer wanted.
+    /// Sets the configured addresses: each inner list is one link. Returns the actions that close
+    /// links which are no longer wanted.
     pub(super) fn configure(&mut self, now: Duration, wanted: Vec<Vec<Endpoint>>) -> Vec<Action> {
         let wanted: BTreeMap<String, Vec<Endpoint>> =
             wanted.into_iter().map(|endpoints| (key(&endpoints), endpoints)).collect();
@@ -139,7 +141,7 @@ impl Links {
         closed
     }
 
-    /// Notes where a host listens. Returns whether that was not known. It may have this host's own
+    /// Stores where a host listens; returns whether that is new. The host may have this host's own
     /// name: then both find out.
     pub(super) fn learn(&mut self, now: Duration, host: &Name, address: SocketAddr) -> bool {
         let endpoints = vec![Endpoint::from(address)];
@@ -149,7 +151,7 @@ impl Links {
             return false;
         }
         let learnt = self.links.values().filter(|link| !link.is_configured).count();
-        // A loopback address means another machine's, unless everybody is on this one.
+        // A loopback address belongs to another machine, unless this host listens on loopback too.
         let is_usable = self.listen.is_some_and(|own| {
             own != address && (own.ip().is_loopback() || !address.ip().is_loopback())
         });
@@ -164,7 +166,7 @@ impl Links {
         true
     }
 
-    /// An attempt to open a link ended.
+    /// Handles the result of an attempt to open a link.
     pub(super) fn opened(&mut self, now: Duration, key: &str, result: Result<SessionId, String>) {
         let pause = self.pause_after_failure(key);
         let Some(link) = self.links.get_mut(key) else { return };
@@ -189,7 +191,7 @@ impl Links {
         self.links.values().any(|link| link.session() == Some(session))
     }
 
-    /// A session lost its link: it is opened again at once.
+    /// Handles a lost link: it is reopened at once.
     pub(super) fn lost(&mut self, now: Duration, session: SessionId) {
         if let Some(link) = self.of_mut(session) {
             link.state = State::Waiting { until: now };
@@ -197,14 +199,14 @@ impl Links {
         }
     }
 
-    /// A session turned out to lead to this host itself: the address is not tried again.
+    /// Handles that a session leads to this host itself: the address is not tried again.
     pub(super) fn leads_here(&mut self, session: SessionId) -> Option<Action> {
         let link = self.of_mut(session)?;
         link.state = State::Own;
         Some(Action::Close(session))
     }
 
-    /// A host of the cluster is at the other end of a session.
+    /// Records which host of the cluster is at the other end of a session.
     pub(super) fn identify(&mut self, now: Duration, session: SessionId, host: &Name) {
         self.heard(now, session);
         if let Some(link) = self.of_mut(session) {
@@ -212,7 +214,7 @@ impl Links {
         }
     }
 
-    /// A host that cannot be worked with is at the other end of a session.
+    /// Records that an incompatible host is at the other end of a session.
     pub(super) fn refuse(&mut self, now: Duration, session: SessionId, why: &str) {
         self.heard(now, session);
         if let Some(link) = self.of_mut(session) {
@@ -220,7 +222,7 @@ impl Links {
         }
     }
 
-    /// Something arrived over a session.
+    /// Records that something arrived over a session.
     pub(super) fn heard(&mut self, now: Duration, session: SessionId) {
         if let Some(link) = self.of_mut(session) {
             link.silences = 0;
@@ -229,9 +231,9 @@ impl Links {
         }
     }
 
-    /// Opens a link again because its host is silent, after a pause that grows each time. With
-    /// `None` the silent link is one that the host opened: this host opens one of its own.
-    /// Returns the pause, or `None` if there is no link to open.
+    /// Reopens a link because its host is silent, after a pause that grows each time. `None` as the
+    /// session: the other host opened the silent link, so this host opens one of its own. Returns
+    /// the pause, or `None` if there is no link to open.
     pub(super) fn reopen(
         &mut self,
         now: Duration,
@@ -249,13 +251,13 @@ impl Links {
         let Some(link) = link else { return (None, None) };
         let pause = doubled(FIRST_SILENT_PAUSE, link.silences, LONGEST_SILENT_PAUSE) + jitter;
         link.silences += 1;
-        // The first time at once: most often it helps.
+        // The first time without a pause: this usually helps.
         let pause = if link.silences == 1 { Duration::ZERO } else { pause };
         link.state = State::Waiting { until: now + pause };
         (Some(pause), session.map(Action::Close))
     }
 
-    /// What is to be done now, given the paths over which each host is reached.
+    /// The actions that are due now, given the paths over which each host is reached.
     pub(super) fn poll(
         &mut self,
         now: Duration,
@@ -284,14 +286,14 @@ impl Links {
                     link.state = State::Waiting { until: now + wait };
                 }
                 State::Open { session, .. } => {
-                    // Over a link to another life of the name somebody else may be reached.
+                    // A link to another incarnation of the name may lead to another host.
                     let life = paths.iter().find(|path| path.session == session);
                     let life = life.map(|path| path.life);
                     let mut same =
                         others().filter(|other| life.is_none_or(|life| life == other.life));
                     let is_redundant = same.any(|other| {
                         let is_first = match own.contains(&other.session) {
-                            // Two links of this host to two addresses of the same host.
+                            // This host has two links, to two addresses of the same host.
                             true => other.session < session,
                             false => link.host.as_ref().is_some_and(|host| *host < me),
                         };
@@ -308,7 +310,7 @@ impl Links {
         actions
     }
 
-    /// Drops learnt addresses at which nobody has been reached for long.
+    /// Drops learnt addresses at which no host has been reached for [`FORGET`].
     fn forget(&mut self, now: Duration) {
         self.links.retain(|_, link| {
             link.is_configured
@@ -345,7 +347,7 @@ impl Links {
             .collect()
     }
 
-    /// Who is at each configured address; the sessions of routers are given.
+    /// Which host is at each configured address; `routers` are the sessions that lead to routers.
     pub(super) fn identities(&self, routers: &[SessionId]) -> BTreeMap<String, Identity> {
         let configured = self.links.iter().filter(|(_, link)| link.is_configured);
         let identity = |link: &Link| match (&link.host, &link.refused) {
@@ -360,7 +362,7 @@ impl Links {
         configured.map(|(key, link)| (key.clone(), identity(link))).collect()
     }
 
-    /// Whether every configured link is open, needs not be, or has failed at least once.
+    /// Whether every configured link is open, is not needed, or has failed at least once.
     pub(super) fn is_settled(&self) -> bool {
         self.links.values().filter(|link| link.is_configured).all(|link| match link.state {
             State::Waiting { .. } | State::Opening => link.failures > 0,
@@ -368,7 +370,7 @@ impl Links {
         })
     }
 
-    /// How long to leave the first attempt to the other host.
+    /// How long to wait so that the other host makes the first attempt.
     fn head_start(&mut self, endpoints: &[Endpoint], count: usize) -> Duration {
         let (Some(own), [peer]) = (self.listen, endpoints) else { return Duration::ZERO };
         match peer.address().parse::<SocketAddr>() {
@@ -377,7 +379,8 @@ impl Links {
         }
     }
 
-    /// For each link on standby, how long this host waits when its host is no longer reached.
+    /// For each link on standby, how long to wait before opening it once its host is no longer
+    /// reached.
     fn waits_after_loss(&mut self) -> BTreeMap<String, Duration> {
         let me = self.me.clone();
         let standby = self.links.iter().filter(|(_, link)| link.state == State::Standby);
@@ -400,7 +403,7 @@ impl Links {
         self.jitter(doubled(FIRST_PAUSE, failures, longest))
     }
 
-    /// A time up to a quarter longer, and at least up to 20 ms.
+    /// Adds a random time: up to a quarter, or up to 20 ms if that is more.
     fn jitter(&mut self, time: Duration) -> Duration {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let share = (self.random >> 40) as f64 / (1u64 << 24) as f64;
@@ -436,7 +439,7 @@ impl Link {
     }
 }
 
-/// The addresses of a link, as people write them.
+/// The addresses of a link as text.
 fn key(endpoints: &[Endpoint]) -> String {
     endpoints.iter().map(Endpoint::address).collect::<Vec<_>>().join(", ")
 }
@@ -466,7 +469,7 @@ mod tests {
         SocketAddr::from(([10, 0, 0, last], 7447))
     }
 
-    /// A table of host `me`, which listens at 10.0.0.5, with these peers.
+    /// The table of host `me`, which listens at 10.0.0.5, with these peers.
     fn table(me: &str, peers: &[u8]) -> Links {
         let mut links = Links::new(name(me), Some(address(5)), QUIET, 1);
         let peers = peers.iter().map(|last| vec![Endpoint::from(address(*last))]);
@@ -529,7 +532,7 @@ mod tests {
     }
 
     impl Links {
-        /// Whether nothing is due, without doing it.
+        /// Whether nothing is due; changes nothing.
         fn poll_is_empty(&self, now: Duration) -> bool {
             !self
                 .links
@@ -560,7 +563,7 @@ mod tests {
 
     #[test]
     fn a_silent_host_is_tried_over_another_link() {
-        // The host connected to us, is linked, and says nothing.
+        // The host connected to this one, is linked, and sends nothing.
         let mut links = table("lily", &[6]);
         links.learn(Duration::ZERO, &name("fern"), address(6));
         assert_eq!(links.poll(SOON, heard_over(0, SOON)), []);
@@ -568,7 +571,7 @@ mod tests {
         assert_eq!((pause, action), (Some(Duration::ZERO), None));
         assert_eq!(links.poll(seconds(20), heard_over(0, seconds(20))), [open(6)]);
         links.opened(seconds(20), &at(6), Ok(SessionId(4)));
-        // It stays silent: ever longer pauses.
+        // It stays silent: the pauses grow.
         let mut last = Duration::ZERO;
         for round in 1..10 {
             let now = seconds(100 * round);

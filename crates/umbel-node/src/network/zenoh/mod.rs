@@ -1,4 +1,4 @@
-//! zenoh carries messages between hosts: peers that are linked directly, or through routers.
+//! Carries messages between hosts over zenoh, with direct links or through routers.
 //!
 //! ```text
 //! listener  one session for the links that others open
@@ -6,14 +6,14 @@
 //!             opened by `keeper`, when `links` says so; closed when the link is lost or redundant
 //! ```
 //!
-//! A session carries one link once: whoever opens it again does so in a new session, under a new
-//! zenoh identity, so that nothing of the old link can stand in its way. What is sent to everybody
-//! goes out over all sessions; what is sent to one host goes over the one on which it was heard
-//! last (`reach`). Hosts do not forward for each other, routers do.
+//! A session carries one link, once: a link is reopened in a new session, under a new zenoh
+//! identity, so that nothing left of the old link can interfere. A message to all hosts goes out
+//! over all sessions; a message to one host goes over the session on which something last arrived
+//! from it (`reach`). Hosts do not forward for each other, routers do.
 //!
-//! With certificates ([`Guard`]) links are TLS on which both ends show theirs, and every host
-//! drops what another may not say (`acl`). Who is let in is fixed when a session is opened, so a
-//! change opens all of them again; other addresses alone open and close the links concerned.
+//! With certificates ([`Guard`]) links use mutual TLS, and every host drops what another one may
+//! not send (`acl`). The admitted hosts are fixed when a session is opened, so a change reopens all
+//! sessions. A change of addresses alone opens and closes only the links concerned.
 
 mod acl;
 mod channel;
@@ -36,40 +36,40 @@ use tokio::sync::Notify;
 use umbel::coverage::Identity;
 use umbel::replica::Name;
 
-use super::{Boxed, Happening, Inbox, LinkReport, Member, Network};
+use super::{Boxed, Inbox, LinkReport, Member, Network, NetworkEvent};
 use crate::settings::{Endpoint, PeerFiles};
 use channel::{Channel, Shared};
 use config::Purpose;
 use links::Links;
 use reach::{Reach, SessionId};
 
-/// How long links to hosts that are there may take when a host starts.
+/// At the start, how long to wait for links to hosts that are running.
 const FIRST_LINKS: Duration = Duration::from_millis(300);
 
-/// Where a host listens, where others do, and who is let in.
+/// Where a host listens, where others listen, and which hosts are admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoints {
     /// Where this host listens; with port 0 the system chooses one.
     pub listen: SocketAddr,
     /// Where others listen.
     pub connect: Vec<Endpoint>,
-    /// Whether hosts that were only heard of are linked too: not in an overlay, whose links are
-    /// those that are configured.
+    /// Whether to connect to hosts that were learnt from others too: not in an overlay, which has
+    /// only its configured links.
     pub learns: bool,
-    /// Whether others are reached through routers alone, and nobody links up with this host.
+    /// Whether other hosts are reached only through routers, and none connects to this host.
     pub through_routers: bool,
-    /// Certificates; `None`: plain TCP, and whoever reaches the port is believed.
+    /// Certificates; `None`: plain TCP, and every host that reaches the port is trusted.
     pub guard: Option<Guard>,
     /// How long a host may be silent before its link is tested.
     pub silence: Duration,
 }
 
-/// How hosts show each other who they are.
+/// How hosts authenticate each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
-    /// What this host shows, and who signs what others show.
+    /// This host's certificate, and the authority that signs those of others.
     pub files: PeerFiles,
-    /// Who is let in, by the common name of its certificate.
+    /// The admitted hosts, by the common names of their certificates.
     pub hosts: Vec<Name>,
 }
 
@@ -89,11 +89,11 @@ struct Inner {
     links: Mutex<Links>,
     endpoints: RwLock<Endpoints>,
     next_session: AtomicU64,
-    /// Links that were opened again because they were silent.
+    /// Links that were reopened because they were silent.
     reopened: AtomicU64,
     started: Instant,
     listen: SocketAddr,
-    say: KeyExpr<'static>,
+    updates: KeyExpr<'static>,
     hello: KeyExpr<'static>,
     /// The last greeting, for links that are opened after it.
     greeting: Mutex<Vec<u8>>,
@@ -104,13 +104,13 @@ struct Inner {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The runtime has one thread only.
+    /// The runtime has only one thread.
     #[error("zenoh needs tokio's multi-thread runtime: start the host in one")]
     Runtime,
-    /// No port could be had.
+    /// The port could not be opened.
     #[error("cannot listen on {0}: {1}")]
     Listen(SocketAddr, io::Error),
-    /// zenoh refused.
+    /// zenoh reported an error.
     #[error("cannot join the network: {0}")]
     Zenoh(String),
 }
@@ -121,7 +121,7 @@ impl From<::zenoh::Error> for JoinError {
     }
 }
 
-/// zenoh's message, without the places in its source.
+/// zenoh's message without the locations in its source.
 fn reason(error: &::zenoh::Error) -> String {
     let text = error.to_string();
     let end = text.find(" at /").unwrap_or(text.len());
@@ -129,7 +129,7 @@ fn reason(error: &::zenoh::Error) -> String {
 }
 
 impl ZenohNetwork {
-    /// Listens, opens the links in the background, and from then on hands over what happens.
+    /// Listens, opens the links in the background, and puts all events into the inbox from then on.
     /// Returns as soon as every peer has been tried, or after a moment.
     ///
     /// # Errors
@@ -139,7 +139,7 @@ impl ZenohNetwork {
         if flavor == tokio::runtime::RuntimeFlavor::CurrentThread {
             return Err(JoinError::Runtime);
         }
-        let say = KeyExpr::try_from(format!("umbel/{}/{}/say", me.cluster, me.name))?;
+        let updates = KeyExpr::try_from(format!("umbel/{}/{}/updates", me.cluster, me.name))?;
         let hello = KeyExpr::try_from(format!("umbel-hello/{}", me.name))?;
         let seed = me.incarnation.0 ^ u64::from(std::process::id());
         let name = me.name.clone();
@@ -152,7 +152,7 @@ impl ZenohNetwork {
         });
         let (listen, listener) = listen(endpoints, &shared).await?;
         let listens = (!endpoints.through_routers).then_some(listen);
-        // By then a silent host has been sent a request and had time to reply.
+        // By then a silent host has been sent a request and has had time to reply.
         let silence = endpoints.silence / 2 + keeper::REPLY * 2;
         let inner = Arc::new(Inner {
             shared,
@@ -164,7 +164,7 @@ impl ZenohNetwork {
             reopened: AtomicU64::new(0),
             started: Instant::now(),
             listen,
-            say,
+            updates,
             hello,
             greeting: Mutex::default(),
             is_closed: tokio::sync::watch::channel(false).0,
@@ -176,12 +176,12 @@ impl ZenohNetwork {
         Ok(Self { inner })
     }
 
-    /// Takes other peers or certificates. Links to addresses that stay are kept, unless the
-    /// certificates change: then all sessions are opened again, and others see this life of the
-    /// host disappear and come back, well within any grace time.
+    /// Applies other peers or certificates. Links to addresses that stay are kept, unless the
+    /// certificates change: then all sessions are reopened, and other hosts see this incarnation
+    /// disappear and come back, well within any grace time.
     ///
     /// # Errors
-    /// If the address cannot be listened on; then nobody can connect, and it is to be tried again.
+    /// If the address cannot be listened on; then nobody can connect, and the caller must retry.
     pub async fn reconfigure(&self, endpoints: &Endpoints, renew: bool) -> Result<(), JoinError> {
         let inner = &self.inner;
         let listen_at = inner.listen;
@@ -215,17 +215,17 @@ impl Inner {
         self.channels.read().values().cloned().collect()
     }
 
-    /// The session over which a host is reached best.
+    /// The session over which something last arrived from a host.
     fn channel_of(&self, host: &Name) -> Option<Arc<Channel>> {
         let session = self.shared.reach.best(host)?;
         self.channels.read().get(&session).cloned()
     }
 
-    /// Tells the table of links which addresses are configured.
+    /// Passes the configured addresses to the table of links.
     fn configure_links(&self) {
         let endpoints = self.endpoints.read();
         let wanted = match endpoints.through_routers {
-            // A client has one link, to whichever router is there.
+            // A client has one link, to any of the routers.
             true if endpoints.connect.is_empty() => Vec::new(),
             true => vec![endpoints.connect.clone()],
             false => endpoints.connect.iter().map(|peer| vec![peer.clone()]).collect(),
@@ -239,8 +239,8 @@ impl Inner {
         }
     }
 
-    /// Waits for links to hosts that are there, so that what is asked first finds somebody to
-    /// answer; not for hosts that are not there.
+    /// Waits for links to hosts that are running, so that the first requests reach them. Does not
+    /// wait for hosts that are not running.
     async fn first_links(&self) {
         let deadline = Instant::now() + FIRST_LINKS;
         while Instant::now() < deadline && !self.links.lock().is_settled() {
@@ -256,7 +256,7 @@ impl Inner {
             channel.mute();
         }
         for (host, incarnation) in self.shared.reach.closed(session) {
-            self.shared.inbox.put(Happening::Gone { host, incarnation });
+            self.shared.inbox.put(NetworkEvent::Gone { host, incarnation });
         }
         async move {
             if let Some(channel) = channel {
@@ -278,9 +278,9 @@ impl Inner {
     }
 }
 
-/// Opens the session that others connect to; none if everybody is reached through routers. Where
-/// the system chooses the port it is chosen here, because zenoh does not tell which one it is;
-/// somebody else may take it in between, so it is tried a few times.
+/// Opens the session that other hosts connect to; none if all hosts are reached through routers. A
+/// port that the system chooses is chosen here, because zenoh does not report it. Another process
+/// may take it in between, so this is tried a few times.
 async fn listen(
     endpoints: &Endpoints,
     shared: &Arc<Shared>,
@@ -301,7 +301,7 @@ async fn listen(
     }
 }
 
-/// The session that listens.
+/// The session that listens for links of other hosts.
 const LISTENER: SessionId = SessionId(0);
 
 fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
@@ -310,13 +310,13 @@ fn free_port(listen: SocketAddr) -> Result<SocketAddr, JoinError> {
 }
 
 impl Network for ZenohNetwork {
-    fn say(&self, bytes: Vec<u8>) {
-        self.inner.publish_everywhere(&self.inner.say, &bytes);
+    fn publish_to_all(&self, bytes: Vec<u8>) {
+        self.inner.publish_everywhere(&self.inner.updates, &bytes);
     }
 
-    fn tell(&self, host: &Name, bytes: Vec<u8>) {
+    fn send_to(&self, host: &Name, bytes: Vec<u8>) {
         let me = &self.inner.shared.me;
-        let key = format!("umbel/{}/{}/tell/{host}", me.cluster, me.name);
+        let key = format!("umbel/{}/{}/link/{host}", me.cluster, me.name);
         let (Some(channel), Ok(key)) = (self.inner.channel_of(host), KeyExpr::try_from(key)) else {
             return tracing::debug!(%host, "not reached: nothing was sent");
         };
@@ -330,7 +330,7 @@ impl Network for ZenohNetwork {
 
     fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>> {
         let me = &self.inner.shared.me;
-        let key = format!("umbel/{}/{host}/ask/{}", me.cluster, me.name);
+        let key = format!("umbel/{}/{host}/requests/{}", me.cluster, me.name);
         let channel = self.inner.channel_of(host);
         let host = host.clone();
         Box::pin(async move {
@@ -345,7 +345,7 @@ impl Network for ZenohNetwork {
 
     fn ask_lives(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
         let me = &self.inner.shared.me;
-        let key = format!("umbel/{}/{host}/ask/{}", me.cluster, me.name);
+        let key = format!("umbel/{}/{host}/requests/{}", me.cluster, me.name);
         let paths = self.inner.shared.reach.paths(host);
         let channels = self.inner.channels.read();
         let channels: Vec<Arc<Channel>> =
@@ -358,7 +358,7 @@ impl Network for ZenohNetwork {
 
     fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<(Name, Vec<u8>)>> {
         let me = &self.inner.shared.me;
-        let key = format!("umbel/{}/*/ask/{}", me.cluster, me.name);
+        let key = format!("umbel/{}/*/requests/{}", me.cluster, me.name);
         let channels = self.inner.channels();
         Box::pin(async move {
             let asked = channels.iter().map(|channel| channel.get(&key, bytes.clone(), timeout));
@@ -372,7 +372,7 @@ impl Network for ZenohNetwork {
         let is_let_in = endpoints.guard.as_ref().is_none_or(|guard| guard.hosts.contains(host));
         let may_link = endpoints.learns && !endpoints.through_routers && is_let_in;
         drop(endpoints);
-        // Who is heard through a router alone is not linked directly.
+        // A host that is reached through a router is not linked directly.
         let is_routed = inner
             .shared
             .reach

@@ -1,8 +1,9 @@
-//! Over which sessions each host of the cluster is reached, and when it was last heard there.
+//! Over which sessions each host of the cluster is reached, and when something last arrived from it
+//! there.
 //!
-//! A host declares one liveliness token per session it takes part in, with a number of its own.
-//! A life of a host is alive while one of its tokens is seen, over whichever session; so links may
-//! come and go in any order and a host disappears only with its last one.
+//! A host declares one liveliness token per session that it takes part in, each with its own
+//! number. An incarnation of a host is alive while one of its tokens is seen over any session. So
+//! links may come and go in any order, and a host disappears only with its last one.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use umbel::replica::{Incarnation, Name};
 
-/// A session of this host. Numbers are not used again.
+/// A session of this host. Numbers are never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct SessionId(pub(super) u64);
 
@@ -18,16 +19,16 @@ pub(super) struct SessionId(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Path {
     pub(super) session: SessionId,
-    /// The latest life of the host that is seen over it.
+    /// The latest incarnation of the host that is seen over it.
     pub(super) life: Incarnation,
-    /// Since something was last received from the host over this session.
+    /// Time since something was last received from the host over this session.
     pub(super) silent_for: Duration,
 }
 
-/// Longer than a host that lives is silent.
+/// Longer than a live host is ever silent.
 const BEFORE: Duration = Duration::from_secs(5);
 
-/// A token: one life of a host, seen over one of its sessions.
+/// A token: one incarnation of a host, seen over one of its sessions.
 pub(super) type Token = (Incarnation, u64);
 
 /// Which hosts are reached over which sessions.
@@ -41,7 +42,8 @@ struct Seen {
 }
 
 impl Reach {
-    /// A token appeared. Returns whether that life of the host was not alive before.
+    /// Records that a token appeared. Returns whether that incarnation of the host was not alive
+    /// before.
     pub(super) fn appeared(&self, host: &Name, session: SessionId, token: Token) -> bool {
         let mut hosts = self.0.lock();
         let sessions = hosts.entry(host.clone()).or_default();
@@ -56,7 +58,8 @@ impl Reach {
         is_new
     }
 
-    /// A token disappeared. Returns whether that life of the host ended with it.
+    /// Records that a token disappeared. Returns whether that incarnation of the host ended with
+    /// it.
     pub(super) fn disappeared(&self, host: &Name, session: SessionId, token: Token) -> bool {
         let mut hosts = self.0.lock();
         let Some(sessions) = hosts.get_mut(host) else { return false };
@@ -72,14 +75,14 @@ impl Reach {
         ended
     }
 
-    /// Something was received from a host.
+    /// Records that something was received from a host.
     pub(super) fn heard(&self, host: &Name, session: SessionId) {
         if let Some(seen) = self.0.lock().get_mut(host).and_then(|host| host.get_mut(&session)) {
             seen.heard = Instant::now();
         }
     }
 
-    /// A session was closed. Returns the lives that ended with it.
+    /// Records that a session was closed. Returns the incarnations that ended with it.
     pub(super) fn closed(&self, session: SessionId) -> Vec<(Name, Incarnation)> {
         let mut hosts = self.0.lock();
         let mut ended = Vec::new();
@@ -95,13 +98,13 @@ impl Reach {
         ended
     }
 
-    /// How a host is reached.
+    /// The paths to a host.
     pub(super) fn paths(&self, host: &Name) -> Vec<Path> {
         let (hosts, now) = (self.0.lock(), Instant::now());
         hosts.get(host).map(|sessions| paths(sessions, now)).unwrap_or_default()
     }
 
-    /// The session over which a host was heard last.
+    /// The session over which something last arrived from a host.
     pub(super) fn best(&self, host: &Name) -> Option<SessionId> {
         let paths = self.paths(host);
         paths.into_iter().min_by_key(|path| path.silent_for).map(|path| path.session)
@@ -119,8 +122,9 @@ impl Reach {
 }
 
 impl Seen {
-    /// A session that has just been seen. While another life of its host is seen over others it
-    /// counts as heard a while ago: what is sent to the host goes to the one that is known.
+    /// A session that was just seen. While another incarnation of its host is seen over other
+    /// sessions, it counts as silent for a while: messages to the host then go to the incarnation
+    /// that is known.
     fn since(is_rival: bool) -> Self {
         let now = Instant::now();
         let heard = if is_rival { now.checked_sub(BEFORE).unwrap_or(now) } else { now };
@@ -128,7 +132,7 @@ impl Seen {
     }
 }
 
-/// The paths as they are now: one moment for all, so that they can be compared.
+/// The paths at one moment `now`, so that they can be compared.
 fn paths(sessions: &HashMap<SessionId, Seen>, now: Instant) -> Vec<Path> {
     let path = |(session, seen): (&SessionId, &Seen)| Path {
         session: *session,
@@ -194,7 +198,7 @@ mod tests {
         let (reach, fern) = (Reach::default(), Name::new("fern").unwrap());
         reach.appeared(&fern, ONE, token(7, 1));
         reach.appeared(&fern, TWO, token(7, 2));
-        // A clock may not tell two moments apart that follow each other.
+        // A clock may not distinguish two successive moments.
         std::thread::sleep(Duration::from_millis(2));
         reach.heard(&fern, ONE);
         assert_eq!(reach.best(&fern), Some(ONE));

@@ -1,4 +1,4 @@
-//! `INFO` and `CONFIG GET`: what Redis clients and their dashboards ask every server.
+//! `INFO` and `CONFIG GET`: what Redis clients and their dashboards request from every server.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use crate::resp::context::{Context, Refusal};
 use crate::resp::database::Database;
 use crate::resp::request::Arguments;
 
-/// The Redis whose commands of a server these are: clients look at it to know what they may send.
+/// The Redis version that this server claims: clients check it to decide which commands to send.
 const REDIS_VERSION: &str = "7.0.0";
 
-/// A section of `INFO`: its name, and what writes its lines.
+/// A section of `INFO`: its name, and the function that writes its lines.
 type Section = (&'static str, fn(&Context<'_>, &mut String));
 
 const SECTIONS: &[Section] = &[
@@ -72,7 +72,7 @@ fn stats(context: &Context<'_>, text: &mut String) {
     line(text, "evicted_clients", evicted);
 }
 
-/// What clients of RedisBloom look for: the commands that are here are those of this version.
+/// The module that clients of RedisBloom look for: the commands here are those of this version.
 fn modules(_: &Context<'_>, text: &mut String) {
     let bloom = "name=bf,ver=20807,api=1,filters=0,usedby=[],using=[],options=[]";
     line(text, "module", bloom);

@@ -1,14 +1,14 @@
 //! Commands about the connection itself.
 
 use super::{excerpt, number, text};
-use crate::resp::clients::Told;
+use crate::resp::clients::ClientInfo;
 use crate::resp::context::{Context, Refusal};
 use crate::resp::database::Database;
 use crate::resp::login::{Greeting, Login, Then};
 use crate::resp::reply::Protocol;
 use crate::resp::request::Arguments;
 
-/// Bytes of a name that a client gives itself or its library.
+/// Maximum length of the name of a client or of its library, in bytes.
 const LONGEST_NAME: usize = 255;
 
 pub(super) fn ping(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
@@ -37,7 +37,7 @@ pub(super) fn auth(
 }
 
 fn login(user: &[u8], password: &[u8], then: Then) -> Login {
-    // A name that is no text is nobody's.
+    // A name that is not UTF-8 belongs to no user.
     let user = String::from_utf8_lossy(user).into_owned();
     Login { user, password: password.to_vec(), then }
 }
@@ -80,7 +80,7 @@ const HELLO_NEEDS_LOGIN: &str = "HELLO must be called with the client already au
 /// User and password.
 type Credentials<'a> = (&'a [u8], &'a [u8]);
 
-/// What stands after the protocol's version.
+/// The options after the protocol version.
 fn wishes<'a>(
     arguments: &Arguments<'a, '_>,
 ) -> Result<(Option<Credentials<'a>>, Option<String>), Refusal> {
@@ -100,10 +100,10 @@ fn wishes<'a>(
 }
 
 impl Greeting {
-    /// Does what `HELLO` asked for.
+    /// Does what `HELLO` requested and replies.
     pub(in crate::resp) fn answer(self, context: &mut Context<'_>) {
         if let Some(name) = self.name {
-            context.client.told.lock().name = name;
+            context.client.info.lock().name = name;
         }
         context.replies.set_protocol(self.protocol);
         greet(context);
@@ -150,11 +150,12 @@ pub(super) fn quit(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
 pub(super) fn reset(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     context.replies.set_protocol(Protocol::default());
     {
-        let mut told = context.client.told.lock();
-        told.name.clear();
-        told.user.clear();
+        let mut info = context.client.info.lock();
+        info.name.clear();
+        info.user.clear();
     }
     context.client.select(Database::default());
+    drop(context.transaction.take());
     context.set_identity(context.host.access().stranger());
     context.replies.simple("RESET");
     Ok(())
@@ -166,11 +167,11 @@ pub(super) fn id(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), 
 }
 
 pub(super) fn name(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
-    let told = context.client.told.lock();
-    if told.name.is_empty() {
+    let info = context.client.info.lock();
+    if info.name.is_empty() {
         context.replies.null();
     } else {
-        context.replies.text(&told.name);
+        context.replies.text(&info.name);
     }
     Ok(())
 }
@@ -180,7 +181,7 @@ pub(super) fn set_name(
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
     let name = checked_name(arguments.get(2).unwrap_or_default())?;
-    name.clone_into(&mut context.client.told.lock().name);
+    name.clone_into(&mut context.client.info.lock().name);
     context.replies.ok();
     Ok(())
 }
@@ -190,13 +191,13 @@ pub(super) fn set_info(
     arguments: Arguments<'_, '_>,
 ) -> Result<(), Refusal> {
     let attribute = text(&arguments, 2, "an attribute")?.to_ascii_uppercase();
-    let place: fn(&mut Told) -> &mut String = match &*attribute {
-        "LIB-NAME" => |told| &mut told.library,
-        "LIB-VER" => |told| &mut told.library_version,
+    let place: fn(&mut ClientInfo) -> &mut String = match &*attribute {
+        "LIB-NAME" => |info| &mut info.library,
+        "LIB-VER" => |info| &mut info.library_version,
         _ => return Err(format!("Unrecognized option '{}'", excerpt(attribute.as_bytes())).into()),
     };
     let value = checked_name(arguments.get(3).unwrap_or_default())?;
-    value.clone_into(place(&mut context.client.told.lock()));
+    value.clone_into(place(&mut context.client.info.lock()));
     context.replies.ok();
     Ok(())
 }
@@ -216,7 +217,8 @@ pub(super) fn list(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// Names stand in lines of `key=value` pairs: no spaces, nothing that does not print.
+/// Names are written as `key=value` pairs in a line: they must not contain spaces or unprintable
+/// characters.
 fn checked_name(bytes: &[u8]) -> Result<&str, Refusal> {
     let name =
         str::from_utf8(bytes).ok().filter(|name| name.bytes().all(|byte| byte.is_ascii_graphic()));

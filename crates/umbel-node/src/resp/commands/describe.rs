@@ -1,6 +1,6 @@
-//! `COMMAND`: the table, for clients and for the people in front of them.
+//! `COMMAND`: the table of commands, for clients and for people.
 
-use super::{Argument, Command, Flag, Group, Keys, Kind, every, find, glob};
+use super::{Argument, Command, Flag, Group, Keys, Kind, every, excerpt, find, glob, nearest};
 use crate::resp::context::{Context, Refusal};
 use crate::resp::reply::Replies;
 use crate::resp::request::Arguments;
@@ -57,7 +57,40 @@ pub(super) fn list(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
     Ok(())
 }
 
-/// A command by its name, a child by `parent|child`.
+/// `UMBEL.HELP [command-name]`
+pub(super) fn umbel_help(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let replies = &mut *context.replies;
+    let Some(name) = arguments.get(1) else {
+        let own: Vec<_> = every().filter(|command| command.group == Group::Umbel).collect();
+        replies.array(1 + 2 * own.len());
+        replies.simple("Commands of umbel; UMBEL.HELP command-name describes any other. They are:");
+        own.into_iter().for_each(|command| help_lines(command, replies));
+        return Ok(());
+    };
+    let full = name.iter().map(|byte| if *byte == b' ' { b'|' } else { *byte }).collect::<Vec<_>>();
+    let own = || find(&[b"UMBEL.", name].concat());
+    let command = find_full(&full).or_else(own).ok_or_else(|| {
+        let name = excerpt(name);
+        let meant = nearest(&name).map(|command| format!("; did you mean {}?", command.name));
+        format!("unknown command '{name}'{}", meant.unwrap_or_default())
+    })?;
+    let children = command.children();
+    replies.array(3 + 2 * children.len());
+    help_lines(command, replies);
+    replies.simple(&format!("    {}; at most {}.", command.complexity, command.bound));
+    children.iter().for_each(|child| help_lines(child, replies));
+    Ok(())
+}
+
+fn help_lines(command: &Command, replies: &mut Replies) {
+    replies.simple(&command.syntax());
+    replies.simple(&format!("    {}", command.summary));
+}
+
+/// Finds a command by its name, a subcommand by `parent|child`.
 fn find_full(name: &[u8]) -> Option<&'static Command> {
     let mut words = name.splitn(2, |byte| *byte == b'|');
     let command = find(words.next()?)?;
@@ -65,7 +98,7 @@ fn find_full(name: &[u8]) -> Option<&'static Command> {
     command.children().iter().find(|own| own.name.as_bytes().eq_ignore_ascii_case(child))
 }
 
-/// For clients: ten elements, as in Redis 7.
+/// The description for clients: ten elements, as in Redis 7.
 fn describe(command: &Command, replies: &mut Replies) {
     replies.array(10);
     replies.text(&command.full_name());
@@ -77,7 +110,7 @@ fn describe(command: &Command, replies: &mut Replies) {
     let categories = categories(command);
     replies.set(categories.len());
     categories.iter().for_each(|category| replies.simple(category));
-    // Neither tips nor key specifications.
+    // There are neither tips nor key specifications.
     replies.array(0);
     replies.array(0);
     replies.array(command.children().len());
@@ -92,12 +125,13 @@ fn categories(command: &Command) -> Vec<&'static str> {
         (has(Flag::ReadOnly), "@read"),
         (has(Flag::Admin), "@admin"),
         (command.group == Group::Connection, "@connection"),
+        (command.group == Group::Transactions, "@transaction"),
         (true, speed),
     ];
     named.into_iter().filter(|(has, _)| *has).map(|(_, name)| name).collect()
 }
 
-/// For people: what `redis-cli` shows as help and as hints.
+/// The documentation for people: what `redis-cli` shows as help and as hints.
 fn document(command: &Command, replies: &mut Replies) {
     let children = command.children();
     let arguments = command.arguments;
@@ -173,6 +207,7 @@ impl Group {
             Self::Server => "server",
             Self::Generic => "generic",
             Self::String => "string",
+            Self::Transactions => "transactions",
             Self::Umbel => "umbel",
             Self::Bloom => "bf",
             Self::Cuckoo => "cf",

@@ -1,4 +1,4 @@
-//! Redis's commands about keys: its keys are umbel's sets.
+//! Redis's commands about keys: a key of Redis is a set of umbel.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,7 +8,7 @@ use crate::filter_kind::FilterKind;
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 
-/// What `TYPE` says of a set that no Redis client made as a filter, or that only others have.
+/// The `TYPE` of a set that no Redis client created as a filter, or that only other hosts have.
 const TYPE: &str = "umbel";
 
 pub(super) fn dbsize(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
@@ -30,12 +30,45 @@ pub(super) fn kind(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
     Ok(())
 }
 
-/// The type of a set that somebody has.
+/// The type of a known set.
 fn type_of(host: &Host, set: &str) -> &'static str {
     host.filter_kind(set).flatten().map_or(TYPE, FilterKind::type_name)
 }
 
-/// Counts a name as often as it is said, as Redis does.
+/// `KEYS pattern`
+pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let pattern = glob(arguments.get(1).unwrap_or_default())?;
+    let (host, database) = (context.host, context.database());
+    let fits = |key: &str| pattern.matches(key.as_bytes());
+    let sets = off_the_workers(|| {
+        let mut sets = host.sets();
+        sets.retain(|set| database.key_in(set).is_some_and(fits));
+        sets
+    });
+    context.replies.array(sets.len());
+    sets.iter().filter_map(|set| database.key_in(set)).for_each(|key| context.replies.text(key));
+    Ok(())
+}
+
+/// Replies as Redis does for a key without expiry, or for one that does not exist.
+pub(super) fn time_to_live(
+    context: &mut Context<'_>,
+    arguments: Arguments<'_, '_>,
+) -> Result<(), Refusal> {
+    let key = arguments.get(1).unwrap_or_default();
+    let set = str::from_utf8(key).map(|key| context.database().set_of(key));
+    let is_there = context.is_string(key) || set.is_ok_and(|set| context.host.knows(&set));
+    context.replies.integer(if is_there { -1 } else { -2 });
+    Ok(())
+}
+
+/// Replies that nothing changed: sets have no lifetime that could be removed.
+pub(super) fn persist(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    context.replies.integer(0);
+    Ok(())
+}
+
+/// Counts a name as often as it is given, as Redis does.
 pub(super) fn exists(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
@@ -51,17 +84,17 @@ pub(super) fn exists(
     Ok(())
 }
 
-/// Deletes this host's own sets and strings; others keep theirs of the same name.
+/// Deletes this host's own sets and strings; other hosts keep their sets of the same names.
 pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let from = context.replies.len();
     let (mut deleted, mut newest) = (0, None);
     let database = context.database();
     for key in arguments.from(1) {
         deleted += usize::from(context.clients.strings.remove(database, key));
-        // No set has such a name.
+        // No set can have such a name.
         let Ok(key) = str::from_utf8(key) else { continue };
         let name = &*database.set_of(key);
-        // A pass over its keys.
+        // Takes a pass over its keys.
         match off_the_workers(|| context.host.delete(name)) {
             Ok((there, ticket)) => {
                 deleted += usize::from(there);
@@ -80,9 +113,9 @@ pub(super) fn del(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Re
     Ok(())
 }
 
-/// Walks in the order of the names' hashes, and the cursor is the last of them: a set that is
-/// there from the first call to the last is seen, whatever comes and goes meanwhile, and
-/// nothing is remembered in between.
+/// Walks in the order of the names' hashes; the cursor is the last hash. A set that exists from the
+/// first call to the last is returned, whatever else is added or deleted meanwhile, and the server
+/// keeps no state between calls.
 pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let cursor: u64 = number(arguments.get(1).unwrap_or_default(), .., "invalid cursor")?;
     let (mut pattern, mut count, mut wanted) = (None, 10_usize, None);
@@ -115,12 +148,12 @@ pub(super) fn scan(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
     Ok(())
 }
 
-/// The next cursor, and the names from this one up to it.
+/// The next cursor, and the names between this cursor and the next.
 fn scan_page(sets: Vec<String>, cursor: u64, count: usize) -> (u64, Vec<String>) {
     let mut names: Vec<(u64, String)> = sets.into_iter().map(|set| (place(&set), set)).collect();
     names.retain(|(place, _)| *place > cursor);
     names.sort();
-    // Names of one place are told together: the cursor cannot stand between them.
+    // Names with equal hashes are returned together: a cursor cannot point between them.
     let end = names
         .get(count - 1)
         .map_or(names.len(), |(last, _)| names.partition_point(|(place, _)| place <= last));
@@ -129,8 +162,8 @@ fn scan_page(sets: Vec<String>, cursor: u64, count: usize) -> (u64, Vec<String>)
     (next, names.into_iter().map(|(_, name)| name).collect())
 }
 
-/// A name's place in the walk: never 0, which is the beginning, and 63 bits, since some clients
-/// read cursors with a sign.
+/// A name's position in the walk: never 0, which means the beginning, and 63 bits, since some
+/// clients parse cursors as signed numbers.
 fn place(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);

@@ -1,7 +1,7 @@
-//! The commands: one table says what there is, how it is called and who answers it.
+//! The commands: one table lists their names, arguments and handlers.
 //!
-//! Everything else is read from the table: dispatch, the number of arguments, `COMMAND`, help.
-//! Handlers are small: they read arguments, ask the host, write the reply.
+//! Everything else is derived from the table: dispatch, the number of arguments, `COMMAND`, help.
+//! Handlers are small: they parse arguments, call the host, write the reply.
 
 use super::context::{Context, Refusal};
 use super::error_line::ErrorLine;
@@ -9,11 +9,12 @@ use super::glob::{MAX_PATTERN, Pattern};
 use super::login::Login;
 use super::reply::Replies;
 use super::request::Arguments;
-use super::run::{Form, Question, Run};
+use super::run::{Form, KeyOperation, Run};
 use super::slow::Slow;
 use crate::{HostError, Ticket};
 
 mod about;
+mod chain;
 mod connection;
 mod describe;
 mod filters;
@@ -24,13 +25,14 @@ mod server;
 mod sets;
 mod strings;
 mod table;
+mod transactions;
 
 pub(super) use needs::Need;
 
 /// A command, or a child of one (`CLIENT LIST` is a child of `CLIENT`).
 #[derive(Debug)]
 pub(super) struct Command {
-    /// In upper case; a child's is its own word alone.
+    /// In upper case; for a child without its parent's name.
     pub(super) name: &'static str,
     /// A child's parent.
     parent: Option<&'static str>,
@@ -40,7 +42,7 @@ pub(super) struct Command {
     group: Group,
     summary: &'static str,
     complexity: &'static str,
-    /// What bounds one call at worst, and where long work is done.
+    /// What limits the cost of one call, and on which threads long work runs.
     bound: &'static str,
     pub(super) action: Action,
 }
@@ -50,38 +52,38 @@ pub(super) struct Command {
 pub(super) enum Action {
     /// At once.
     Plain(Handler),
-    /// Over the keys of one set, together with its neighbours.
-    Run(Question, Form),
-    /// At once, on a filter, with errors in Redis's own words.
+    /// On keys of one set, in a batch with neighbouring commands.
+    Run(KeyOperation, Form),
+    /// At once, on a filter, with Redis's own error texts.
     Filter(FilterHandler),
     /// By asking other hosts.
     Slow(Read),
-    /// At once, or by asking other hosts if any of its optional arguments is said.
+    /// At once, or by asking other hosts if an optional argument is given.
     Either(Handler, Read),
-    /// By checking who the client is; `None`: it is answered already.
+    /// By authenticating the client; `None`: the reply is written already.
     Login(fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<Option<Login>, Refusal>),
     /// By one of its children.
     Parent(&'static Parent),
 }
 
-/// Executes a command and writes its reply; what it wrote is forgotten if it refuses.
+/// Executes a command and writes its reply; if it returns an error, what it wrote is removed.
 pub(super) type Handler = fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<(), Refusal>;
 
-/// As [`Handler`], with errors as they are sent.
+/// As [`Handler`], with error lines that include their code.
 pub(super) type FilterHandler = fn(&mut Context<'_>, Arguments<'_, '_>) -> Result<(), ErrorLine>;
 
-/// Reads what other hosts are to be asked for.
+/// Parses a request for other hosts.
 pub(super) type Read = fn(Arguments<'_, '_>) -> Result<Slow, Refusal>;
 
 /// A command with children.
 #[derive(Debug)]
 pub(super) struct Parent {
     children: &'static [Command],
-    /// What it does without a word after it.
+    /// Executed if no subcommand is given.
     pub(super) alone: Option<Handler>,
 }
 
-/// What a command does, as Redis clients ask for it.
+/// The flags of a command, as Redis clients know them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flag {
     Write,
@@ -90,13 +92,14 @@ enum Flag {
     Admin,
 }
 
-/// The heading a command stands under.
+/// The group under which a command is listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Group {
     Connection,
     Server,
     Generic,
     String,
+    Transactions,
     Umbel,
     Bloom,
     Cuckoo,
@@ -110,7 +113,7 @@ enum Keys {
     All,
 }
 
-/// An argument, or a word and its argument.
+/// An argument, perhaps after a keyword.
 #[derive(Debug, Clone, Copy)]
 struct Argument {
     name: &'static str,
@@ -122,7 +125,7 @@ struct Argument {
     max_count: usize,
 }
 
-/// What an argument is, as Redis clients know it.
+/// The type of an argument, as Redis clients know it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// The name of a set.
@@ -131,7 +134,7 @@ enum Kind {
     Integer,
     Double,
     Pattern,
-    /// A word that stands for itself.
+    /// A keyword without a value.
     Token,
 }
 
@@ -149,7 +152,7 @@ impl Argument {
         Self { multiple: true, ..self }
     }
 
-    /// At most so often: for arguments that cost much more than their bytes.
+    /// At most `max_count` times: for arguments that cost much more than their bytes.
     const fn at_most(self, max_count: usize) -> Self {
         Self { multiple: true, max_count, ..self }
     }
@@ -158,17 +161,17 @@ impl Argument {
         Self { token: Some(token), optional: true, ..self }
     }
 
-    /// With a word before it that must be said.
+    /// After a keyword that is required.
     const fn named(self, token: &'static str) -> Self {
         Self { token: Some(token), ..self }
     }
 
-    /// A word that may be said, and means something by itself.
+    /// An optional keyword without a value.
     const fn flag(name: &'static str, token: &'static str) -> Self {
         Self::new(name, Kind::Token).after(token)
     }
 
-    /// How many words it is if it is said: its own, and those before it.
+    /// The number of words that it takes if it is given: its own, and its keyword.
     fn words(&self) -> usize {
         if self.kind == Kind::Token {
             return 1;
@@ -179,7 +182,7 @@ impl Argument {
 }
 
 impl Command {
-    /// Redis's arity: so many words, the name included; negative: at least so many.
+    /// Redis's arity: the number of words, the name included; negative: at least so many.
     pub(super) fn arity(&self) -> i64 {
         let words = 1 + i64::from(self.parent.is_some());
         let required = self.arguments.iter().filter(|argument| !argument.optional);
@@ -188,24 +191,24 @@ impl Command {
         if open { -(words + required) } else { words + required }
     }
 
-    /// Whether so many words may be right.
+    /// Whether a request of this many words may be valid.
     pub(super) fn accepts(&self, words: usize) -> bool {
-        let least = usize::try_from(self.arity().abs()).unwrap_or(usize::MAX);
-        words >= least && words <= self.max_words(least)
+        let min = usize::try_from(self.arity().abs()).unwrap_or(usize::MAX);
+        words >= min && words <= self.max_words(min)
     }
 
-    /// The largest number of words, if `least` is the smallest one.
-    fn max_words(&self, least: usize) -> usize {
+    /// The maximum number of words, if `min` is the minimum.
+    fn max_words(&self, min: usize) -> usize {
         let more = self.arguments.iter().map(|argument| match argument {
             Argument { multiple: true, optional: false, max_count, .. } => max_count - 1,
             Argument { multiple: true, max_count, .. } => *max_count,
             Argument { optional: true, .. } => argument.words(),
             _ => 0,
         });
-        more.fold(least, usize::saturating_add)
+        more.fold(min, usize::saturating_add)
     }
 
-    /// Whether it waits for other hosts when it has so many words.
+    /// Whether it waits for other hosts if it has this many words.
     pub(super) fn is_slow(&self, words: usize) -> bool {
         let optional = words as u64 > self.arity().unsigned_abs();
         self.accepts(words)
@@ -226,7 +229,7 @@ impl Command {
         }
     }
 
-    /// How it is called: `UMBEL.ADD set key [key ...]`.
+    /// The syntax, such as `UMBEL.ADD set key [key ...]`.
     fn syntax(&self) -> String {
         let mut text = match self.parent {
             Some(parent) => format!("{parent} {}", self.name),
@@ -264,24 +267,24 @@ impl Parent {
     }
 }
 
-/// Does what may take longer than other connections should wait: tasks of this thread go on
-/// elsewhere meanwhile.
+/// Runs work that may take long: Tokio moves the other tasks of this thread to another one
+/// meanwhile.
 fn off_the_workers<T>(work: impl FnOnce() -> T) -> T {
     tokio::task::block_in_place(work)
 }
 
-/// Does work on so many keys, off the workers if they are many.
+/// Runs work on this many keys; if they are many, as [`off_the_workers`] does.
 fn aside_if_many<T>(keys: usize, work: impl FnOnce() -> T) -> T {
     if keys <= Run::BATCH { work() } else { off_the_workers(work) }
 }
 
-/// As [`Command::wrong_number`], of a command whose arguments only it can count.
+/// As [`Command::wrong_number`], for a command that counts its arguments itself.
 fn wrong_number(name: &str) -> ErrorLine {
     format!("ERR wrong number of arguments for '{name}' command").into()
 }
 
-/// Changes keys in parts, so that nobody waits for all of them at a set's lock, and replies whether each
-/// was changed. An error after the first part says how many keys were taken.
+/// Changes keys in parts, so that the set's lock is not held for all of them at once, and replies
+/// for each whether it changed. An error after the first part reports how many keys were processed.
 fn change_in_parts<K>(
     context: &mut Context<'_>,
     keys: &[K],
@@ -313,12 +316,12 @@ fn glob(pattern: &[u8]) -> Result<Pattern, Refusal> {
     Pattern::new(pattern).map_err(refused)
 }
 
-/// Every command: those of the host, then those of filters, each in the order of their names.
+/// Every command: umbel's table, then the filter commands, each sorted by name.
 fn every() -> impl Iterator<Item = &'static Command> + Clone {
     table::TABLE.iter().chain(filters::TABLE)
 }
 
-/// The command of this name, in whatever case.
+/// The command of this name, in any case.
 pub(super) fn find(name: &[u8]) -> Option<&'static Command> {
     let order = |command: &Command| {
         let mine = command.name.bytes();
@@ -336,27 +339,42 @@ pub(super) fn is_slow(arguments: Arguments<'_, '_>) -> bool {
     command.is_some_and(|command| command.is_slow(arguments.len()))
 }
 
-/// As Redis words it.
+/// The error for an unknown command, with Redis's text.
 pub(super) fn unknown(arguments: Arguments<'_, '_>) -> Refusal {
-    let mut told = String::new();
+    let mut shown = String::new();
     for argument in arguments.from(1) {
-        if told.len() >= 128 {
+        if shown.len() >= 128 {
             break;
         }
-        told += &format!("'{}' ", excerpt(argument));
+        shown += &format!("'{}' ", excerpt(argument));
     }
     let name = excerpt(arguments.get(0).unwrap_or_default());
     if let Some(refusal) = filters::unsupported(&name) {
         return refusal;
     }
-    format!("unknown command '{name}', with args beginning with: {told}").into()
+    let meant = nearest(&name).map(|command| format!("; did you mean {}?", command.name));
+    let meant = meant.unwrap_or_default();
+    format!("unknown command '{name}', with args beginning with: {shown}{meant}").into()
+}
+
+/// The command that was most likely meant by `name`: one with a similar name, with or without the
+/// prefix `UMBEL.`.
+fn nearest(name: &str) -> Option<&'static Command> {
+    let written = name.to_ascii_uppercase();
+    let distance = |command: &Command| {
+        let own = command.name.strip_prefix("UMBEL.").unwrap_or(command.name);
+        let whole = strsim::damerau_levenshtein(&written, command.name);
+        whole.min(strsim::damerau_levenshtein(&written, own))
+    };
+    let nearest = every().min_by_key(|command| distance(command))?;
+    (distance(nearest) <= (written.len() / 3).clamp(1, 3)).then_some(nearest)
 }
 
 pub(super) fn unknown_child(command: &Command, name: &[u8]) -> Refusal {
     format!("unknown subcommand '{}'. Try {} HELP.", excerpt(name), command.name).into()
 }
 
-/// The children of a command, for people.
+/// The help text that lists the children of a command.
 pub(super) fn help(command: &Command, parent: &Parent, replies: &mut Replies) {
     replies.array(1 + 2 * parent.children.len());
     replies.simple(&format!("{} <subcommand> [<arg> ...]. Subcommands are:", command.name));
@@ -367,7 +385,7 @@ pub(super) fn help(command: &Command, parent: &Parent, replies: &mut Replies) {
     }
 }
 
-/// The beginning of what a client sent, for an error.
+/// The beginning of what a client sent, for an error message.
 fn excerpt(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&bytes[..bytes.len().min(128)]).into_owned()
 }
@@ -383,7 +401,7 @@ fn set<'a>(arguments: &Arguments<'a, '_>) -> Result<&'a str, Refusal> {
     text(arguments, 1, "the name of a set")
 }
 
-/// An argument that must be a number within a range, else `refusal`.
+/// An argument that must be a number within a range; otherwise the error is `refusal`.
 fn number<T: std::str::FromStr + PartialOrd>(
     argument: &[u8],
     range: impl std::ops::RangeBounds<T>,
@@ -393,7 +411,7 @@ fn number<T: std::str::FromStr + PartialOrd>(
     number.filter(|number| range.contains(number)).ok_or(Refusal::Borrowed(refusal))
 }
 
-/// Reads what follows the required arguments: words, each with one argument.
+/// Parses the options after the required arguments: keywords, each with one value.
 fn options<'a>(
     arguments: &Arguments<'a, '_>,
     from: usize,
@@ -402,7 +420,7 @@ fn options<'a>(
     options_and_flags(arguments, from, &[], read)
 }
 
-/// As [`options`], with words among them that have no argument.
+/// As [`options`]; the keywords in `flags` have no value.
 fn options_and_flags<'a>(
     arguments: &Arguments<'a, '_>,
     from: usize,

@@ -1,4 +1,4 @@
-//! Names such as `/a/b/c`: announced prefixes, and the longest one of a name.
+//! Names such as `/a/b/c`: announce prefixes, and find the longest one of a name.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::resp::request::Arguments;
 use crate::resp::slow::Slow;
 use crate::{Host, HostError, Ticket};
 
-/// What is done to a list of prefixes.
+/// A change to a list of prefixes.
 type Change = fn(&Host, &str, &[&str], &mut Vec<bool>) -> Result<Ticket, HostError>;
 
 pub(super) fn announce(
@@ -39,7 +39,7 @@ fn change(
     change_in_parts(context, &names, |part, answers| change(host, set, part, answers))
 }
 
-/// From memory.
+/// Answers from memory.
 pub(super) fn longest(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
@@ -49,7 +49,7 @@ pub(super) fn longest(
     Ok(())
 }
 
-/// By asking the claimants.
+/// Answers after asking the hosts that memory names.
 pub(super) fn confirm(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
     const REFUSAL: &str = "CONFIRM takes whole milliseconds, 1 to 3600000";
     let mut milliseconds = 0;

@@ -1,18 +1,18 @@
-//! What every command needs of whoever sends it: the one list, beside the table of commands.
+//! The permission that every command requires: the only list, beside the table of commands.
 //!
-//! A command that is not in it needs `admin`; a test sees to it that all are.
+//! A command that is not listed requires `admin`; a test checks that all are listed.
 
 use super::Command;
 use crate::access::Permission;
 
-/// What a command needs.
+/// The requirement of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::resp) enum Need {
-    /// Nothing: it is part of logging in, or of leaving.
+    /// None: it is part of logging in, or of leaving.
     Nothing,
-    /// That the client has logged in.
+    /// The client must be logged in.
     Login,
-    /// That the user may do this.
+    /// The user must have this permission.
     Permission(Permission),
 }
 
@@ -20,7 +20,7 @@ const READ: Need = Need::Permission(Permission::Read);
 const WRITE: Need = Need::Permission(Permission::Write);
 const ADMIN: Need = Need::Permission(Permission::Admin);
 
-/// By name; a child's after its parent's.
+/// Sorted by name; children follow their parent.
 pub(super) static NEEDS: &[(&str, Need)] = &[
     ("AUTH", Need::Nothing),
     ("BF.ADD", WRITE),
@@ -66,25 +66,35 @@ pub(super) static NEEDS: &[(&str, Need)] = &[
     ("DEBUG", Need::Login),
     ("DEBUG RELOAD", ADMIN),
     ("DEL", ADMIN),
+    ("DISCARD", Need::Login),
     ("ECHO", Need::Login),
+    ("EXEC", Need::Login),
     ("EXISTS", READ),
     ("FLUSHALL", ADMIN),
     ("FLUSHDB", ADMIN),
     ("GET", READ),
     ("HELLO", Need::Nothing),
     ("INFO", READ),
+    ("KEYS", READ),
+    ("MULTI", Need::Login),
+    ("PERSIST", WRITE),
     ("PING", Need::Login),
+    ("PTTL", READ),
     ("QUIT", Need::Nothing),
     ("RESET", Need::Nothing),
     ("SAVE", ADMIN),
     ("SCAN", READ),
     ("SELECT", Need::Login),
     ("SET", WRITE),
+    ("TIME", Need::Login),
+    ("TTL", READ),
     ("TYPE", READ),
     ("UMBEL.ADD", WRITE),
     ("UMBEL.ADDEX", WRITE),
     ("UMBEL.ANNOUNCE", WRITE),
+    ("UMBEL.CHAIN", READ),
     ("UMBEL.HAS", READ),
+    ("UMBEL.HELP", Need::Login),
     ("UMBEL.HOSTS", READ),
     ("UMBEL.INFO", READ),
     ("UMBEL.KEYS", READ),
@@ -100,10 +110,12 @@ pub(super) static NEEDS: &[(&str, Need)] = &[
     ("UMBEL.SETS", READ),
     ("UMBEL.WHO", READ),
     ("UMBEL.WITHDRAW", WRITE),
+    ("UNWATCH", Need::Login),
+    ("WATCH", Need::Login),
 ];
 
 impl Command {
-    /// What it needs of whoever sends it.
+    /// What it requires of the client.
     pub(in crate::resp) fn need(&self) -> Need {
         let own = || {
             let parent = self.parent.map(|parent| parent.bytes().chain([b' ']));

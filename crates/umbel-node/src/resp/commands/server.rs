@@ -1,9 +1,20 @@
-//! Redis's commands about a whole server: what is deleted, and what is on disk.
+//! Redis's commands about the whole server: flushing and saving.
+
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::off_the_workers;
 use crate::resp::context::{Context, Refusal};
 use crate::resp::database::Database;
 use crate::resp::request::Arguments;
+
+/// Seconds since 1970, and the microseconds of the second, as text.
+pub(super) fn time(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    context.replies.array(2);
+    context.replies.text(&since.as_secs().to_string());
+    context.replies.text(&since.subsec_micros().to_string());
+    Ok(())
+}
 
 pub(super) fn flush_all(
     context: &mut Context<'_>,
@@ -20,7 +31,7 @@ pub(super) fn flush_database(
     flush(context, &arguments, Some(database))
 }
 
-/// Deletes own sets and strings, of a database or of all.
+/// Deletes own sets and strings, of one database or of all.
 fn flush(
     context: &mut Context<'_>,
     arguments: &Arguments<'_, '_>,
@@ -49,7 +60,7 @@ fn flush(
     Ok(())
 }
 
-/// Every write is on disk before it is answered: there is nothing to save but what is under way.
+/// Every write is on disk before it is answered: only running writes have to be waited for.
 pub(super) fn save(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     match context.host.is_durable() {
         true => {
@@ -60,7 +71,7 @@ pub(super) fn save(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
     }
 }
 
-/// What Redis would write and read again is here already; what is on its way to the disk is waited for.
+/// There is nothing to write and read again as in Redis; only running writes are waited for.
 pub(super) fn reload(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<(), Refusal> {
     settle(context);
     Ok(())

@@ -1,4 +1,4 @@
-//! umbel's own commands, but for those that run over keys.
+//! umbel's own commands, except those that are executed as runs of keys.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use super::{change_in_parts, number, off_the_workers, options, options_and_flags
 use crate::resp::context::{Context, Refusal};
 use crate::resp::request::Arguments;
 use crate::resp::slow::{Limits, Slow};
-use crate::{Confirm, ConfirmError, Host, HostError, Lifetime, Reserve};
+use crate::{ChainQuery, Confirm, ConfirmError, Host, HostError, Lifetime, Reserve};
 
-/// Why this host refuses, in its own words.
+/// An error of the host, with its own text.
 pub(super) fn because(error: &HostError) -> Refusal {
     error.to_string().into()
 }
@@ -24,6 +24,11 @@ fn lifetime_of(argument: &[u8]) -> Result<Lifetime, Refusal> {
     let seconds: f64 = number(argument, 0.0..=1e9, REFUSAL)?;
     let lifetime = Duration::from_secs_f64(seconds);
     if lifetime.is_zero() { Err(REFUSAL.into()) } else { Ok(Lifetime::For(lifetime)) }
+}
+
+/// The step of a set of chains, or of a chain query.
+pub(super) fn step_of(argument: &[u8]) -> Result<u32, Refusal> {
+    number(argument, 1..=ChainQuery::MAX_STEP, "a step must be a whole number of keys, 1 to 1024")
 }
 
 fn policy_of(argument: &[u8]) -> Result<Policy, Refusal> {
@@ -61,7 +66,7 @@ fn missing_of(arguments: Arguments<'_, '_>, is_partial: bool) -> Result<Slow, Re
     Ok(Slow::Missing { set: set(&arguments)?.to_owned(), keys, is_partial })
 }
 
-/// Asks others to wait for this host when it stops; how long they will, as far as it is up to it.
+/// Asks other hosts to keep naming this host for a time after it stops.
 pub(super) fn leave(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
@@ -70,7 +75,7 @@ pub(super) fn leave(
                            others do not wait";
     let text = text(&arguments, 1, "a duration")?;
     let absence = umbel::duration::parse_duration(text).ok_or(Refusal::Borrowed(REFUSAL))?;
-    // What others do not know yet is published first.
+    // This first publishes pending changes, which may take a moment.
     off_the_workers(|| context.host.leave_for(absence)).map_err(|error| because(&error))?;
     context.replies.ok();
     Ok(())
@@ -110,7 +115,8 @@ pub(super) fn sets(context: &mut Context<'_>, _: Arguments<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// A page of keys. Cursors are opaque: `0` begins, and says that the page was the last.
+/// A page of keys. Cursors are opaque: `0` starts, and `0` in the reply means that this was the
+/// last page.
 pub(super) fn keys(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> Result<(), Refusal> {
     let cursor = cursor_of(arguments.get(2).unwrap_or_default())?;
     let mut count = 1000;
@@ -136,7 +142,7 @@ fn hex(cursor: &[u8]) -> String {
 }
 
 fn cursor_of(text: &[u8]) -> Result<Vec<u8>, Refusal> {
-    const REFUSAL: &str = "invalid cursor: begin with 0, go on with the one that was told";
+    const REFUSAL: &str = "invalid cursor: begin with 0, then use the cursor of the last reply";
     if text == b"0" {
         return Ok(Vec::new());
     }
@@ -150,7 +156,7 @@ pub(super) fn info(context: &mut Context<'_>, arguments: Arguments<'_, '_>) -> R
         1 => off_the_workers(|| context.host.status()).fields(),
         _ => {
             let set = set(&arguments)?;
-            // A pass over its bits: tasks of this thread go on elsewhere meanwhile.
+            // Takes a pass over its bits: other tasks of this thread continue elsewhere meanwhile.
             let info = off_the_workers(|| context.host.full_set_info(set));
             info.map_err(|error| because(&error))?.fields()
         }
@@ -175,6 +181,7 @@ pub(super) fn reserve(
         policy: None,
         lifetime: Lifetime::Default,
         confirm: None,
+        chains: None,
     };
     options(&arguments, 4, |word, value| {
         match word {
@@ -184,6 +191,7 @@ pub(super) fn reserve(
             }
             "POLICY" => plan.policy = Some(policy_of(value)?),
             "LIFETIME" => plan.lifetime = lifetime_of(value)?,
+            "CHAINS" => plan.chains = Some(step_of(value)?),
             "CONFIRM" => plan.confirm = Some(confirm_of(value)?),
             _ => return Ok(false),
         }
@@ -205,7 +213,7 @@ pub(super) fn publish(
     Ok(())
 }
 
-/// Sets a policy, or without one says which is in force.
+/// Sets a policy, or replies with the current one if none is given.
 pub(super) fn policy(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,

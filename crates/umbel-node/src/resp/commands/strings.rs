@@ -1,4 +1,4 @@
-//! `SET` and `GET`: short strings, so that programs have a key that is no filter.
+//! `SET` and `GET`: short strings, for programs that need a key that is not a filter.
 
 use crate::resp::context::Context;
 use crate::resp::error_line::{ErrorLine, WRONG_TYPE};
@@ -15,8 +15,8 @@ pub(super) fn set(
     }
     let kept = context.clients.strings.set(context.database(), argument(1), argument(2));
     kept.map_err(|_| {
-        let (most, bytes) = (Strings::MAX_COUNT, Strings::MAX_BYTES);
-        format!("ERR a host keeps {most} strings of {bytes} bytes, for tests of clients: it is no store of values")
+        let (max, bytes) = (Strings::MAX_COUNT, Strings::MAX_BYTES);
+        format!("ERR a host keeps {max} strings of {bytes} bytes, for tests of clients: it is no store of values")
     })?;
     context.replies.ok();
     Ok(())

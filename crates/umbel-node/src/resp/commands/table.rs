@@ -1,7 +1,8 @@
-//! What there is.
+//! The table of commands, without those of filters.
 
-use super::{Action, Argument, Command, Flag, Form, Group, Keys, Kind, Parent, Question};
-use super::{about, connection, describe, keyspace, names, server, sets, strings};
+use super::transactions;
+use super::{Action, Argument, Command, Flag, Form, Group, KeyOperation, Keys, Kind, Parent};
+use super::{about, chain, connection, describe, keyspace, names, server, sets, strings};
 
 const SET: Argument = Argument::new("set", Kind::Key);
 const KEY: Argument = Argument::new("key", Kind::String);
@@ -13,16 +14,17 @@ const READ_SLOWLY: &[Flag] = &[Flag::ReadOnly];
 const WRITE: &[Flag] = &[Flag::Write, Flag::Fast];
 const FAST: &[Flag] = &[Flag::Fast];
 
-/// Names of commands, patterns and sections in one command: each costs far more than its bytes.
+/// Maximum number of command names, patterns or sections in one request: each costs far more than
+/// its bytes.
 const MAX_NAMES: usize = 128;
 
-/// What bounds commands that cost about the bytes of their request.
+/// The bound of commands whose cost is proportional to the length of the request.
 const ONE_REQUEST: &str = "one request";
 const PARTS: &str = "1,048,576 keys; in parts of 512, between which others have their turn";
 const PREFIX_PARTS: &str = "1,048,576 prefixes; in parts of 512, off the threads that answer";
 const ALL_SETS: &str = "all sets (`limits.sets` per host); off the threads that answer";
 
-/// A command of which only what differs need be said.
+/// A command with default values for the remaining fields.
 const fn command(
     name: &'static str,
     group: Group,
@@ -54,7 +56,7 @@ const fn child(
     Command { parent: Some(parent), arguments, ..command(name, group, summary, action) }
 }
 
-/// A command of umbel about a set.
+/// A command of umbel that takes a set.
 const fn about_set(
     name: &'static str,
     arguments: &'static [Argument],
@@ -89,7 +91,7 @@ const SUBCOMMAND: &[Argument] = &[
     Argument::new("arg", Kind::String).multiple().optional(),
 ];
 
-/// All commands, by name.
+/// All commands, sorted by name.
 pub(super) static TABLE: &[Command] = &[
     Command {
         arguments: &[
@@ -170,6 +172,12 @@ pub(super) static TABLE: &[Command] = &[
             Action::Plain(keyspace::del),
         )
     },
+    command(
+        "DISCARD",
+        Group::Transactions,
+        "Ends a transaction without executing it.",
+        Action::Plain(transactions::discard),
+    ),
     Command {
         arguments: &[Argument::new("message", Kind::String)],
         ..command(
@@ -177,6 +185,17 @@ pub(super) static TABLE: &[Command] = &[
             Group::Connection,
             "Answers its argument.",
             Action::Plain(connection::echo),
+        )
+    },
+    Command {
+        flags: &[],
+        complexity: "that of the queued commands",
+        bound: "1,048,576 commands in `limits.request_bytes`, each within its own bound; large transactions share a budget with large requests",
+        ..command(
+            "EXEC",
+            Group::Transactions,
+            "Executes the commands of a transaction.",
+            Action::Plain(transactions::exec),
         )
     },
     Command {
@@ -237,12 +256,51 @@ pub(super) static TABLE: &[Command] = &[
         )
     },
     Command {
+        arguments: &[Argument::new("pattern", Kind::Pattern)],
+        flags: READ_SLOWLY,
+        complexity: "O(N) in the number of sets",
+        bound: "all sets (`limits.sets` per host), each matched in linear time with a pattern of 1 KiB; off the threads that answer",
+        ..command(
+            "KEYS",
+            Group::Generic,
+            "The names of all sets that fit a pattern.",
+            Action::Plain(keyspace::keys),
+        )
+    },
+    command(
+        "MULTI",
+        Group::Transactions,
+        "Begins a transaction: commands are queued until EXEC.",
+        Action::Plain(transactions::multi),
+    ),
+    Command {
+        arguments: &[SET],
+        keys: Keys::First,
+        ..command(
+            "PERSIST",
+            Group::Generic,
+            "Replies 0: no set expires.",
+            Action::Plain(keyspace::persist),
+        )
+    },
+    Command {
         arguments: &[Argument::new("message", Kind::String).optional()],
         ..command(
             "PING",
             Group::Connection,
             "Answers PONG, or its argument.",
             Action::Plain(connection::ping),
+        )
+    },
+    Command {
+        arguments: &[SET],
+        flags: READ,
+        keys: Keys::First,
+        ..command(
+            "PTTL",
+            Group::Generic,
+            "Replies as TTL does.",
+            Action::Plain(keyspace::time_to_live),
         )
     },
     command("QUIT", Group::Connection, "Closes the connection.", Action::Plain(connection::quit)),
@@ -300,6 +358,23 @@ pub(super) static TABLE: &[Command] = &[
             Action::Filter(strings::set),
         )
     },
+    command(
+        "TIME",
+        Group::Server,
+        "Seconds since 1970 and microseconds, by this host's clock.",
+        Action::Plain(server::time),
+    ),
+    Command {
+        arguments: &[SET],
+        flags: READ,
+        keys: Keys::First,
+        ..command(
+            "TTL",
+            Group::Generic,
+            "Replies -1 if there is such a set, since no set expires, or else -2.",
+            Action::Plain(keyspace::time_to_live),
+        )
+    },
     Command {
         arguments: &[SET],
         flags: READ,
@@ -317,7 +392,7 @@ pub(super) static TABLE: &[Command] = &[
         WRITE,
         "Adds keys to this host's set; 1 for each that is new.",
         ["O(N) in the number of keys", PARTS],
-        Action::Run(Question::Add, Form::Bits),
+        Action::Run(KeyOperation::Add, Form::Bits),
     ),
     about_set(
         "UMBEL.ADDEX",
@@ -339,13 +414,40 @@ pub(super) static TABLE: &[Command] = &[
         Action::Plain(names::announce),
     ),
     about_set(
+        "UMBEL.CHAIN",
+        &[
+            SET,
+            Argument::new("step", Kind::Integer).after("STEP"),
+            Argument::new("hosts", Kind::Integer).after("LIMIT"),
+            KEYS,
+        ],
+        READ,
+        "How many leading keys of a chain each host holds, from memory, the deepest first.",
+        [
+            "O(N) in the number of keys",
+            "65,536 keys, a search of them in `limits.hosts` filters; from 512 keys on off the threads that answer",
+        ],
+        Action::Plain(chain::chain),
+    ),
+    about_set(
         "UMBEL.HAS",
         &[SET, KEYS],
         READ,
         "Which of the keys this host holds itself: exact.",
         ["O(N) in the number of keys", PARTS],
-        Action::Run(Question::Has, Form::Bits),
+        Action::Run(KeyOperation::Has, Form::Bits),
     ),
+    Command {
+        arguments: &[Argument::new("command-name", Kind::String).optional()],
+        complexity: "O(N) in the number of commands",
+        bound: "the table of commands",
+        ..command(
+            "UMBEL.HELP",
+            Group::Umbel,
+            "How a command is called and what it does; without a name, umbel's own commands.",
+            Action::Plain(describe::umbel_help),
+        )
+    },
     Command {
         flags: READ_SLOWLY,
         complexity: "O(N) in the number of hosts and their sets",
@@ -474,7 +576,7 @@ pub(super) static TABLE: &[Command] = &[
         WRITE,
         "Removes keys from this host's set; 1 for each that was there.",
         ["O(N) in the number of keys", PARTS],
-        Action::Run(Question::Remove, Form::Bits),
+        Action::Run(KeyOperation::Remove, Form::Bits),
     ),
     about_set(
         "UMBEL.RESERVE",
@@ -486,6 +588,7 @@ pub(super) static TABLE: &[Command] = &[
             Argument::new("policy", Kind::String).after("POLICY"),
             Argument::new("seconds", Kind::String).after("LIFETIME"),
             Argument::new("how", Kind::String).after("CONFIRM"),
+            Argument::new("step", Kind::Integer).after("CHAINS"),
         ],
         &[Flag::Write],
         "Makes a set for a rate per lookup and a number of keys, or gives it a new plan.",
@@ -515,7 +618,7 @@ pub(super) static TABLE: &[Command] = &[
             "O(N) in the number of keys",
             "1,048,576 keys, each asked of `limits.hosts` filters; in parts of 512, between which others have their turn",
         ],
-        Action::Run(Question::Who, Form::Bits),
+        Action::Run(KeyOperation::Who, Form::Bits),
     ),
     about_set(
         "UMBEL.WITHDRAW",
@@ -525,6 +628,22 @@ pub(super) static TABLE: &[Command] = &[
         ["O(N) in the number of prefixes", PREFIX_PARTS],
         Action::Plain(names::withdraw),
     ),
+    command(
+        "UNWATCH",
+        Group::Transactions,
+        "Replies OK: nothing is watched.",
+        Action::Plain(transactions::unwatch),
+    ),
+    Command {
+        arguments: &[SET.multiple()],
+        keys: Keys::All,
+        ..command(
+            "WATCH",
+            Group::Transactions,
+            "Refused: a transaction does not depend on what other clients do.",
+            Action::Plain(transactions::watch),
+        )
+    },
 ];
 
 const CLIENT: &[Command] = &[

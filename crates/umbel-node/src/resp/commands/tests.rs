@@ -122,3 +122,16 @@ fn every_command_is_documented() {
         assert!(command.summary.ends_with('.'), "{}", command.syntax());
     }
 }
+
+/// A bug: a command that took long on the only worker blocked all other clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn other_tasks_run_while_work_is_done_off_the_workers() {
+    let (send, receive) = std::sync::mpsc::channel();
+    let limit = std::time::Duration::from_secs(30);
+    let long = tokio::spawn(async move {
+        // This task waits for this worker.
+        tokio::spawn(async move { send.send("done") });
+        off_the_workers(|| receive.recv_timeout(limit))
+    });
+    assert_eq!(long.await.unwrap(), Ok("done"), "the other task ran meanwhile");
+}

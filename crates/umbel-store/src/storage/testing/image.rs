@@ -1,4 +1,4 @@
-//! What is on the test disk: live and durable bytes and names, and what lies between them.
+//! State of the test disk: live and durable bytes and names, and the pending changes between them.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,8 @@ pub(super) struct FileState {
     pub(super) live: Vec<u8>,
     pub(super) durable: Vec<u8>,
     pub(super) pending: Vec<Change>,
-    /// Changes whose sync failed: a crash may keep them, a later sync does not.
+    /// Changes whose sync failed: a crash may keep them, but a later sync does not make them
+    /// durable.
     pub(super) doubtful: Vec<Change>,
 }
 
@@ -61,7 +62,8 @@ impl Change {
         }
     }
 
-    /// Kept, lost, cut short, or with a hole of zeros where a sector never arrived.
+    /// Applies the change at random: fully, not at all, cut short, or with a hole of zeros like a
+    /// sector that was never written.
     fn apply_in_doubt(&self, image: &mut Vec<u8>, coin: &mut Coin) {
         match (coin.toss() % 4, self) {
             (0, _) => {}
@@ -104,7 +106,7 @@ impl Names {
     }
 }
 
-/// Writes with zeros in a gap: what a file system shows of a sector that never arrived.
+/// Writes, filling any gap with zeros, as a file system shows a sector that was never written.
 pub(super) fn write_at(image: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     let end = at + bytes.len();
     if image.len() < end {
@@ -113,7 +115,7 @@ pub(super) fn write_at(image: &mut Vec<u8>, at: usize, bytes: &[u8]) {
     image[at..end].copy_from_slice(bytes);
 }
 
-/// A seeded generator (splitmix64): the same seed, the same crash.
+/// A seeded generator (splitmix64): the same seed gives the same crash.
 pub(super) struct Coin(pub(super) u64);
 
 impl Coin {

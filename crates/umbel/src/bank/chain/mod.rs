@@ -1,13 +1,13 @@
 //! Chains of keys: how many leading keys of a chain each column claims.
 //!
-//! In a chain every key stands for all keys before it, as the hash of a block of a text does that
-//! covers the text up to its end. A cache that holds a key of a chain usually holds all keys
-//! before it. [`Bank::chain`] searches for the depth up to which each column claims a chain, by
-//! halving ([`search`]): it reads the rows of some dozens of keys where a walk would read those
-//! of a thousand.
+//! In a chain every key stands for itself and all keys before it. An example is the hash of a block
+//! of text, computed over the text from its start to the end of the block. A cache that holds a key
+//! of a chain usually holds all keys before it. [`Bank::chain`] searches for the depth up to which
+//! each column claims a chain, by halving ([`search`]): it reads the rows of some dozens of keys
+//! where a walk would read those of a thousand.
 //!
-//! Depths are rounded down to a step. Always true, for a column whose filter holds exactly the
-//! first `d` keys of a chain:
+//! Depths are rounded down to a step. Always true for a column whose filter holds exactly the first
+//! `d` keys of a chain:
 //! * the depth is at least `d` rounded down to the step;
 //! * it is larger than `d` only where the filter wrongly claims as many keys in a row as lie
 //!   between `d` and the depth, or a whole window of them (`model::chain` says how rare that is).
@@ -31,9 +31,8 @@ use super::{Bank, ColumnId, Rows};
 use crate::design::chain::ChainSearch;
 use crate::key_hash::KeyHash;
 
-/// How many leading keys of a chain each column claims: a buffer that is used again and again.
-/// It remembers at which depth most columns ended, and a search with the same buffer tries that
-/// depth first.
+/// How many leading keys of a chain each column claims: a buffer to be reused. It remembers at
+/// which depth most columns ended, and the next search with the same buffer tries that depth first.
 #[derive(Debug, Clone, Default)]
 pub struct Depths {
     /// By place in the bank's rows, as in the bitmap of a lookup.
@@ -64,8 +63,8 @@ impl Depths {
 }
 
 impl<R: Rows> Bank<R> {
-    /// How many leading keys of a chain each column claims. Of a chain longer than `u32::MAX`
-    /// keys the rest is ignored.
+    /// How many leading keys of a chain each column claims. Keys of the chain beyond the first
+    /// `u32::MAX` are ignored.
     ///
     /// ```
     /// use umbel::bank::{Bank, Depths};
@@ -110,7 +109,7 @@ impl<R: Rows> Bank<R> {
         memory.end();
     }
 
-    /// Hashes of the columns that have the fewest; `None` without columns.
+    /// The lowest number of hashes of any column; `None` if the bank has no columns.
     #[must_use]
     pub fn fewest_hashes(&self) -> Option<u32> {
         self.columns.iter().flatten().map(|column| column.shape.hashes()).min()

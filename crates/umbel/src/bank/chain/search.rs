@@ -8,22 +8,23 @@
 //! memory of a node's keys is requested when it enters: a search waits for memory once per round,
 //! not once per key.
 //!
-//! Filters are loose: one column in eight goes one pivot too far, one in 64 two of them. Nodes
-//! that hold no more columns than that explains are suspect. Their columns are asked for some
-//! further keys before anything else, and those that deny one join the node below. Where a round
-//! would be spent on that alone, the pivots of many columns ask for several keys at once.
+//! Filters make wrong claims: one column in eight goes one pivot too far, and one in 64 goes two
+//! pivots too far. A node is suspect if wrong claims alone explain the number of its columns. Their
+//! columns are asked for some further keys before anything else, and those that deny one join the
+//! node below. To save a round that would do nothing else, pivots that divide many columns ask for
+//! several keys at once.
 //!
 //! Chains often share their beginning, so that most columns end at the same depth. The first pivots
-//! include the depth at which most columns ended in the search before, and the one after it. The
-//! time of a search depends on that, and which holes it overlooks.
+//! include the depth at which most columns ended in the search before, and the one after it. So the
+//! previous search affects how long a search takes and which holes it overlooks.
 //!
 //! Before a depth is reported, the whole window of keys before it is tested. A column that denies
-//! one of them was misled; it is searched again below that key, first down to the pivot before,
-//! and walked after [`MAX_SEARCHES`] searches.
+//! one of them was misled; it is searched again below that key, first down to the previous pivot.
+//! After [`MAX_SEARCHES`] searches the column is walked.
 //!
-//! Always true, of every reported depth `e` (in keys, a multiple of the step): the column claims
-//! the window of keys before `e`, or all of them if there are fewer. It denies one of the `step`
-//! keys from `e` on, unless the chain ends there. No reported depth is below the first denied key
+//! Always true of every reported depth `e` (in keys, a multiple of the step): the column claims the
+//! window of keys before `e`, or all of them if there are fewer. It denies one of the `step` keys
+//! from `e` on, unless the chain ends there. No reported depth is below the first denied key
 //! rounded down to the step.
 
 use std::ops::Range;
@@ -35,41 +36,41 @@ use crate::model::chain as model;
 
 /// Searches of a column before it is walked. Bounds the work for columns with holes.
 const MAX_SEARCHES: u32 = 4;
-/// Keys up to which a chain is walked: a search would ask for as many.
+/// Chains of at most this many keys are walked: a search would ask for as many keys.
 const SHORT: usize = 16;
 /// Keys whose memory is requested ahead of a walk.
 const AHEAD: usize = 6;
 /// Pivots of a node that is not narrow: as many as the processor can wait for at once, at three
-/// rows a key.
+/// rows per key.
 const FAN: usize = model::FAN as usize;
-/// A range of so few depths is divided into single ones at once.
+/// A range of at most this many depths is divided into single depths in one round.
 const NARROW: usize = model::NARROW as usize;
 /// Pivots of the first node: powers of two below 2^32, the end of the chain, and two more.
 const MAX_PIVOTS: usize = 35;
 
-/// What a search uses again and again, and what it remembers for the next one.
+/// Buffers that searches reuse, and what one search remembers for the next.
 #[derive(Debug, Clone, Default)]
 pub(in crate::bank) struct Memory {
-    /// Nodes, in the order in which they are looked at.
+    /// Nodes, in the order in which they are processed.
     queue: Vec<u64>,
-    /// By pivot, the columns that claim its keys and those of all pivots below.
+    /// Per pivot, the columns that claim its keys and the keys of all lower pivots.
     claimed: Vec<u64>,
     /// The depth at which most columns ended, in keys.
     shared: usize,
     /// The largest number of columns that ended at one depth, with that depth.
     largest: (u32, usize),
-    /// Columns that were asked, and those of them that claim a step.
+    /// Number of columns that were asked, and of those among them that claim at least one step.
     asked: u32,
     found: u32,
 }
 
 impl Memory {
-    /// Before the first group of columns is asked for a chain.
+    /// To be called before the first group of columns is asked for a chain.
     pub(in crate::bank) const fn begin(&mut self) {
         (self.largest, self.asked, self.found) = ((0, 0), 0, 0);
     }
 
-    /// After the last one.
+    /// To be called after the last group was asked.
     pub(in crate::bank) const fn end(&mut self) {
         let (columns, depth) = self.largest;
         self.shared = if columns >= self.asked - self.found { depth } else { 0 };
@@ -92,18 +93,18 @@ struct Pivots {
 /// Columns that share a depth, or a range of depths; depths are counted in steps.
 #[derive(Clone, Copy)]
 struct Node<const W: usize> {
-    /// The depths between which those of the columns lie. The upper one is certain.
+    /// The range that contains the depths of the columns. The upper bound is certain.
     lowest: usize,
     highest: usize,
     /// Keys before `lowest` that all of the columns are known to claim.
     run: usize,
     /// The lower end of the range to try if the columns turn out to belong below this node.
     below: usize,
-    /// Which part of the row the columns stand in.
+    /// Which block of the row holds the columns.
     block: usize,
     /// How often these columns have been misled.
     misled: u32,
-    /// Whether wrong claims explain that columns are here.
+    /// Whether wrong claims alone could explain that columns are in this node.
     is_suspect: bool,
     columns: [u64; W],
 }
@@ -207,8 +208,8 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
         }
     }
 
-    /// Appends a node to the queue and requests the memory of the keys that it will be asked
-    /// for. What is known already is reported instead.
+    /// Appends a node to the queue and requests the memory of the keys that it will be asked for.
+    /// If the depth is known already, it is reported instead.
     #[inline(always)]
     fn push(&mut self, node: &Node<W>) {
         if is_none(&node.columns) || node.highest == 0 {
@@ -272,8 +273,8 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
         pivots
     }
 
-    /// So many keys that of these columns, if none holds the keys, an eighth of one claims them
-    /// all. At most a step, at most a window.
+    /// The number of keys to ask for such that, if none of these columns holds them, on average one
+    /// eighth of a column claims them all. At most a step and at most a window.
     #[inline(always)]
     fn keys_for(&self, columns: &[u64; W]) -> u32 {
         let keys = (Node::count(columns).ilog2() + 3).div_ceil(self.claims.hashes());
@@ -292,7 +293,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
     fn divide(&mut self, node: &Node<W>) {
         let (Pivots { all, count }, hashes) = (self.pivots(node), self.claims.hashes());
         let pivots = &all[..count];
-        // How many columns at a pivot wrong claims of columns that belong below explain, in 64ths.
+        // Per pivot, how many columns wrong claims are expected to bring there, in 64ths.
         let mut explained = [0u32; MAX_PIVOTS + 1];
         self.memory.claimed.clear();
         let (mut columns, mut here) = (node.columns, Node::count(&node.columns));
@@ -372,7 +373,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
             if below.highest == highest && below.block == node.block && below.misled < MAX_SEARCHES
             {
                 let words = &mut self.memory.queue[self.next..][..Node::<W>::WORDS];
-                // What the others were asked for, these were perhaps not.
+                // Reset `run`: these columns may not have been asked for the keys before `lowest`.
                 words[1] &= !0xFFFF_FFFF;
                 words[3..].iter_mut().zip(columns).for_each(|(word, more)| *word |= more);
                 return;
@@ -381,7 +382,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
         self.search_again(node, highest, *columns);
     }
 
-    /// Columns that were misled are searched again, below a depth.
+    /// Searches columns that were misled again, at depths up to `highest`.
     #[inline(always)]
     fn search_again(&mut self, node: &Node<W>, highest: usize, columns: [u64; W]) {
         let (lowest, misled) = (node.below.min(highest), node.misled + 1);
@@ -404,7 +405,7 @@ impl<'a, C: Claims<W>, const W: usize> Search<'a, C, W> {
         self.how.window().min(depth * self.how.step())
     }
 
-    /// Keys of the window that a node with one depth was not asked for yet.
+    /// Keys of the window that the columns of a node with a single depth were not asked for yet.
     #[inline(always)]
     fn unverified(&self, node: &Node<W>) -> Range<usize> {
         let end = node.lowest * self.how.step();

@@ -11,7 +11,7 @@ use crate::{KeyHasher, StandardFilter};
 
 /// What a filter says of every key of a chain.
 fn claims(filter: &StandardFilter, chain: &[KeyHash]) -> Vec<bool> {
-    chain.iter().map(|hash| filter.contains_digest(filter.scheme().cut(*hash))).collect()
+    chain.iter().map(|hash| filter.contains_digest(filter.scheme().digest_of(*hash))).collect()
 }
 
 /// A key of a chain: chains of different numbers share the first `shared` keys.
@@ -221,7 +221,7 @@ impl Claims<1> for Counted<'_> {
 
     fn and(&self, _: usize, hash: KeyHash, columns: &mut [u64; 1]) {
         for (column, filter) in self.filters.iter().enumerate() {
-            if !filter.contains_digest(filter.scheme().cut(hash)) {
+            if !filter.contains_digest(filter.scheme().digest_of(hash)) {
                 columns[0] &= !(1 << column);
             }
         }

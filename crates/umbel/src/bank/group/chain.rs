@@ -1,5 +1,5 @@
-//! The rows of a group as a search along a chain reads them: whole if they take at most a cache
-//! line, line by line if they are longer, so that a search for few columns reads few lines.
+//! How a chain search reads the rows of a group: whole rows if they take at most a cache line,
+//! otherwise line by line, so that a search for few columns reads few lines.
 
 use super::super::chain::{Memory, Search};
 use super::super::claims::Claims;

@@ -2,21 +2,21 @@
 //!
 //! A set climbs as soon as it holds more keys than its rung takes, or will hold more by the time a
 //! longer filter is built. It descends when it has held fewer than 70 % of what the rung below
-//! takes for ten minutes. Between the two lies a factor of 2.8, so that a size that varies by a
-//! tenth does not move it. Two climbs within a minute are a load: the next one goes two rungs up
-//! at once, because folding back costs nothing.
+//! takes for ten minutes. The two limits differ by a factor of 2.8, so that a size that varies by a
+//! tenth does not move the set. Two climbs within a minute indicate a bulk load: the next climb
+//! goes two rungs up at once, because folding back is cheap.
 //!
-//! Keys that are reserved are room at the home alone: its own filter stands at least on their
-//! rung ([`RungChoice::filter_rung`]), so that it need not be built again as they come. What other
-//! hosts hold stands on the rung that the keys need: a set that is reserved for ten million keys
-//! and holds ten costs them what ten keys cost. A load into a reserved set climbs no higher than
-//! what was reserved, as long as that takes its keys.
+//! Keys can be reserved, which makes room only at the home: its own filter is at least on the rung
+//! for the reserved keys ([`RungChoice::filter_rung`]), so that it need not be rebuilt as they are
+//! added. The replicas at other hosts are on the rung that the present keys need: a set with room
+//! for ten million keys that holds ten costs them only what ten keys cost. A bulk load into such a
+//! set climbs no higher than the reserved rung, as long as the keys fit there.
 //!
-//! If a rung takes fewer keys only because more hosts are planned, the climb waits up to a
-//! minute, a different time at every home: not all climb in the same moment.
+//! If a rung has room for fewer keys only because more hosts are planned, the climb waits up to a
+//! minute, a different time at every home, so that not all climb at the same moment.
 //!
-//! Always true: asking changes nothing but timers; whoever asks moves the filter, then calls
-//! [`RungChoice::moved`]. Time comes in as `now`, which never goes back.
+//! Always true: [`RungChoice::ask`] does not move the set, it changes only timers, counts and a
+//! cache. The caller moves the filter, then calls [`RungChoice::moved`]. `now` never goes back.
 
 use std::time::Duration;
 
@@ -25,13 +25,13 @@ use crate::params::Shape;
 
 /// How long a set must be small before it descends.
 const LOW_FOR: Duration = Duration::from_secs(600);
-/// Two climbs that are closer together than this are a load.
+/// Two climbs within this time indicate a bulk load.
 const LOAD: Duration = Duration::from_secs(60);
-/// Rungs that a set climbs at least during a load.
+/// The fewest rungs that a set climbs at a time during a bulk load.
 const LOAD_STEPS: u32 = 2;
-/// How long a filter takes to be built, for each key, on a busy machine: from above.
+/// Upper bound for the time to build a filter, per key, on a busy machine.
 const BUILD_SECONDS_PER_KEY: f64 = 2e-6;
-/// How long additions are counted before their pace is known.
+/// How long additions are counted to measure their rate.
 const PACE: Duration = Duration::from_secs(1);
 
 /// What a set should do.
@@ -43,16 +43,16 @@ pub enum Move {
     Descend(Rung),
 }
 
-/// What a set that restarts remembers.
+/// What a set must store for a restart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
-    /// The rung that it stood on.
+    /// Its rung.
     pub rung: Rung,
     /// The hosts that it was planned for.
     pub hosts: u32,
 }
 
-/// Where one set stands on its ladder, and where it should go.
+/// The rung of one set on its ladder, and the decision when to change it.
 #[derive(Debug, Clone)]
 pub struct RungChoice {
     ladder: Ladder,
@@ -60,27 +60,27 @@ pub struct RungChoice {
     rung: Rung,
     /// The shape of the present rung.
     shape: Shape,
-    /// The rung for the keys that were reserved, and the keys that it takes.
+    /// The rung for the reserved keys, and the number of keys that it has room for.
     reserved: Rung,
     reserved_takes: u64,
-    /// Keys that the present rung takes, and fewer than which make it too high.
+    /// The most keys for the present rung, and the number of keys below which the rung is too high.
     takes: u64,
     low: u64,
-    /// Until when more planned hosts alone are no reason to climb, and the keys that the rung
-    /// took before.
+    /// Until this time, a higher number of planned hosts alone is no reason to climb; with the
+    /// number of keys that the rung had room for before.
     lenient: Option<(Duration, u64)>,
     low_since: Option<Duration>,
     climbed: Option<Duration>,
     pace: Pace,
-    /// The rung that was found last for more keys than the present one takes.
+    /// Cache: the last rung found for more keys than the present one has room for.
     fitting: Option<Fitting>,
 }
 
-/// A rung that is the lowest one for so many keys.
+/// The lowest rung for some range of numbers of keys.
 #[derive(Debug, Clone, Copy)]
 struct Fitting {
     rung: Rung,
-    /// Keys that it takes, and keys that the rung below takes.
+    /// The most keys for this rung, and for the rung below.
     takes: u64,
     below: u64,
 }
@@ -88,17 +88,18 @@ struct Fitting {
 /// How fast a set grows.
 #[derive(Debug, Clone, Default)]
 struct Pace {
-    /// When counting began, and the keys that there were.
+    /// When counting began, and the number of keys then.
     began: Option<(Duration, u64)>,
-    /// Keys that came in a second, when that was last known.
+    /// Keys added per second, as last measured.
     per_second: f64,
-    /// Keys that there were when last asked.
+    /// Number of keys at the last call.
     last: u64,
 }
 
 impl Pace {
-    /// Keys that there will be once a filter of all of them is built, if more come as before; at
-    /// most twice as many, and no more if none has come since the last question.
+    /// The expected number of keys when a filter of all of them has been built, if keys are added
+    /// at the same rate. At most twice as many; no more than now if none was added since the last
+    /// call.
     fn soon(&mut self, now: Duration, keys: u64) -> u64 {
         let (since, before) = *self.began.get_or_insert((now, keys));
         if now >= since + PACE {
@@ -115,8 +116,8 @@ impl Pace {
 }
 
 impl RungChoice {
-    /// A set that starts with `keys` keys, with room for `reserved` ones at its home. If it stood
-    /// on the rung `before`, it stays there unless that is too low or too high.
+    /// A set that starts with `keys` keys, with room for `reserved` ones at its home. If it was on
+    /// the rung `before`, it stays there unless that is too low or too high.
     #[must_use]
     pub fn new(ladder: Ladder, hosts: u32, keys: u64, reserved: u64, before: Option<Rung>) -> Self {
         let rung_for = |keys| ladder.rung_for(keys, hosts).unwrap_or(Rung::HIGHEST);
@@ -155,25 +156,25 @@ impl RungChoice {
         Standing { rung: self.rung, hosts: self.hosts }
     }
 
-    /// Where the set stands: the rung that its keys need, and that other hosts hold.
+    /// The rung of the set: the one that its keys need, and that other hosts hold.
     #[must_use]
     pub const fn rung(&self) -> Rung {
         self.rung
     }
 
-    /// The shape of the rung where the set stands.
+    /// The shape of the set's rung.
     #[must_use]
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Where the filter at its home stands, which has room for the reserved keys.
+    /// The rung of the filter at the home, which has room for the reserved keys.
     #[must_use]
     pub fn filter_rung(&self) -> Rung {
         self.filter_rung_at(self.rung)
     }
 
-    /// Where the filter at its home stands when the set stands on this rung.
+    /// The rung of the filter at the home if the set is on this rung.
     #[must_use]
     pub fn filter_rung_at(&self, rung: Rung) -> Rung {
         rung.max(self.reserved)
@@ -191,18 +192,19 @@ impl RungChoice {
         self.takes
     }
 
-    /// Keys that the filter at its home takes before it is built longer.
+    /// Keys that the filter at the home can hold before it is rebuilt on a higher rung.
     #[must_use]
     pub fn filter_takes(&self) -> u64 {
         self.takes.max(self.reserved_takes)
     }
 
-    /// Where the set should go, if it holds `keys` keys. Cheap: a few comparisons. Rungs are
-    /// searched once, when the set outgrows its rung, however often it is asked before it moves:
-    /// a set that has no memory for a longer filter is asked at every change.
+    /// Whether the set, with `keys` keys, should move to another rung. Takes only a few
+    /// comparisons. Rungs are searched once, when the set outgrows its rung, however often this is
+    /// called before it moves: for a set that has no memory for a longer filter, it is called at
+    /// every change.
     pub fn ask(&mut self, now: Duration, keys: u64) -> Option<Move> {
         let soon = match self.pace.soon(now, keys) {
-            // What was reserved says where a load ends.
+            // The reserved number of keys tells how large a bulk load will be.
             soon if keys <= self.reserved_takes => soon.min(self.reserved_takes),
             soon => soon,
         };
@@ -223,7 +225,7 @@ impl RungChoice {
         (now >= since + LOW_FOR).then(|| Move::Descend(self.fold_to(keys)))
     }
 
-    /// The lowest rung that takes this many keys, or the highest there is.
+    /// The lowest rung that has room for this many keys, or the highest rung.
     fn fitting(&mut self, keys: u64) -> Rung {
         let known = self.fitting.filter(|known| known.below < keys && keys <= known.takes);
         if let Some(known) = known {
@@ -240,7 +242,7 @@ impl RungChoice {
         rung
     }
 
-    /// The rung that a climb goes to at least, if this one is needed.
+    /// The lowest rung to climb to, if the rung `needed` is needed.
     fn at_least(&self, now: Duration, needed: Rung) -> Rung {
         let is_load = self.climbed.is_some_and(|climbed| now < climbed + LOAD);
         let at_least = self.rung.above(if is_load { LOAD_STEPS } else { 1 });
@@ -250,7 +252,7 @@ impl RungChoice {
         }
     }
 
-    /// When to ask again although no key came or went.
+    /// When to call [`Self::ask`] again if no key is added or removed before.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Duration> {
         let lenient = self.lenient.map(|(until, _)| until);
@@ -258,7 +260,7 @@ impl RungChoice {
         lenient.into_iter().chain(low).min()
     }
 
-    /// The set stands on another rung from now on.
+    /// Records that the set is on another rung from now on.
     pub fn moved(&mut self, now: Duration, rung: Rung) {
         if rung > self.rung {
             self.climbed = Some(now);
@@ -266,8 +268,8 @@ impl RungChoice {
         self.stand_on(rung);
     }
 
-    /// Other numbers of planned hosts and reserved keys. A climb that more hosts alone make
-    /// necessary waits until `wait` is over.
+    /// Changes the numbers of planned hosts and reserved keys. If more hosts alone make a climb
+    /// necessary, it is delayed by `wait`.
     pub fn plan(&mut self, now: Duration, hosts: u32, reserved: u64, wait: Duration) {
         let before = self.takes;
         self.hosts = hosts;
@@ -278,7 +280,7 @@ impl RungChoice {
         }
     }
 
-    /// The waiting time is over, whether anything came of it or not.
+    /// Ends the waiting time of [`Self::plan`] if it is over.
     pub fn expire(&mut self, now: Duration) {
         self.lenient = self.lenient.filter(|(until, _)| now < *until);
     }
@@ -294,7 +296,7 @@ impl RungChoice {
         self.low_since = None;
     }
 
-    /// The lowest rung of whose room the keys take at most 70 %.
+    /// The lowest rung of which the keys take at most 70 % of the room.
     fn fold_to(&self, keys: u64) -> Rung {
         let roomy = |rung: &Rung| keys <= seventy_percent(self.ladder.takes(*rung, self.hosts));
         Rung::all().find(roomy).unwrap_or(Rung::HIGHEST).min(self.rung)
@@ -427,8 +429,8 @@ mod tests {
         assert_eq!(choice.ask(seconds(200), keys), None);
     }
 
-    /// It failed when every question searched the rungs: a set that is refused a longer filter
-    /// asks at every change.
+    /// This failed when every call of `ask` searched the rungs: a set that cannot get a longer
+    /// filter calls it at every change.
     #[test]
     fn a_set_that_cannot_climb_searches_the_rungs_once() {
         let mut choice = RungChoice::new(ladder(), 32, 0, 0, None);
@@ -446,7 +448,7 @@ mod tests {
         assert_eq!(ask(&mut choice, u64::MAX), Some(Move::Climb(Rung::HIGHEST)));
         assert_eq!(ask(&mut choice, takes(40)), Some(Move::Climb(Rung::HIGHEST)));
         assert_eq!(ask(&mut choice, takes(39)), Some(Move::Climb(rung(39))));
-        // Of more hosts a rung takes fewer keys.
+        // With more hosts a rung has room for fewer keys.
         choice.plan(seconds(0), 1024, 0, Duration::ZERO);
         assert_eq!(ask(&mut choice, takes(14)), Some(Move::Climb(rung(15))));
     }

@@ -1,21 +1,22 @@
-//! How many hosts a rate is planned for, where nobody fixed it: the homes of the set, with room.
+//! How many hosts a rate is planned for, if the plan does not say it: the homes of the set, with
+//! some reserve.
 //!
-//! Planned is a power of two, at least 4. It doubles when the most homes seen in the last hour
-//! reach three quarters of it, and halves below a quarter: hosts that come and go do not make
-//! every set climb and descend.
+//! The planned number is a power of two, at least 4. It doubles when the highest number of homes in
+//! the last hour reaches three quarters of it, and halves below a quarter. So hosts that join and
+//! leave do not make every set climb and descend.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// For how long the most homes are remembered.
+/// How long the highest number of homes is remembered.
 const REMEMBERED: Duration = Duration::from_secs(3600);
 
 /// The number of hosts that a set is planned for.
 #[derive(Debug, Clone)]
 pub struct ExpectedHosts {
     planned: u32,
-    /// When how many homes were seen, at first or for the last time; each fewer than the one
-    /// before, so that the first is the most.
+    /// Numbers of homes with the times at which they were seen. The numbers decrease, so that the
+    /// first is the highest.
     seen: VecDeque<(Duration, u32)>,
 }
 
@@ -29,8 +30,8 @@ impl ExpectedHosts {
         Self { planned: Self::FEWEST, seen: VecDeque::new() }
     }
 
-    /// A set that was planned for so many hosts when it was last here: it takes an hour to plan for
-    /// fewer, because not all homes are known at once.
+    /// A set that was planned for this many hosts before a restart. For an hour it is not planned
+    /// for fewer, because not all homes are known at once.
     #[must_use]
     pub fn remembered(now: Duration, planned: u32) -> Self {
         let planned = planned.clamp(Self::FEWEST, 1 << 30).next_power_of_two();
@@ -43,7 +44,7 @@ impl ExpectedHosts {
         self.planned
     }
 
-    /// So many homes have the set now. Returns the planned number if it is another than before.
+    /// Records that this many homes have the set now. Returns the planned number if it changed.
     pub fn see(&mut self, now: Duration, homes: u32) -> Option<u32> {
         while self.seen.back().is_some_and(|(_, fewer)| *fewer <= homes) {
             self.seen.pop_back();
@@ -52,12 +53,12 @@ impl ExpectedHosts {
         while self.seen.front().is_some_and(|(then, _)| now.saturating_sub(*then) > REMEMBERED) {
             self.seen.pop_front();
         }
-        let most = self.seen.front().map_or(homes, |(_, most)| *most);
+        let max = self.seen.front().map_or(homes, |(_, max)| *max);
         let before = self.planned;
-        while u64::from(most) * 4 >= u64::from(self.planned) * 3 && self.planned < 1 << 31 {
+        while u64::from(max) * 4 >= u64::from(self.planned) * 3 && self.planned < 1 << 31 {
             self.planned *= 2;
         }
-        while u64::from(most) * 4 < u64::from(self.planned) && self.planned > Self::FEWEST {
+        while u64::from(max) * 4 < u64::from(self.planned) && self.planned > Self::FEWEST {
             self.planned /= 2;
         }
         (self.planned != before).then_some(self.planned)

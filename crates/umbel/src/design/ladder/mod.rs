@@ -1,19 +1,19 @@
-//! The ladder of shapes that the filters of replicated sets stand on.
+//! The ladder of shapes that the filters of replicated sets use.
 //!
-//! A rung is a length of `2^e` bits, `e` from 10 to 40. Hashes and digest length follow from the
-//! set's false positive rate alone, so that rungs are nested: a key's position on a rung is its
-//! position on a higher rung, shifted right. Hence:
+//! A rung is a length of `2^e` bits, `e` from 10 to 40. Hashes and digest length depend only on the
+//! set's false positive rate, so that rungs are nested: a key's position on a rung is its position
+//! on a higher rung, shifted right. Hence:
 //!
 //! * the OR of neighbouring bits is the filter one rung below ([`BitVector::folded`]);
-//! * a filter is sent to somebody who has the rung below as a refinement (`codec::refine`);
+//! * a filter is sent as a refinement (`codec::refine`) to a receiver that has the rung below;
 //! * a bank keeps filters of different rungs in the same rows (`bank`).
 //!
-//! How many keys a rung takes depends on the number of hosts that share the promised rate, and
-//! changes no shape. [`RungChoice`] says when a set climbs and when it descends.
+//! How many keys a rung has room for depends on the number of hosts that share the promised rate,
+//! but shapes do not depend on it. [`RungChoice`] decides when a set climbs and when it descends.
 //!
 //! Sets of chains ([`Ladder::of_chains`]) promise a rate per key and host that no other host
 //! shares. Their filters have at most [`Ladder::CHAIN_HASHES_MAX`] hashes, those of other sets
-//! more: whoever receives a filter knows by its shape what kind of set it belongs to.
+//! more: the receiver of a filter can tell from its shape what kind of set it belongs to.
 //!
 //! Always true: a filter on a rung with at most [`Ladder::takes`] keys keeps its share of the
 //! promised rate, equal digests included. Built on `design` and `params`; builds no filter.
@@ -32,14 +32,14 @@ use super::average;
 use crate::model::standard::false_positive;
 use crate::params::{DigestBits, Hashes, ParamError, Rate, Shape};
 
-/// A length of `2^e` bits, named by `e`: 10 to 40.
+/// A length of `2^e` bits, identified by `e`: 10 to 40.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rung(u8);
 
 impl Rung {
     /// 1024 bits: 128 bytes.
     pub const LOWEST: Self = Self(10);
-    /// 2^40 bits, the longest filter there is.
+    /// 2^40 bits, the longest filter.
     pub const HIGHEST: Self = Self(40);
 
     /// The rung of this exponent, if there is one.
@@ -51,7 +51,7 @@ impl Rung {
         }
     }
 
-    /// The rung that a shape stands on, if its length is a power of two in range.
+    /// The rung of a shape, if its length is a power of two in range.
     #[must_use]
     pub const fn of(shape: &Shape) -> Option<Self> {
         let bits = shape.bits();
@@ -94,7 +94,7 @@ impl fmt::Display for Rung {
     }
 }
 
-/// The shapes that sets of one false positive rate stand on.
+/// The shapes for sets of one false positive rate.
 ///
 /// ```
 /// use umbel::Rate;
@@ -114,12 +114,12 @@ pub struct Ladder {
     kind: Kind,
 }
 
-/// Whose rate it is.
+/// What the rate refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// That of a lookup, over all hosts together.
+    /// The rate of a lookup, over all hosts together.
     Lookups,
-    /// That of a key at each host.
+    /// The rate of a key at each host.
     Chains,
 }
 
@@ -136,22 +136,23 @@ impl Ladder {
     /// The most hashes of a filter of a set of chains; those of other sets have more.
     pub const CHAIN_HASHES_MAX: u32 = 5;
 
-    /// The ladder of sets of chains whose filters claim this share of absent keys, each host's.
+    /// The ladder of sets of chains in which the filter of each host claims this share of absent
+    /// keys.
     #[must_use]
     pub const fn of_chains(per_key: Rate) -> Self {
         Self { rate: per_key, kind: Kind::Chains }
     }
 
-    /// The rate that a lookup keeps over all hosts together; of a set of chains, the rate that a
-    /// key keeps at each host.
+    /// The rate of a lookup over all hosts together; for a set of chains, the rate of a key at each
+    /// host.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// Hashes on all rungs: `⌈log2(32/ε)⌉`. At most 4 % longer than the best filters from 3 to
-    /// 1000 hosts at 1 %, 3 % at smaller rates. Of a set of chains: `⌊log2(1/ε)⌋`, because a
-    /// search reads rows for every hash, and at most 5.
+    /// Hashes on all rungs: `⌈log2(32/ε)⌉`. Filters are then at most 4 % longer than the best ones,
+    /// for 3 to 1000 hosts at 1 %, and at most 3 % at smaller rates. For a set of chains
+    /// `⌊log2(1/ε)⌋`, because a search reads rows for every hash, and at most 5.
     #[must_use]
     pub fn hashes(&self) -> u32 {
         match self.kind {
@@ -167,8 +168,8 @@ impl Ladder {
         }
     }
 
-    /// Digest length of a rung: `37 + ⌈log2(1/ε)⌉` up to 2^30 bits, all 64 above. Equal digests
-    /// then cost at most 3 % of the keys that a rung takes.
+    /// Digest length of a rung: `37 + ⌈log2(1/ε)⌉` up to 2^30 bits, 64 above that. Equal digests
+    /// then reduce the number of keys of a rung by at most 3 %.
     #[must_use]
     pub fn digest_bits(&self, rung: Rung) -> DigestBits {
         let short = 37 + (1.0 / self.rate.get()).log2().ceil().min(27.0) as u32;
@@ -186,12 +187,12 @@ impl Ladder {
         shape.with_digest_bits(self.digest_bits(rung))
     }
 
-    /// The rate that one of `hosts` replicas keeps, so that all together keep the promised one:
-    /// `1 - (1 - ε)^(1/γ)`. No hosts count as one. Filters of chains keep their rate whatever the
-    /// number of hosts.
+    /// The rate that each of `hosts` replicas must keep, so that all together keep the promised
+    /// one: `1 - (1 - ε)^(1/γ)`. No hosts count as one. Filters of chains keep their rate whatever
+    /// the number of hosts.
     ///
     /// # Errors
-    /// If the rate is too small to be told from 0.
+    /// If the rate is so small that it rounds to 0.
     pub fn replica_rate(&self, hosts: u32) -> Result<Rate, ParamError> {
         match self.kind {
             Kind::Lookups => {
@@ -203,7 +204,7 @@ impl Ladder {
 
     /// The most keys that keep the promised rate on a rung with `hosts` hosts: by formula with
     /// equal digests, `p(n)^k + n/2^b`, and on average over sets of keys. Digests of 64 bits are
-    /// taken for different: no filter, however long, tells equal ones apart.
+    /// assumed to be different: no filter, however long, could distinguish equal ones.
     #[must_use]
     pub fn capacity(&self, rung: Rung, hosts: u32) -> u64 {
         #[cfg(test)]
@@ -239,9 +240,9 @@ impl Ladder {
     #[must_use]
     pub fn rung_for(&self, keys: u64, hosts: u32) -> Option<Rung> {
         // A key takes more than one bit, whatever the rate: lower rungs need not be tried.
-        let least = Rung::new(keys.max(1).ilog2()).unwrap_or(Rung::LOWEST);
+        let min = Rung::new(keys.max(1).ilog2()).unwrap_or(Rung::LOWEST);
         Rung::all()
-            .skip_while(|rung| *rung < least)
+            .skip_while(|rung| *rung < min)
             .find(|rung| keys == 0 || keys <= self.takes(*rung, hosts))
     }
 }
@@ -251,14 +252,14 @@ thread_local! {
     static SEARCHES: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// How often this thread has searched for the capacity of a rung: for tests.
+/// How often this thread has searched for the capacity of a rung. For tests.
 #[cfg(test)]
 fn searches() -> u64 {
     SEARCHES.get()
 }
 
-/// By how many rungs `to` stands above `from` (below, if negative), if positions on the lower of
-/// the two are those on the higher shifted right. Hashers are compared by the caller.
+/// By how many rungs `to` is above `from` (below, if negative), if positions on the lower of the
+/// two are those on the higher one shifted right. The caller must compare the hashers.
 #[must_use]
 pub fn steps_between(from: &Shape, to: &Shape) -> Option<i32> {
     let nested = from.hashes() == to.hashes() && from.digest_bits() == to.digest_bits();
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(at_one_percent.takes(rung(20), 32), 61_464);
     }
 
-    /// A length that any number of hashes may have is at most 4 % shorter.
+    /// The best filter with any number of hashes is at most 4 % shorter.
     #[test]
     fn one_number_of_hashes_is_close_to_the_best() {
         for (rate, hosts) in [(0.01, 3), (0.01, 32), (0.01, 1000), (0.001, 3), (0.001, 1000)] {
@@ -322,7 +323,7 @@ mod tests {
     /// and not much more than kept.
     #[test]
     fn the_measured_rate_is_the_promised_one() {
-        for (exponent, hosts, filters, least) in [(10, 32, 60, 0.0075), (14, 32, 12, 0.0092)] {
+        for (exponent, hosts, filters, min) in [(10, 32, 60, 0.0075), (14, 32, 12, 0.0092)] {
             let ladder = ladder(0.01);
             let keys = ladder.capacity(rung(exponent), hosts);
             let mut state = u64::from(exponent);
@@ -334,15 +335,15 @@ mod tests {
             let (mut claimed, mut asked) = (0u64, 0u64);
             for _ in 0..filters {
                 let mut filter = StandardFilter::with_shape(ladder.shape(rung(exponent))).unwrap();
-                (0..keys).for_each(|_| _ = filter.insert_digest(filter.scheme().cut(next())));
+                (0..keys).for_each(|_| _ = filter.insert_digest(filter.scheme().digest_of(next())));
                 for _ in 0..200_000 {
                     asked += 1;
-                    claimed += u64::from(filter.contains_digest(filter.scheme().cut(next())));
+                    claimed += u64::from(filter.contains_digest(filter.scheme().digest_of(next())));
                 }
             }
             let each = claimed as f64 / asked as f64;
             let per_lookup = crate::model::any_of(each, hosts.into());
-            assert!((least..0.0108).contains(&per_lookup), "2^{exponent}: {per_lookup}");
+            assert!((min..0.0108).contains(&per_lookup), "2^{exponent}: {per_lookup}");
         }
     }
 
@@ -383,7 +384,7 @@ mod tests {
             let ladder = ladder(0.05);
             let of = |exponent: u32| {
                 let mut filter = CountingFilter::with_shape(ladder.shape(rung(exponent))).unwrap();
-                let digest = |hash: &u64| filter.scheme().cut(KeyHash::from_raw(*hash));
+                let digest = |hash: &u64| filter.scheme().digest_of(KeyHash::from_raw(*hash));
                 let digests: Vec<_> = hashes.iter().map(digest).collect();
                 digests.iter().for_each(|digest| _ = filter.insert_digest(*digest));
                 digests.iter().take(removed).for_each(|digest| _ = filter.remove_digest(*digest));

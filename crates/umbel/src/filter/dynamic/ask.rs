@@ -1,4 +1,4 @@
-//! Asking: whether any component claims a key, one key or many, and which components do.
+//! Lookups: whether any component claims a key, for one key or many, and which components do.
 
 use super::super::{BATCH, Component};
 use super::{ComponentId, DynamicFilter};
@@ -24,8 +24,8 @@ impl<C: Component> DynamicFilter<C> {
         }
     }
 
-    /// Asks for many keys at once, with memory asked for ahead; `answers` is overwritten
-    /// with one answer per key, in order.
+    /// Looks up many keys at once, prefetching memory. Overwrites `answers` with one answer per
+    /// key, in order.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -34,7 +34,7 @@ impl<C: Component> DynamicFilter<C> {
         self.contains_digests(&digests, answers);
     }
 
-    /// Asks for many keys by their digests; `answers` is overwritten.
+    /// Looks up many keys by their digests. Overwrites `answers`.
     pub fn contains_digests(&self, digests: &[Digest], answers: &mut Vec<bool>) {
         answers.clear();
         let shape = self.scheme.shape();
@@ -52,8 +52,8 @@ impl<C: Component> DynamicFilter<C> {
         }
     }
 
-    /// Asks the components one after the other, whatever their number: the plain way, kept
-    /// as the twin that the sliced one is tested and measured against.
+    /// Asks the components one after the other, whatever their number. The simple implementation,
+    /// against which the sliced one is tested and benchmarked.
     #[must_use]
     pub fn contains_digest_listed(&self, digest: Digest) -> bool {
         self.components.iter().any(|(_, component)| component.claims(digest))
@@ -74,7 +74,7 @@ impl<C: Component> DynamicFilter<C> {
         }
     }
 
-    /// The first two of [`Self::claimants`], if there are as many.
+    /// The first two of [`Self::claimants`], if there are that many.
     pub(super) fn first_claimants(&self, digest: Digest) -> [Option<ComponentId>; 2] {
         match &self.slices {
             Some(slices) => {

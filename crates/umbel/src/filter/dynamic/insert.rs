@@ -30,13 +30,13 @@ impl<C: Component> DynamicFilter<C> {
         id
     }
 
-    /// Adds a key to the component of this id, whether it has room or not: how a filter is
-    /// built again from a catalogue that remembers each key's component. An id that was
-    /// never seen is made; an id that was merged leads to the merged component.
+    /// Adds a key to the component of this id, even if it is full. Used to rebuild a filter from a
+    /// catalogue that remembers each key's component. A component of an unknown id is created; the
+    /// id of a merged component leads to the component that took its keys.
     ///
     /// # Panics
-    /// If there is no memory for another component, or the id is the largest there is, which
-    /// is never given; nothing changes then.
+    /// If there is no memory for another component, or the id is the largest possible one, which is
+    /// never used; nothing changes then.
     pub fn insert_into(&mut self, component: ComponentId, digest: Digest) {
         let index = self.index_of(component).unwrap_or_else(|| self.add_component(component));
         self.components[index].1.add(digest);
@@ -46,8 +46,8 @@ impl<C: Component> DynamicFilter<C> {
         self.was_filled(index);
     }
 
-    /// Adds many keys, asking for memory ahead; each goes where [`Self::insert`] would put
-    /// it.
+    /// Adds many keys, prefetching memory. Each goes to the component that [`Self::insert`] would
+    /// choose.
     ///
     /// # Panics
     /// If the hasher is locked, or there is no memory for another component.
@@ -60,7 +60,7 @@ impl<C: Component> DynamicFilter<C> {
         );
     }
 
-    /// Adds many keys by their digests, asking for memory ahead.
+    /// Adds many keys by their digests, prefetching memory.
     ///
     /// # Panics
     /// If there is no memory for another component.
@@ -88,12 +88,13 @@ impl<C: Component> DynamicFilter<C> {
         self.was_filled(index);
     }
 
-    /// The component that [`Self::insert`] will put the next key into, made by then.
+    /// The component that [`Self::insert`] will add the next key to. It may not exist yet.
     pub(crate) fn next_component(&self) -> ComponentId {
         self.components.get(self.room).map_or(ComponentId(self.next_id), |(id, _)| *id)
     }
 
-    /// Keys that the component of [`Self::next_component`] still takes; none before it is made.
+    /// How many more keys the component of [`Self::next_component`] has room for; 0 if it does not
+    /// exist yet.
     pub(crate) fn room_in_next(&self) -> u64 {
         let next = self.components.get(self.room);
         next.map_or(0, |(_, component)| self.capacity - component.items())
@@ -122,7 +123,7 @@ impl DynamicFilter<CountingFilter> {
         (id, flips)
     }
 
-    /// Asks for the memory that inserting this digest will change.
+    /// Prefetches the memory that inserting this digest will change.
     pub(crate) fn prefetch_insert(&self, digest: Digest) {
         if let Some((_, component)) = self.components.get(self.room) {
             component.prefetch_insert(digest);
@@ -131,9 +132,9 @@ impl DynamicFilter<CountingFilter> {
 }
 
 impl DynamicFilter<StandardFilter> {
-    /// Adds a key unless some component claims it already, which keeps repeats and lucky
-    /// false positives from filling components. For plain components only: with counting
-    /// ones a later removal of the key would take bits from those that made the claim.
+    /// Adds a key unless some component claims it already, so that repeats and false positives do
+    /// not fill components. For plain components only: with counting ones a later removal of the
+    /// key would clear bits of the keys that caused the claim.
     ///
     /// # Panics
     /// If the hasher is locked, or there is no memory for another component.

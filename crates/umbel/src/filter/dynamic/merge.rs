@@ -1,4 +1,4 @@
-//! Fewer components, or those of two filters: merging and union.
+//! Merges the components of a filter, and unites two filters.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,18 @@ use super::super::Component;
 use super::{ComponentId, DynamicFilter, IDS_LEFT};
 use crate::scheme::Mismatch;
 
-/// Keys remembered in the component `from` are now in the component `into`.
+/// A merge: keys of the component `from` are now in the component `into`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Merge {
-    /// The component that is no more.
+    /// The component that was removed.
     pub from: ComponentId,
     /// The component that took its keys.
     pub into: ComponentId,
 }
 
 impl<C: Component> DynamicFilter<C> {
-    /// Merges components whose keys fit into one (`n_i + n_j <= capacity`), until none do.
-    /// Ids of merged components stay valid. Returns what was merged, for callers who keep
-    /// ids of their own.
+    /// Merges components whose keys fit into one (`n_i + n_j <= capacity`), until none do. Ids of
+    /// merged components stay valid. Returns the merges, for callers who store ids.
     ///
     /// ```
     /// use umbel::DynamicFilter;
@@ -62,8 +61,7 @@ impl<C: Component> DynamicFilter<C> {
         merged
     }
 
-    /// Takes over all components of another filter. Returns under which ids its keys are
-    /// held here.
+    /// Copies all components of another filter into this one. Returns the ids that they have here.
     ///
     /// # Errors
     /// If scheme or capacity differ; nothing changes then.
@@ -90,8 +88,8 @@ impl<C: Component> DynamicFilter<C> {
         Ok(moves)
     }
 
-    /// Which components (second) go into which (first), by index: each component in turn takes
-    /// those after it that still fit.
+    /// Which component (second) is merged into which (first), by index: each component in turn
+    /// takes the later ones that still fit.
     fn merges(&self) -> Vec<(usize, usize)> {
         let items = self.components.iter().map(|(_, component)| component.items());
         let mut left = Smallest::of(items.collect());
@@ -111,10 +109,10 @@ impl<C: Component> DynamicFilter<C> {
     }
 }
 
-/// Numbers that are taken away one by one, and the first of them that is small enough: a tree of
-/// the smallest of each half.
+/// A segment tree of minima: finds the first remaining number that is at most a limit, and removes
+/// numbers.
 struct Smallest {
-    /// Of node `i` the children are `2i` and `2i + 1`; the numbers are the last half.
+    /// The children of node `i` are `2i` and `2i + 1`; the second half holds the numbers.
     tree: Vec<Option<u64>>,
     leaves: usize,
 }
@@ -135,7 +133,7 @@ impl Smallest {
         self.tree[node] = pair.into_iter().flatten().min();
     }
 
-    /// Takes a number away, if it is there.
+    /// Removes a number, if it is still there.
     fn take(&mut self, index: usize) -> Option<u64> {
         let mut node = self.leaves + index;
         let number = self.tree[node].take()?;
@@ -153,7 +151,7 @@ impl Smallest {
         if start >= self.leaves {
             return None;
         }
-        // Up until a subtree to the right has one, then down to its first.
+        // Go up until a subtree to the right has such a number, then down to its first one.
         while !fits(node) {
             while node % 2 == 1 {
                 node /= 2;
@@ -174,7 +172,7 @@ impl Smallest {
 mod tests {
     use super::*;
 
-    /// The plain way: the first pair that fits, again and again.
+    /// The simple implementation: repeatedly merges the first pair that fits.
     fn one_by_one(items: &[u64], capacity: u64) -> Vec<(usize, usize)> {
         let (mut items, mut merges) = (items.to_vec(), Vec::new());
         let mut gone = vec![false; items.len()];

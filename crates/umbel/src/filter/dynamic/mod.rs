@@ -1,8 +1,8 @@
 //! The dynamic filter: a list of equal components that grows and shrinks with its set.
 //!
-//! Keys go to the first component with room; when none has room, a component is added.
-//! Removals make room again, and [`DynamicFilter::shrink`] merges components that fit into
-//! one. A key is held when any component claims it, asked all at once through [`Slices`].
+//! Keys go to the first component with room; when none has room, a component is added. Removals
+//! make room again, and [`DynamicFilter::shrink`] merges components that fit into one. A key is
+//! claimed if any component claims it; [`Slices`] asks all components at once.
 //!
 //! Always true: a key that was added and not removed is claimed. A component's id means
 //! the same keys for ever: after a merge the old id leads to the merged component.
@@ -12,11 +12,11 @@
 //! callers who remember the id that `insert` returned use [`DynamicFilter::remove_from`]
 //! and leave no residue.
 //!
-//! Unlike algorithm 3 of the paper, `remove` does not merge: at the brim, one key going in
-//! and out would merge and split on every turn. Merging is asked for, when it suits.
+//! Unlike algorithm 3 of the paper, `remove` does not merge: if components are nearly full, adding
+//! and removing one key would merge and split each time. The caller decides when to merge.
 //!
-//! Not here: rebuilding into a larger shape once [`DynamicFilter::is_past_plan`]; that
-//! takes the keys, which a filter does not have.
+//! Not here: rebuilding in a larger shape once [`DynamicFilter::is_past_plan`]. That needs the
+//! keys, which a filter does not have.
 
 mod ask;
 mod insert;
@@ -37,7 +37,7 @@ use crate::key_hash::{Seed, WrongSeed};
 use crate::params::{ParamError, Rate, Shape};
 use crate::scheme::Scheme;
 
-/// Names a component of a dynamic filter for as long as the filter lives.
+/// Identifies a component of a dynamic filter for the lifetime of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ComponentId(pub u32);
 
@@ -61,23 +61,23 @@ pub struct DynamicFilter<C: Component = CountingFilter> {
     capacity: u64,
     max_components: u32,
     components: Vec<(ComponentId, C)>,
-    /// Ids of merged components → ids of living ones.
+    /// Ids of merged components → ids of existing ones.
     aliases: BTreeMap<ComponentId, ComponentId>,
     next_id: u32,
     /// Kept only from [`SLICE_AT`] components on.
     slices: Option<Slices>,
     /// Whether slices are kept at all.
     sliced: bool,
-    /// Index of the first component with room; their number if all are full.
+    /// Index of the first component with room; the number of components if all are full.
     room: usize,
 }
 
-/// From this many components on, slices are kept and asked: below, one plain probe of
-/// three bits is cheaper than `k` rows.
+/// From this many components on, slices are kept and used. With fewer, one plain probe of three
+/// bits is cheaper than `k` rows.
 const SLICE_AT: usize = 2;
 
 impl DynamicFilter {
-    /// Largest number of components planned for, unless told otherwise.
+    /// Default for the largest number of components planned for.
     pub const MAX_COMPONENTS: u32 = 8;
 
     /// A filter whose components hold `capacity` keys each, and whose false positive rate
@@ -136,8 +136,8 @@ impl<C: Component> DynamicFilter<C> {
         })
     }
 
-    /// A filter of parts that were decoded and checked: capacity, planned components and
-    /// next id; components in the order of their ids; aliases that lead to the living.
+    /// A filter of parts that were decoded and checked: capacity, planned components and next id;
+    /// components sorted by id; aliases that lead to existing components.
     pub(crate) fn from_parts(
         scheme: Scheme,
         (capacity, max_components, next_id): (u64, u32, u32),
@@ -160,8 +160,8 @@ impl<C: Component> DynamicFilter<C> {
         filter
     }
 
-    /// The same filter, still empty, whose first component has this id: one above all that
-    /// were ever given before.
+    /// The same filter, still empty, whose first component has this id, which must be above all ids
+    /// used before.
     pub(crate) fn starting_at(mut self, first: ComponentId) -> Self {
         debug_assert_eq!(self.items(), 0, "ids mean the same keys for ever");
         self.components[0].0 = first;
@@ -169,9 +169,9 @@ impl<C: Component> DynamicFilter<C> {
         self
     }
 
-    /// The same filter without slices: a byte a position less of memory, and as many fewer
-    /// places to change with every key. For filters that are changed and published, but not
-    /// asked; one that is asked has to go through its components one by one.
+    /// The same filter without slices: takes a byte less memory per position, and fewer writes per
+    /// key. For filters that are changed and published, but not queried: lookups must ask the
+    /// components one by one.
     #[must_use]
     pub fn without_slices(mut self) -> Self {
         self.sliced = false;
@@ -179,7 +179,7 @@ impl<C: Component> DynamicFilter<C> {
         self
     }
 
-    /// The id under which the keys of this component are held now.
+    /// The id of the component that now holds the keys of this one.
     pub(crate) fn living(&self, id: ComponentId) -> ComponentId {
         self.aliases.get(&id).copied().unwrap_or(id)
     }
@@ -203,7 +203,7 @@ impl<C: Component> DynamicFilter<C> {
         Some(&self.components[index].1)
     }
 
-    /// Ids of merged components, and the ids of the living ones that have their keys.
+    /// Ids of merged components, and the ids of the existing ones that have their keys.
     pub(crate) const fn aliases(&self) -> &BTreeMap<ComponentId, ComponentId> {
         &self.aliases
     }
@@ -226,21 +226,21 @@ impl<C: Component> DynamicFilter<C> {
         self.next_id
     }
 
-    /// Keys held, all components together.
+    /// Number of keys, all components together.
     #[must_use]
     pub fn items(&self) -> u64 {
         let items = self.components.iter().map(|(_, component)| component.items());
         items.fold(0, u64::saturating_add)
     }
 
-    /// Counters that stick at their largest value, all components together.
+    /// Number of counters that are stuck at their largest value, all components together.
     #[must_use]
     pub fn stuck_counters(&self) -> u64 {
         self.components.iter().map(|(_, component)| component.stuck_counters()).sum()
     }
 
-    /// The chance that a random key is claimed, from the fills as they are: `1 - Π (1 - f)` over
-    /// the components, `f` as in [`super::StandardFilter::false_positive`].
+    /// The probability that a random key is claimed, computed from the present fills: `1 - Π (1 -
+    /// f)` over the components, `f` as in [`super::StandardFilter::false_positive`].
     #[must_use]
     pub fn false_positive(&self) -> f64 {
         let rates = self.components.iter().map(|(_, component)| {
@@ -261,7 +261,7 @@ impl<C: Component> DynamicFilter<C> {
     /// If it is not the seed the filter was made with; nothing changes then.
     pub fn unlock(&mut self, seed: Seed) -> Result<(), WrongSeed> {
         self.scheme.hasher_mut().unlock(seed)?;
-        // They share its scheme: what unlocked the one unlocks all.
+        // Components have the filter's scheme, so the same seed unlocks them all.
         self.components.iter_mut().try_for_each(|(_, component)| component.unlock(seed))
     }
 
@@ -273,8 +273,8 @@ impl<C: Component> DynamicFilter<C> {
         size_of::<Self>() + components.sum::<usize>() + slices
     }
 
-    /// Bytes of memory that the filter takes at most once so many more keys were added:
-    /// what to ask before an insert that must not fail for want of memory.
+    /// The most bytes of memory that the filter can take after this many more keys were added.
+    /// Check it before an insert that must not fail because of missing memory.
     #[must_use]
     pub fn memory_bytes_with(&self, more: u64) -> u64 {
         let free = |c: &C| self.capacity.saturating_sub(c.items());
@@ -294,7 +294,7 @@ impl<C: Component> DynamicFilter<C> {
             .saturating_add(slices)
     }
 
-    /// Recounts everything that is kept up, the slow way.
+    /// Checks ids, slices and lists against a full recount. Slow.
     ///
     /// # Panics
     /// If a promise of this type is broken: a bug in this crate.
@@ -315,7 +315,7 @@ impl<C: Component> DynamicFilter<C> {
         self.components.iter().map(|(_, component)| component.bits())
     }
 
-    /// Adds an empty component, in the order of ids; returns its index.
+    /// Adds an empty component, keeping the order of ids. Returns its index.
     fn add_component(&mut self, id: ComponentId) -> usize {
         let after = id.0.checked_add(1).expect(IDS_LEFT);
         let component = C::empty(self.scheme).expect("memory for another component");
@@ -351,19 +351,18 @@ impl<C: Component> DynamicFilter<C> {
         self.slices = pays.then(|| Slices::of(self.plain_bits()));
     }
 
-    /// Where the component of this id, or the one it was merged into, stands.
+    /// The index of the component of this id, or of the one it was merged into.
     fn index_of(&self, id: ComponentId) -> Option<usize> {
         let id = self.living(id);
         self.components.binary_search_by_key(&id, |(id, _)| *id).ok()
     }
 }
 
-/// Every component ever made takes one of 2^32 ids, and the last is never given.
+/// Every component ever made takes one of 2^32 ids, and the last one is never used.
 const IDS_LEFT: &str = "fewer than 2^32 - 1 components were ever made";
 
 impl<C: Component> PartialEq for DynamicFilter<C> {
-    /// Filters are equal when they hold the same in the same components; whether they keep
-    /// slices to ask them by does not matter.
+    /// Filters are equal if their components are equal. Whether they keep slices does not matter.
     fn eq(&self, other: &Self) -> bool {
         let plan = |filter: &Self| (filter.capacity, filter.max_components, filter.next_id);
         self.scheme == other.scheme

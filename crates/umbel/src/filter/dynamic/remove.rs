@@ -1,25 +1,26 @@
-//! Removing keys, which takes counting components.
+//! Removes keys, which needs counting components.
 
 use super::super::{CountingFilter, StandardFilter};
 use super::{ComponentId, DynamicFilter};
 use crate::key_hash::Digest;
 use crate::params::ParamError;
 
-/// What became of a key that was to be removed.
+/// The result of removing a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use = "a key that was kept is still claimed"]
 pub enum Removal {
-    /// Gone from this component, the only one that claimed it.
+    /// Removed from this component, the only one that claimed it.
     Removed(ComponentId),
-    /// Still there: several components claim it, and the wrong one must not lose it.
+    /// Not removed: several components claim it, and removing it from the wrong one would harm
+    /// other keys.
     Kept,
     /// No component claimed it; nothing changed.
     Absent,
 }
 
 impl DynamicFilter<CountingFilter> {
-    /// Removes a key if exactly one component claims it (algorithm 3). If several do, the
-    /// key is kept, so that nobody else's bits are taken.
+    /// Removes a key if exactly one component claims it (algorithm 3). If several do, the key is
+    /// kept, so that no bits of other keys are cleared.
     ///
     /// # Panics
     /// If the hasher is locked.
@@ -39,7 +40,7 @@ impl DynamicFilter<CountingFilter> {
         }
     }
 
-    /// Removes a key from the component that `insert` named; returns whether that component
+    /// Removes a key from the component that `insert` returned. Returns whether that component
     /// claimed it. Exact even when other components claim the key too.
     ///
     /// # Panics
@@ -71,7 +72,8 @@ impl DynamicFilter<CountingFilter> {
         Some(flips)
     }
 
-    /// The filter of the same keys that many rungs below (`design::ladder`), component by component.
+    /// The filter of the same keys, this many rungs below (`design::ladder`), component by
+    /// component.
     ///
     /// # Errors
     /// If the shape would have no bits.

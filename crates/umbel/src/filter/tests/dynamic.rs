@@ -57,8 +57,7 @@ proptest! {
 
 #[test]
 fn plans_for_nothing_or_too_much_are_refused() {
-    let made =
-        |capacity, most| DynamicFilter::<CountingFilter>::new(crowded(), capacity, most).err();
+    let made = |capacity, max| DynamicFilter::<CountingFilter>::new(crowded(), capacity, max).err();
     assert_eq!(made(0, 8), Some(ParamError::Items(0)));
     assert_eq!(made(1, 0), Some(ParamError::Components(0)));
     assert_eq!(made(1, 65_537), Some(ParamError::Components(65_537)));

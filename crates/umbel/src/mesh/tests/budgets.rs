@@ -36,7 +36,7 @@ fn empty_set(home: &str, set: &str, exponent: u32, epoch: u64) -> Vec<u8> {
     Message::Update(update).encode()
 }
 
-fn told(cluster: &mut Cluster) -> Vec<String> {
+fn refusals(cluster: &mut Cluster) -> Vec<String> {
     std::iter::from_fn(|| cluster.engines[1].poll_event())
         .filter_map(|event| match event {
             Event::Refused { from, reason } => Some(format!("{from}: {reason}")),
@@ -48,12 +48,12 @@ fn told(cluster: &mut Cluster) -> Vec<String> {
 #[test]
 fn a_peer_that_claims_large_sets_is_refused_and_others_go_on() {
     let mut cluster = Cluster::pair();
-    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("b"), Incarnation(1), hasher());
     config.replica_bytes = 64 << 20;
     cluster.engines[1] = Engine::new(config);
     cluster.wait(4);
     assert_eq!(cluster.who(1, 1), ["a"]);
-    told(&mut cluster);
+    refusals(&mut cluster);
     for round in 1..4 {
         for set in 0..12 {
             let message = empty_set("mallory", &format!("set{set}"), 26, round);
@@ -69,7 +69,7 @@ fn a_peer_that_claims_large_sets_is_refused_and_others_go_on() {
         assert_eq!((host, set.is_some(), refusal.count), (&name("mallory"), true, 3));
         assert!(refusal.reason.to_string().contains("half of the"), "{}", refusal.reason);
     }
-    assert_eq!(told(&mut cluster).len(), 11, "each is told of once");
+    assert_eq!(refusals(&mut cluster).len(), 11, "each is told of once");
     cluster.add(0, 100..101);
     cluster.deliver(|_, _, _| true);
     assert_eq!(cluster.who(1, 100), ["a"], "honest hosts go on");
@@ -82,7 +82,7 @@ fn a_peer_that_claims_large_sets_is_refused_and_others_go_on() {
 #[test]
 fn sets_of_a_peer_and_peers_are_limited() {
     let mut cluster = Cluster::pair();
-    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("b"), Incarnation(1), hasher());
     (config.max_sets_per_peer, config.max_peers) = (3, 2);
     cluster.engines[1] = Engine::new(config);
     for set in 0..6 {
@@ -99,15 +99,15 @@ fn sets_of_a_peer_and_peers_are_limited() {
     assert_eq!(cluster.who(1, 1), ["a"], "the second peer");
     cluster.engines[1].handle_alive(cluster.now, &name("third"), Incarnation(1));
     assert_eq!(cluster.engines[1].peers(cluster.now).count(), 2);
-    let told = told(&mut cluster);
-    assert!(told.last().unwrap().contains("third: there are 2 other hosts"), "{told:?}");
+    let refusals = refusals(&mut cluster);
+    assert!(refusals.last().unwrap().contains("third: there are 2 other hosts"), "{refusals:?}");
     cluster.engines[1].validate();
 }
 
 #[test]
 fn own_sets_stay_within_their_memory() {
     let mut cluster = Cluster::of(&["a", "b"]);
-    let mut config = Config::new(name("a"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("a"), Incarnation(1), hasher());
     (config.own_bytes, config.intervals) = (60_000, AT_ONCE);
     cluster.engines[0] = Engine::new(config);
     cluster.create(0, SetPlan::default());

@@ -4,7 +4,7 @@ use super::*;
 use crate::bank::Depths;
 use crate::design::chain::{ChainPromise, ChainSearch};
 use crate::params::ParamError;
-use crate::replica::Policy;
+use crate::replica::{Deepest, Policy};
 
 const PROMISE: ChainPromise = ChainPromise { step: 8, over_estimate: 1e-7, max_length: 4096 };
 
@@ -49,7 +49,21 @@ fn a_router_knows_how_much_of_a_chain_every_home_holds() {
         |worker: u32| (worker - 1, format!("w{worker:02}"), (worker * 100).min(1000) / 8 * 8);
     assert_eq!(shown, (1..12).map(expected).collect::<Vec<_>>());
     let engine = cluster.engines.last().unwrap();
-    assert_eq!(engine.shared_replicas(&name("set")).unwrap().homes(), 11);
+    let replicas = engine.shared_replicas(&name("set")).unwrap();
+    assert_eq!(replicas.homes(), 11);
+    // The deepest first, of equals those whose names come first.
+    let chain: Vec<_> = (0..1000).map(|number| engine.hash(&key(number))).collect();
+    for limit in [0, 1, 3, 11, usize::MAX] {
+        let (mut found, mut ranked) = (Deepest::default(), Vec::new());
+        replicas.deepest(&chain, how, limit, &mut found, |name, depth| {
+            ranked.push((name.as_str().to_owned(), depth));
+        });
+        let mut expected: Vec<_> =
+            shown.iter().map(|(_, name, depth)| (name.clone(), *depth)).collect();
+        expected.sort_by_key(|(name, depth)| (std::cmp::Reverse(*depth), name.clone()));
+        expected.truncate(limit);
+        assert_eq!(ranked, expected);
+    }
 
     // A home that grows climbs, one that loses its end is known by it.
     cluster.add(3, 300..4000);

@@ -15,10 +15,12 @@ impl Cluster {
         heard_of.into_iter().find(|(host, _)| *host == name("a")).map(|(_, gap)| gap)
     }
 
-    /// Replaces engine `a` by another life of it, with the keys of the last one.
-    fn restart_a(&mut self, keys: std::ops::Range<u64>) {
+    /// Replaces engine `a` by another life of it, with the keys of the last one. Whether it leaves long
+    /// work to other threads, which get no processor time here.
+    fn restart_a(&mut self, keys: std::ops::Range<u64>, work: Work) {
         let life = self.engines[0].config().incarnation;
-        let mut config = Config::new(name("a"), Incarnation(life.0 + 1), hasher());
+        let mut config = MeshConfig::new(name("a"), Incarnation(life.0 + 1), hasher());
+        (config.work, config.max_keys_at_once, config.max_bits_at_once) = (work, 1, 0);
         // As hosts have it: an update waits a little, so that a load is one.
         config.intervals = Intervals { longest: Duration::from_secs(600), ..Intervals::default() };
         self.engines[0] = Engine::new(config);
@@ -51,10 +53,16 @@ fn a_host_is_known_once_its_list_and_every_set_of_it_have_arrived() {
 
 #[test]
 fn a_host_that_restarts_is_known_by_this_life_and_its_keys_are_never_denied() {
+    for work in [Work::AtOnce, Work::Deferred] {
+        restarts_and_is_never_denied(work);
+    }
+}
+
+fn restarts_and_is_never_denied(work: Work) {
     let mut cluster = Cluster::pair();
     cluster.wait(4);
     assert_eq!(cluster.gap_of_a(1), Some(None));
-    cluster.restart_a(0..10);
+    cluster.restart_a(0..10, work);
     cluster.engines[1].handle_gone(cluster.now, &name("a"), Incarnation(1));
     assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::Unreachable)));
     cluster.engines[1].handle_alive(cluster.now, &name("a"), Incarnation(2));
@@ -162,7 +170,7 @@ fn a_host_that_leaves_is_missing_before_its_replicas_go() {
 
 #[test]
 fn lost_hosts_are_bounded() {
-    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("b"), Incarnation(1), hasher());
     config.max_peers = 3;
     let mut engine: Engine<MemoryCatalogue> = Engine::new(config);
     for round in 0..9 {
@@ -180,7 +188,7 @@ fn lost_hosts_are_bounded() {
 #[test]
 fn sets_that_are_not_accepted_make_their_host_missing() {
     let mut cluster = Cluster::of(&["a", "b"]);
-    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("b"), Incarnation(1), hasher());
     config.max_bits = 1000;
     cluster.engines[1] = Engine::new(config);
     cluster.create(0, plan("miss:0.01", 100_000));
@@ -190,13 +198,50 @@ fn sets_that_are_not_accepted_make_their_host_missing() {
 }
 
 #[test]
-fn what_a_host_has_counts_again_after_a_stop_when_others_have_announced() {
+fn what_a_host_has_counts_again_after_a_stop_when_it_has_been_asked_for() {
     let mut cluster = Cluster::pair();
     cluster.wait(4);
     cluster.engines[1].handle_stopped(cluster.now);
     assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::NoList)));
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.gap_of_a(1), Some(None), "the list arrived, and nothing was missing");
+    // If the request is lost, the next announcement leads to another one.
+    cluster.engines[1].handle_stopped(cluster.now);
+    cluster.deliver(|_, _, _| false);
+    assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::NoList)));
     cluster.wait(4);
     assert_eq!(cluster.gap_of_a(1), Some(None));
+}
+
+/// A host that was stopped for eleven seconds called its answers complete after the first
+/// announcement that had waited for it, and denied what was added since that was sent.
+#[test]
+fn an_announcement_that_was_sent_during_a_stop_does_not_make_its_host_known() {
+    let mut cluster = Cluster::pair();
+    cluster.wait(4);
+    // What the first host sends while the second one is stopped waits for it.
+    let mut waiting = Vec::new();
+    let mut send = |cluster: &mut Cluster, seconds: u64| {
+        cluster.now += Duration::from_secs(seconds);
+        cluster.engines[0].handle_timeout(cluster.now);
+        while let Some(transmit) = cluster.engines[0].poll_transmit() {
+            waiting.push(transmit.bytes);
+        }
+    };
+    send(&mut cluster, 4);
+    cluster.add(0, 5000..6000);
+    send(&mut cluster, 4);
+    let stopped = cluster.now;
+    cluster.engines[1].handle_stopped(stopped);
+    assert!(waiting.len() >= 3, "announcements and an update wait");
+    for message in waiting {
+        cluster.engines[1].handle_message(stopped, &name("a"), &message);
+        assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::NoList)), "nobody was asked yet");
+    }
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.gap_of_a(1), Some(None));
+    assert_eq!(cluster.who(1, 5500), ["a"]);
+    cluster.engines[1].validate();
 }
 
 #[test]
@@ -207,7 +252,7 @@ fn another_life_of_a_host_that_is_seen_is_not_believed_before_the_driver_says_so
     assert_eq!(cluster.engines[1].live_of(&name("a")), Some(Incarnation(1)));
     // An empty host of the same name.
     let mut twin: Engine<MemoryCatalogue> =
-        Engine::new(Config::new(name("a"), Incarnation(2), hasher()));
+        Engine::new(MeshConfig::new(name("a"), Incarnation(2), hasher()));
     let now = cluster.now;
     let speak = |cluster: &mut Cluster, twin: &mut Engine<MemoryCatalogue>, seconds: u64| {
         twin.handle_timeout(now + Duration::from_secs(seconds));

@@ -5,7 +5,7 @@ use super::*;
 impl Cluster {
     /// As [`Cluster::pair`], with a home that leaves the encoding of updates to others.
     fn encoding_pair() -> Self {
-        let mut config = Config::new(name("a"), Incarnation(1), hasher());
+        let mut config = MeshConfig::new(name("a"), Incarnation(1), hasher());
         config.intervals = AT_ONCE;
         config.work = Work::Deferred;
         config.max_bits_at_once = 0;
@@ -66,7 +66,7 @@ fn a_host_that_fetches_while_an_update_is_encoded_has_that_update() {
     let mut cluster = Cluster::encoding_pair();
     cluster.add(0, 10..20);
     let encoding = cluster.prepare().expect("an update is due");
-    let mut config = Config::new(name("c"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("c"), Incarnation(1), hasher());
     config.intervals = AT_ONCE;
     cluster.engines.push(Engine::new(config));
     // The home announces itself to the new host, which fetches its set.

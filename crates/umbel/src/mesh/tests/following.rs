@@ -195,7 +195,7 @@ fn a_receiver_that_missed_more_than_the_home_keeps_fetches_the_image_once() {
 /// Lets a host ask for the first page of a set, which is then published anew.
 fn being_fetched(own_bytes: u64) -> (Cluster, u64) {
     let mut cluster = Cluster::of(&["a", "b"]);
-    let mut config = Config::new(name("a"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("a"), Incarnation(1), hasher());
     (config.own_bytes, config.intervals) = (own_bytes, AT_ONCE);
     cluster.engines[0] = Engine::new(config);
     cluster.create(0, plan("miss:0", 400_000));

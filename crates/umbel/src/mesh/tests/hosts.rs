@@ -56,7 +56,7 @@ fn a_host_that_restarts_is_named_until_it_is_back() {
     }
     // Back in time, with the same keys: nothing is fetched, and nobody was missed.
     let keys = cluster.engines[0].home(&name("set")).unwrap().catalogue().clone();
-    let mut config = Config::new(name("a"), Incarnation(2), hasher());
+    let mut config = MeshConfig::new(name("a"), Incarnation(2), hasher());
     config.intervals = AT_ONCE;
     cluster.engines[0] = Engine::new(config);
     cluster.now = now + Duration::from_secs(29);
@@ -171,7 +171,7 @@ fn a_host_that_was_stopped_forgets_nobody() {
 fn another_seed_another_name_and_too_large_a_filter_are_refused() {
     let mut cluster = Cluster::of(&["a", "b"]);
     let other = KeyHasher::secret(HashId::SipHash13, Seed::from_number(43));
-    let mut config = Config::new(name("x"), Incarnation(1), other);
+    let mut config = MeshConfig::new(name("x"), Incarnation(1), other);
     config.intervals = AT_ONCE;
     let mut stranger: Engine<MemoryCatalogue> = Engine::new(config);
     stranger
@@ -193,7 +193,7 @@ fn another_seed_another_name_and_too_large_a_filter_are_refused() {
     assert_eq!(cluster.engines[1].counters().refused, 3);
     assert!(cluster.engines[1].sets().is_empty());
 
-    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("b"), Incarnation(1), hasher());
     config.max_bits = 1000;
     cluster.engines[1] = Engine::new(config);
     cluster.create(0, plan("miss:0", 10_000));

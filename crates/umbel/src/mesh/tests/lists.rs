@@ -63,18 +63,18 @@ fn a_host_that_joins_asks_for_a_few_sets_at_a_time() {
     let sets = 5 * MAX_FETCHED;
     (0..sets).for_each(|number| cluster.create_named(0, &format!("set-{number}")));
     cluster.deliver(|_, _, _| false);
-    let (mut under_way, mut most) = (0, 0);
+    let (mut under_way, mut max) = (0, 0);
     for _ in 0..4 {
         cluster.now += Duration::from_secs(1);
         cluster.engines.iter_mut().for_each(|engine| engine.handle_timeout(cluster.now));
         cluster.deliver(|_, _, bytes| {
             under_way += usize::from(bytes[1] == REQUEST);
-            most = most.max(under_way);
+            max = max.max(under_way);
             under_way -= usize::from(bytes[1] == PAGE);
             true
         });
     }
-    assert_eq!(most, MAX_FETCHED);
+    assert_eq!(max, MAX_FETCHED);
     assert!((0..sets).all(|number| cluster.knows(1, &format!("set-{number}"))));
     cluster.engines[1].validate();
 }
@@ -92,6 +92,23 @@ fn only_what_changed_is_listed() {
     assert!(lists.len() == 1 && lists[0] < 100, "{lists:?}");
     let other = cluster.engines[1].hash(b"other");
     assert_eq!(cluster.engines[1].who(&name("set-7"), other), Some(vec![name("a")]));
+}
+
+/// Announcements are of constant length: each names members of one set.
+#[test]
+fn members_of_every_set_are_named_in_turn() {
+    let mut cluster = Cluster::of(&["a", "b"]);
+    let sets = ["one", "two", "three", "four", "five"];
+    sets.iter().for_each(|set| cluster.create_named(0, set));
+    cluster.deliver(|_, _, _| true);
+    let every = cluster.engines[0].config().announce_every.as_secs();
+    cluster.wait((sets.len() as u64 + 1) * every);
+    for set in sets {
+        let replica = cluster.engines[1].replica(cluster.now, &name(set), &name("a")).unwrap();
+        let Sampled { members, denied } = replica.sampled;
+        assert!((1..=2 * SAMPLES as u64).contains(&members), "{set}: {members}");
+        assert_eq!(denied, 0);
+    }
 }
 
 #[test]
@@ -158,7 +175,7 @@ fn a_withdrawal_is_not_undone_by_what_was_sent_before() {
 #[test]
 fn sets_that_are_not_accepted_are_not_listed_again_and_again() {
     let mut cluster = Cluster::of(&["a", "b"]);
-    let mut config = Config::new(name("b"), Incarnation(1), hasher());
+    let mut config = MeshConfig::new(name("b"), Incarnation(1), hasher());
     config.max_sets_per_peer = 3;
     config.intervals = AT_ONCE;
     cluster.engines[1] = Engine::new(config);
@@ -183,7 +200,7 @@ fn a_home_that_restarts_with_other_sets_is_known_by_these() {
     ["red", "green"].iter().for_each(|set| cluster.create_named(0, set));
     cluster.deliver(|_, _, _| true);
     cluster.wait(4);
-    let mut config = Config::new(name("a"), Incarnation(2), hasher());
+    let mut config = MeshConfig::new(name("a"), Incarnation(2), hasher());
     config.intervals = AT_ONCE;
     cluster.engines[0] = Engine::new(config);
     ["green", "blue"].iter().for_each(|set| cluster.create_named(0, set));

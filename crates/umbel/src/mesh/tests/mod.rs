@@ -30,7 +30,7 @@ struct Cluster {
 impl Cluster {
     fn of(names: &[&str]) -> Self {
         let engine = |text: &&str| {
-            let mut config = Config::new(name(text), Incarnation(1), hasher());
+            let mut config = MeshConfig::new(name(text), Incarnation(1), hasher());
             config.intervals = AT_ONCE;
             Engine::new(config)
         };

@@ -13,7 +13,7 @@ fn restart(cluster: &mut Cluster, plan: SetPlan) {
     let life = old.config().incarnation.0 + 1;
     let before = old.home(&name("set")).unwrap().rung().unwrap().standing();
     let catalogue = old.home(&name("set")).unwrap().catalogue().clone();
-    let mut config = Config::new(name("a"), Incarnation(life), hasher());
+    let mut config = MeshConfig::new(name("a"), Incarnation(life), hasher());
     config.intervals = AT_ONCE;
     cluster.engines[0] = Engine::new(config);
     let now = cluster.now;
@@ -188,7 +188,7 @@ fn more_homes_make_full_rungs_climb_at_different_times() {
 /// What is sent to one receiver while a set grows, over its final image.
 fn sent_while_growing(keys: u64, per_second: u64, policy: &str) -> f64 {
     let mut cluster = Cluster::of(&["a", "b"]);
-    cluster.engines[0] = Engine::new(Config::new(name("a"), Incarnation(1), hasher()));
+    cluster.engines[0] = Engine::new(MeshConfig::new(name("a"), Incarnation(1), hasher()));
     let policy = policy.parse().unwrap();
     cluster.create(0, SetPlan { expected_hosts: Some(32), policy, ..SetPlan::default() });
     let tick = (per_second / 10).max(10);

@@ -95,7 +95,7 @@ fn duplicates_and_old_lives_change_nothing() {
     assert_eq!(cluster.engines[1].counters().duplicates, seen.len() as u64);
     cluster.agree(0, 1);
     // The home restarts with less: its old life's messages are worth nothing.
-    let mut config = Config::new(name("a"), Incarnation(2), hasher());
+    let mut config = MeshConfig::new(name("a"), Incarnation(2), hasher());
     config.intervals = AT_ONCE;
     cluster.engines[0] = Engine::new(config);
     cluster.create(0, plan("miss:0", 100));

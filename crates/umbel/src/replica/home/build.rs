@@ -22,7 +22,7 @@ impl<C: Catalogue> Home<C> {
         let first = ComponentId(self.filter.next_id());
         self.filter = filter.starting_at(first);
         if self.catalogue.len() <= self.filter.capacity() {
-            // All into one component: the catalogue need not be told of each.
+            // All keys go into one component: no need to update the catalogue key by key.
             self.insert_all(|_| ());
             self.catalogue.move_all(first);
         } else {
@@ -39,7 +39,7 @@ impl<C: Catalogue> Home<C> {
         self.catalogue.for_each(&mut |key, _| {
             let hash = hasher.hash(key);
             each(hash);
-            batch.push(scheme.cut(hash));
+            batch.push(scheme.digest_of(hash));
             if batch.len() == BATCH {
                 filter.insert_digests(&batch);
                 batch.clear();
@@ -48,8 +48,7 @@ impl<C: Catalogue> Home<C> {
         filter.insert_digests(&batch);
     }
 
-    /// Builds the filter of a home that starts from its catalogue, of which nothing of this life
-    /// was published yet.
+    /// Builds the filter of a home that starts. Nothing was published yet in this incarnation.
     pub(super) fn fill(&mut self, now: Duration) {
         if self.catalogue.is_empty() {
             return;
@@ -58,7 +57,7 @@ impl<C: Catalogue> Home<C> {
             Growth::Ladder(_) => self.fill_ladder(now),
             Growth::Components { .. } => self.fill_components(now),
         }
-        self.tell_rebuilt(now);
+        self.report_rebuilt(now);
     }
 
     fn fill_ladder(&mut self, now: Duration) {
@@ -69,7 +68,7 @@ impl<C: Catalogue> Home<C> {
         self.publisher.restarted();
     }
 
-    /// Into the components that the catalogue remembers.
+    /// Inserts each key into the component that the catalogue remembers.
     fn fill_components(&mut self, now: Duration) {
         let Growth::Components { capacity } = self.growth else { return };
         let (filter, sample, hasher) = (&mut self.filter, &mut self.sample, self.hasher);
@@ -77,7 +76,7 @@ impl<C: Catalogue> Home<C> {
         *filter = filter.clone().starting_at(first);
         self.catalogue.for_each(&mut |key, component| {
             let hash = hasher.hash(key);
-            filter.insert_into(component, filter.scheme().cut(hash));
+            filter.insert_into(component, filter.scheme().digest_of(hash));
             sample.added(hash);
         });
         self.publisher.unpublished(now, self.catalogue.len());
@@ -89,7 +88,7 @@ impl<C: Catalogue> Home<C> {
         }
     }
 
-    /// Draws the sample anew, unless that is being done.
+    /// Draws a new sample, unless a build is in progress.
     pub(super) fn draw_sample(&mut self) {
         if self.build.is_some() || self.begin(None, Goal::Sample).is_none() {
             return;

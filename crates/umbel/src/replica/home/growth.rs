@@ -1,4 +1,4 @@
-//! How the filter of a home grows and shrinks: along its ladder, by components, by another plan.
+//! How the filter of a home grows and shrinks: along its ladder, by components, or by a new plan.
 
 use std::time::Duration;
 
@@ -11,15 +11,16 @@ use crate::filter::DynamicFilter;
 use crate::params::{ParamError, Shape};
 use crate::replica::own_memory::Charge;
 
-/// Bits up to which a filter is folded at once by a home that builds in steps: some milliseconds.
+/// A home that builds in steps folds a filter of at most this many bits at once: that takes some
+/// milliseconds.
 const MAX_FOLD: u64 = 1 << 23;
 
 impl<C: Catalogue> Home<C> {
-    /// Moves the filter to the rung where it should be, if that is another.
+    /// Moves the filter to another rung if the number of keys requires it.
     pub(super) fn climb_or_descend(&mut self, now: Duration) {
         let Growth::Ladder(choice) = &mut self.growth else { return };
         if self.build.is_some() {
-            // Asked again when that is done.
+            // This is called again when the build is done.
             return;
         }
         match choice.ask(now, self.catalogue.len()) {
@@ -31,8 +32,8 @@ impl<C: Catalogue> Home<C> {
         }
     }
 
-    /// Stands on another rung: folds the filter, or builds it again from the catalogue. Without
-    /// memory for a larger filter the present one goes on, fuller than planned.
+    /// Moves to another rung: folds the filter, or rebuilds it from the catalogue. If there is no
+    /// memory for a larger filter, the present one stays in use, fuller than planned.
     fn move_to(&mut self, now: Duration, to: Rung) {
         let Growth::Ladder(choice) = &mut self.growth else { return };
         let filter_rung = choice.filter_rung_at(to);
@@ -45,9 +46,10 @@ impl<C: Catalogue> Home<C> {
         let shape = choice.ladder().shape(filter_rung);
         let steps = steps_between(self.filter.scheme().shape(), &shape);
         if steps == Some(0) {
-            // There is room for more in the filter: only what is published stands elsewhere.
+            // The filter keeps its shape, because room was reserved: only the published rung
+            // changes.
             choice.moved(now, to);
-            return self.tell_moved(now);
+            return self.report_moved(now);
         }
         let (filter, is_folded) = match self.fold(steps) {
             Some(folded) => (folded, true),
@@ -67,24 +69,24 @@ impl<C: Catalogue> Home<C> {
             false => self.rebuild(filter),
         }
         match steps {
-            Some(_) => self.tell_moved(now),
-            None => self.tell_rebuilt(now),
+            Some(_) => self.report_moved(now),
+            None => self.report_rebuilt(now),
         }
     }
 
-    /// The filter some rungs lower, by folding, if that is short work.
+    /// The filter folded to a lower rung, if that takes little time.
     fn fold(&self, steps: Option<i32>) -> Option<DynamicFilter> {
         let down = steps.filter(|steps| *steps < 0)?.unsigned_abs();
         let is_short = self.filter.scheme().shape().bits() <= MAX_FOLD;
         (is_short || self.max_keys_at_once == u64::MAX).then(|| self.filter.folded(down).ok())?
     }
 
-    /// Another plan. If that asks for another rung or another ladder, the filter is folded or
-    /// built again, perhaps in steps, and what was published answers until the next update.
+    /// Changes the plan. If it needs another rung or another ladder, the filter is folded or
+    /// rebuilt, perhaps in steps. Until the next update, other hosts use what was published before.
     ///
     /// # Errors
-    /// If the plan's numbers are outside their ranges, or there is no memory, or more would be
-    /// taken than the set may use; nothing changes then.
+    /// If the plan's numbers are outside their ranges, there is no memory, or the set would use
+    /// more memory than allowed; nothing changes then.
     pub fn replan(&mut self, now: Duration, plan: SetPlan) -> Result<(), ParamError> {
         let ladder = plan.ladder()?;
         let (before, stands, hosts) = match &self.growth {
@@ -93,7 +95,7 @@ impl<C: Catalogue> Home<C> {
             }
             Growth::Components { .. } => (None, None, plan.initial_hosts()),
         };
-        // Of a set that follows its hosts, the number that is planned now stays.
+        // If the new plan has no number of hosts, keep the present number.
         let hosts = plan.expected_hosts.unwrap_or(hosts);
         let reserved = plan.capacity.unwrap_or(0);
         let choice = RungChoice::new(ladder, hosts, self.catalogue.len(), reserved, before);
@@ -113,7 +115,7 @@ impl<C: Catalogue> Home<C> {
             self.cancel_build();
             self.filter = folded;
             self.growth = Growth::Ladder(choice);
-            self.tell_moved(now);
+            self.report_moved(now);
         } else {
             let filter = filter_on(self.hasher, shape)?;
             if let Some((Some(filter), Goal::Plan(choice))) =
@@ -121,7 +123,7 @@ impl<C: Catalogue> Home<C> {
             {
                 self.growth = Growth::Ladder(choice);
                 self.rebuild(filter);
-                self.tell_rebuilt(now);
+                self.report_rebuilt(now);
             }
         }
         self.plan = plan;
@@ -131,8 +133,8 @@ impl<C: Catalogue> Home<C> {
         Ok(())
     }
 
-    /// So many hosts share the promised rate from now on. A climb that this alone makes necessary
-    /// waits until `wait` is over.
+    /// From now on this many hosts share the promised rate. If this alone makes a climb necessary,
+    /// the climb is delayed by `wait`.
     pub(crate) fn expect_hosts(&mut self, now: Duration, hosts: u32, wait: Duration) {
         let Growth::Ladder(choice) = &mut self.growth else { return };
         if let Ok(promised) = choice.ladder().replica_rate(hosts) {
@@ -146,23 +148,23 @@ impl<C: Catalogue> Home<C> {
         self.max_keys_at_once = max_keys_at_once;
     }
 
-    /// Filter and published copy are charged like this from now on.
+    /// From now on the memory of filter and published copy is counted in this charge.
     pub(crate) fn charge_to(&mut self, charge: Charge) {
         self.charge = Some(charge);
     }
 
-    /// What the home is charged, if it is.
+    /// The memory charge of this home, if it has one.
     pub(crate) const fn charge_mut(&mut self) -> Option<&mut Charge> {
         self.charge.as_mut()
     }
 
-    /// Reserves memory for a filter that takes this many bytes with its published copy; returns
-    /// whether there is as much.
+    /// Reserves memory for a filter that takes this many bytes with its published copy. Returns
+    /// whether there was enough.
     fn reserve(&mut self, bytes: u64) -> bool {
         self.charge.as_mut().is_none_or(|charge| charge.reserve(bytes))
     }
 
-    /// Builds the filter again into another given shape.
+    /// Rebuilds the filter in another shape.
     ///
     /// # Errors
     /// If there is no memory; nothing changes then.
@@ -176,13 +178,14 @@ impl<C: Catalogue> Home<C> {
         self.growth = Growth::Components { capacity };
         self.plan.capacity = Some(capacity);
         self.rebuild(filter);
-        self.tell_rebuilt(now);
+        self.report_rebuilt(now);
         Ok(())
     }
 
     /// Merges components that fit into one; the catalogue's old ids stay valid.
     pub(super) fn shrink(&mut self, now: Duration) {
-        // Only where it saves a third: at the brim it would merge and split in turn.
+        // Merge only if this saves a third of the components. Otherwise a filter near a limit would
+        // merge and split again and again.
         let needed = self.catalogue.len().div_ceil(self.filter.capacity()).max(1);
         if self.filter.components().len() as u64 > needed + needed.div_ceil(2)
             && !self.filter.shrink().is_empty()

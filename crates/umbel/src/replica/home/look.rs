@@ -1,4 +1,4 @@
-//! What can be asked of a home.
+//! Queries about a home.
 
 use super::shape::{Growth, memory_of};
 use super::steps::Build;
@@ -7,14 +7,15 @@ use crate::catalogue::Catalogue;
 use crate::design::ladder::RungChoice;
 use crate::filter::DynamicFilter;
 use crate::key_hash::{Digest, KeyHash};
+use crate::params::Shape;
 use crate::replica::image::Image;
 use crate::replica::own_memory::Charge;
 use crate::replica::policy::Policy;
-use crate::replica::publisher::{Freshness, Sent, Source};
+use crate::replica::publisher::{Changed, Freshness, Sent, Source};
 
 impl<C: Catalogue> Home<C> {
-    /// Whether the set holds more keys than its rung takes because a higher one would take more
-    /// memory than it may use: it claims absent keys more often than promised.
+    /// Whether the set holds more keys than its rung allows, because a higher rung would exceed its
+    /// memory. Then it claims absent keys more often than promised.
     #[must_use]
     pub const fn is_confined(&self) -> bool {
         self.is_confined
@@ -27,8 +28,8 @@ impl<C: Catalogue> Home<C> {
         self.filter.memory_bytes() as u64 + self.kept().memory_bytes() + build
     }
 
-    /// As [`Self::memory_bytes`], and at least what filter and copy will take once the filter that is
-    /// being built is published.
+    /// As [`Self::memory_bytes`], but at least what filter and copy will take once the filter that
+    /// is being built is published.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         let rung = match (self.build.as_ref().and_then(Build::rung), &self.growth) {
             (Some(rung), Growth::Ladder(choice)) => Some(choice.filter_rung_at(rung)),
@@ -44,7 +45,7 @@ impl<C: Catalogue> Home<C> {
         self.charge.as_ref().map_or(0, Charge::bytes)
     }
 
-    /// Where the set stands on its ladder, if it is on one.
+    /// The set's rung on its ladder, if it has one.
     #[must_use]
     pub const fn rung(&self) -> Option<&RungChoice> {
         match &self.growth {
@@ -59,34 +60,33 @@ impl<C: Catalogue> Home<C> {
         &self.plan
     }
 
-    /// How stale the published copy is: a pass over all bits.
+    /// How stale the published copy is. Takes a pass over all bits.
     #[must_use]
     pub fn freshness(&self) -> Freshness {
         self.publisher.freshness(&Source::new(&self.filter, self.published_shape()))
     }
 
-    /// Members that the published copy denies, and removed keys that it claims, per member: asking
-    /// costs nothing.
+    /// Members that the published copy denies, and removed keys that it still claims, both per
+    /// member. Cheap: the counts are always up to date.
     #[must_use]
     pub fn miss_and_ghost(&self) -> (f64, f64) {
         self.publisher.miss_and_ghost(&self.filter)
     }
 
-    /// Whether the published copy claims a key: what other hosts would answer if every
-    /// update had arrived.
+    /// Whether the published copy claims a key: what other hosts would answer if they had received
+    /// every update.
     #[must_use]
     pub fn published_claims(&self, hash: KeyHash) -> bool {
-        self.kept().claims(self.kept().scheme().cut(hash))
+        self.kept().claims(self.kept().scheme().digest_of(hash))
     }
 
-    /// Members that the published copy denies: exact, and kept up, so that asking costs
-    /// nothing.
+    /// Number of members that the published copy denies. Exact; takes constant time.
     #[must_use]
     pub const fn misses(&self) -> u64 {
         self.publisher.misses()
     }
 
-    /// The published copy's false positive rate, from its fills; asking costs nothing.
+    /// The published copy's false positive rate, computed from its fills. Takes constant time.
     #[must_use]
     pub const fn published_false_positive(&self) -> f64 {
         self.publisher.kept_false_positive()
@@ -98,7 +98,25 @@ impl<C: Catalogue> Home<C> {
         self.publisher.sent()
     }
 
-    /// How often the filter was built again into another shape.
+    /// Keys added and removed since the home started.
+    #[must_use]
+    pub const fn changed(&self) -> Changed {
+        self.publisher.changed()
+    }
+
+    /// Share of bits that are one in each component of the filter.
+    #[must_use]
+    pub fn fills(&self) -> Vec<f64> {
+        self.filter.components().iter().map(|(_, component)| component.bits().fill()).collect()
+    }
+
+    /// Shape of the published copy.
+    #[must_use]
+    pub const fn kept_shape(&self) -> Shape {
+        *self.kept().scheme().shape()
+    }
+
+    /// How often the filter was rebuilt.
     #[must_use]
     pub const fn rebuilds(&self) -> u64 {
         self.rebuilds
@@ -110,7 +128,7 @@ impl<C: Catalogue> Home<C> {
         self.publisher.policy()
     }
 
-    /// The filter as it is.
+    /// The current filter.
     #[must_use]
     pub const fn filter(&self) -> &DynamicFilter {
         &self.filter
@@ -122,15 +140,15 @@ impl<C: Catalogue> Home<C> {
         &self.catalogue
     }
 
-    /// What receivers have.
+    /// The published copy: the image that receivers have.
     pub(crate) const fn kept(&self) -> &Image {
         self.publisher.kept()
     }
 
-    /// Digests of up to `count` members, picked by `pick`: receivers count those that they
-    /// deny. As long as the published copy's scheme says.
+    /// Digests of up to `count` members, chosen by `pick`. Receivers count those that they deny.
+    /// The digests have the length that the published copy's scheme uses.
     pub(crate) fn sample(&self, count: usize, pick: impl FnMut(u64) -> u64) -> Vec<Digest> {
         let members = self.sample.some(count, pick);
-        members.into_iter().map(|hash| self.kept().scheme().cut(hash)).collect()
+        members.into_iter().map(|hash| self.kept().scheme().digest_of(hash)).collect()
     }
 }

@@ -1,20 +1,21 @@
 //! One set at its home: catalogue, filter and publisher, kept in step.
 //!
-//! `add` and `remove` go through the catalogue (real changes only), into the filter, to the
-//! publisher (what replicas miss).
+//! `add` and `remove` first change the catalogue. If the set really changed, they change the filter
+//! and report to the publisher, which tracks what replicas miss.
 //!
-//! A home of a mesh stands on a ladder (`design::ladder`): one component on the lowest rung at
-//! first, built again from the catalogue on a higher rung when it is full, folded to a lower one
-//! when it has been nearly empty for long. With keys reserved the filter stands higher than its
-//! keys need, and is published folded to the rung that they need. A home of an overlay has the
-//! shape that all agreed on, and as many components of it as its keys take.
+//! The filter of a home in a mesh is on a ladder (`design::ladder`): it starts as one component on
+//! the lowest rung, is rebuilt from the catalogue on a higher rung when it is full, and is folded
+//! to a lower rung when it has been nearly empty for long. If room for keys is reserved, the filter
+//! is on a higher rung than its keys need, and is published folded to the rung that they need. The
+//! filter of a home in an overlay has the shape that all hosts agreed on, and as many components as
+//! its keys need.
 //!
 //! Larger filters can be built in steps (`steps`), so that no change waits for a pass over the
 //! catalogue.
 //!
-//! Always true: the filter holds exactly the keys of the catalogue; of several components, each
-//! key in the one that the catalogue remembers. On a ladder the filter follows from keys and rung
-//! alone, so that a home that restarts on the same rung has the same bits.
+//! Always true: the filter holds exactly the keys of the catalogue. If it has several components,
+//! each key is in the one that the catalogue remembers. On a ladder the filter depends only on keys
+//! and rung, so that a home that restarts on the same rung has the same bits.
 
 mod build;
 mod growth;
@@ -28,7 +29,7 @@ use std::time::Duration;
 use super::own_memory::Charge;
 use super::paged::ONLY;
 use super::policy::{Policy, Rule};
-use super::publisher::{Extent, Held, Intervals, PreparedUpdate, Publication, Publisher, Source};
+use super::publisher::{Extent, Intervals, Placed, PreparedUpdate, Publication, Publisher, Source};
 use super::sample::Sample;
 use crate::catalogue::Catalogue;
 use crate::design::ladder::{RungChoice, Standing};
@@ -41,7 +42,7 @@ pub(crate) use shape::memory_of;
 use shape::{Growth, filter_of, filter_on};
 use steps::Build;
 
-/// Keys whose memory is asked for ahead of their turn.
+/// Keys per batch whose memory is prefetched.
 const BATCH: usize = 8;
 
 /// One set at its home.
@@ -55,10 +56,10 @@ pub struct Home<C> {
     publisher: Publisher,
     sample: Sample,
     rebuilds: u64,
-    /// What filter and published copy take of the host's memory; without it nothing is limited.
+    /// The share of the host's memory that filter and published copy take; `None` means no limit.
     charge: Option<Charge>,
     is_confined: bool,
-    /// A filter that will take the place of the present one.
+    /// A filter being built that will replace the present one.
     build: Option<Build>,
     /// Filters of more keys than this are built in steps.
     max_keys_at_once: u64,
@@ -78,8 +79,8 @@ impl<C: Catalogue> Home<C> {
         Self::restarted(hasher, plan, intervals, catalogue, None)
     }
 
-    /// As [`Self::new`], for a home that stood on a rung before: it stays there if its keys still
-    /// fit, and then has the same bits as before.
+    /// As [`Self::new`], for a home that was on a rung before its restart. It stays on that rung if
+    /// its keys still fit, and then has the same bits as before.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory.
@@ -101,8 +102,8 @@ impl<C: Catalogue> Home<C> {
         Ok(Self::filled(catalogue, hasher, plan, Growth::Ladder(choice), (filter, publisher)))
     }
 
-    /// A home whose filter has a given shape: components of `capacity` keys, as many as its keys
-    /// take. It is never built into another shape but by `change_shape`.
+    /// A home whose filter has a given shape: as many components of `capacity` keys as its keys
+    /// need. Only `change_shape` changes the shape.
     ///
     /// # Errors
     /// If the capacity is zero, or there is no memory.
@@ -152,12 +153,13 @@ impl<C: Catalogue> Home<C> {
         self.add_hashed(now, key, self.hasher.hash(key))
     }
 
-    /// Adds many keys, asking for memory ahead; `told` hears of each whether it is new.
+    /// Adds many keys and prefetches their memory. Calls `on_result` for each key with whether it
+    /// is new.
     pub fn add_many<K: AsRef<[u8]>>(
         &mut self,
         now: Duration,
         keys: &[K],
-        mut told: impl FnMut(bool),
+        mut on_result: impl FnMut(bool),
     ) {
         for chunk in keys.chunks(BATCH) {
             let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
@@ -165,25 +167,25 @@ impl<C: Catalogue> Home<C> {
             for ((place, hash), key) in keys.iter_mut().zip(&mut hashes).zip(chunk) {
                 *place = key.as_ref();
                 *hash = self.hasher.hash(place);
-                self.filter.prefetch_insert(self.filter.scheme().cut(*hash));
+                self.filter.prefetch_insert(self.filter.scheme().digest_of(*hash));
                 self.publisher.prefetch(*hash);
             }
-            self.add_batch(now, &keys[..chunk.len()], &hashes, &mut told);
+            self.add_batch(now, &keys[..chunk.len()], &hashes, &mut on_result);
         }
     }
 
-    /// Adds a batch of keys whose memory was asked for.
+    /// Adds a batch of keys whose memory was prefetched.
     fn add_batch(
         &mut self,
         now: Duration,
         keys: &[&[u8]],
         hashes: &[KeyHash; BATCH],
-        told: &mut impl FnMut(bool),
+        on_result: &mut impl FnMut(bool),
     ) {
         if (keys.len() as u64) > self.filter.room_in_next() {
-            // Some may start a component, which the catalogue has to know.
+            // Some of the keys may start a new component, which the catalogue must record.
             let keys = keys.iter().zip(hashes);
-            return keys.for_each(|(key, hash)| told(self.add_hashed(now, key, *hash)));
+            return keys.for_each(|(key, hash)| on_result(self.add_hashed(now, key, *hash)));
         }
         let (mut items, component) = (self.catalogue.len(), self.filter.next_component());
         let mut answers = [false; BATCH];
@@ -196,7 +198,7 @@ impl<C: Catalogue> Home<C> {
                 items += 1;
                 self.insert(now, *hash, items);
             }
-            told(is_new);
+            on_result(is_new);
         }
         self.climb_or_descend(now);
     }
@@ -210,18 +212,18 @@ impl<C: Catalogue> Home<C> {
         true
     }
 
-    /// A key is new in the catalogue, which holds this many now: the filter and the publisher
-    /// hear of it.
+    /// Adds a key that is new in the catalogue to the filter and reports it to the publisher.
+    /// `items` is the number of keys that the catalogue now holds.
     fn insert(&mut self, now: Duration, hash: KeyHash, items: u64) {
-        let (component, flips) = self.filter.insert_counted(self.filter.scheme().cut(hash));
+        let (component, flips) = self.filter.insert_counted(self.filter.scheme().digest_of(hash));
         self.sample.added(hash);
         if let Some(build) = &mut self.build {
             build.added(hash);
         }
-        self.publisher.added(now, hash, Held { component, flips }, items);
+        self.publisher.added(now, hash, Placed { component, flips }, items);
     }
 
-    /// Removes a key; returns whether it was held.
+    /// Removes a key; returns whether it was in the set.
     pub fn remove(&mut self, now: Duration, key: &[u8]) -> bool {
         let in_pass = self.build.is_some().then(|| self.catalogue.in_pass(key));
         let Some(component) = self.catalogue.remove(key) else { return false };
@@ -230,7 +232,7 @@ impl<C: Catalogue> Home<C> {
             Growth::Components { .. } => component,
         };
         let hash = self.hasher.hash(key);
-        let flips = self.filter.remove_counted(component, self.filter.scheme().cut(hash));
+        let flips = self.filter.remove_counted(component, self.filter.scheme().digest_of(hash));
         debug_assert!(flips.is_some(), "the filter holds the keys of the catalogue");
         self.publisher.removed(now, hash, flips.unwrap_or(0), self.catalogue.len());
         self.sample.removed(hash);
@@ -244,26 +246,27 @@ impl<C: Catalogue> Home<C> {
         true
     }
 
-    /// Whether the key is held: exact.
+    /// Whether the set contains the key. Exact.
     #[must_use]
     pub fn contains(&self, key: &[u8]) -> bool {
         self.catalogue.contains(key)
     }
 
-    /// Publishes an update if one is due; whether there was one. For callers who want a home
-    /// without an engine: [`Home::published_claims`] then is every receiver's answer.
+    /// Publishes an update if one is due. Returns whether there was one. For callers who use a home
+    /// without an engine: [`Home::published_claims`] is then the answer of every receiver.
     pub fn publish_if_due(&mut self, now: Duration) -> bool {
         self.poll(now).is_some()
     }
 
-    /// Whether an update is due, and if so, what it carries.
+    /// Publishes an update if one is due, and returns it.
     pub(crate) fn poll(&mut self, now: Duration) -> Option<Publication> {
         let prepared = self.prepare_due(now)?;
         Some(self.encode(now, &prepared))
     }
 
-    /// Whether an update is due, and if so, what it leads to; it counts from now on. Whoever makes
-    /// its bytes calls [`Self::published`] then, before the next update.
+    /// Prepares an update if one is due. From now on the published copy is the one that the update
+    /// leads to. After encoding the update, the caller must call [`Self::published`], before the
+    /// next update.
     pub(crate) fn prepare_due(&mut self, now: Duration) -> Option<PreparedUpdate> {
         self.climb_or_descend(now);
         let shape = self.published_shape();
@@ -274,13 +277,14 @@ impl<C: Catalogue> Home<C> {
         Some(self.publisher.prepare(now, &Source::new(&self.filter, shape), extent))
     }
 
-    /// Notes whether an update may be due, for who polls later: short, whatever the policy.
+    /// Records whether an update may be due, for a caller that polls later. Fast, whatever the
+    /// policy.
     pub(crate) fn note_due(&mut self, now: Duration) {
         let source = Source::new(&self.filter, self.published_shape());
         self.publisher.note_due(now, &source);
     }
 
-    /// An update that carries everything, because somebody asked for it.
+    /// Publishes everything, because a caller requested it.
     pub(crate) fn publish(&mut self, now: Duration) -> Publication {
         let prepared = self.prepare_everything(now);
         self.encode(now, &prepared)
@@ -299,13 +303,14 @@ impl<C: Catalogue> Home<C> {
         publication
     }
 
-    /// The bytes of an update are made.
+    /// To be called when an update has been encoded.
     pub(crate) fn published(&mut self, now: Duration, publication: &Publication) {
         self.publisher.published(now, publication);
     }
 
-    /// The shape that is published, if it may be one of a lower rung than the filter's: rules that
-    /// count bits judge those of the filter, which is published as it is then.
+    /// The shape to publish, if it may be on a lower rung than the filter; `None` if the filter is
+    /// published as it is. Rules that count bits use the bits of the filter, so they need the
+    /// latter.
     fn published_shape(&self) -> Option<Shape> {
         match (&self.growth, self.publisher.policy().rule) {
             (_, Rule::Overall { .. } | Rule::Dirty { .. }) => None,
@@ -314,14 +319,14 @@ impl<C: Catalogue> Home<C> {
         }
     }
 
-    /// The filter stands on another rung, or is published on another one.
-    fn tell_moved(&mut self, now: Duration) {
+    /// Reports to the publisher that the filter, or what is published of it, moved to another rung.
+    fn report_moved(&mut self, now: Duration) {
         let source = Source::new(&self.filter, self.published_shape());
         self.publisher.moved(now, &source);
     }
 
-    /// The filter was built again into a shape in which digests may differ.
-    fn tell_rebuilt(&mut self, now: Duration) {
+    /// Reports to the publisher that the filter was rebuilt in a shape whose digests may differ.
+    fn report_rebuilt(&mut self, now: Duration) {
         let source = Source::new(&self.filter, self.published_shape());
         self.publisher.rebuilt(now, &source);
     }
@@ -331,7 +336,7 @@ impl<C: Catalogue> Home<C> {
         self.publisher.is_broken()
     }
 
-    /// When to poll again although nothing happened.
+    /// When to poll again if nothing changes before.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         let rung = match &self.growth {
             Growth::Ladder(choice) => choice.next_timeout(),
@@ -340,12 +345,12 @@ impl<C: Catalogue> Home<C> {
         self.publisher.next_timeout().into_iter().chain(rung).min()
     }
 
-    /// The exact keys, without the rest.
+    /// The catalogue, without the rest of the home.
     pub(crate) fn into_catalogue(self) -> C {
         self.catalogue
     }
 
-    /// Another policy, from now on.
+    /// Changes the policy.
     pub fn set_policy(&mut self, policy: Policy) {
         self.plan.policy = policy;
         self.publisher.set_policy(policy);

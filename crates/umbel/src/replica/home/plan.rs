@@ -8,20 +8,21 @@ use crate::replica::policy::Policy;
 /// What a set promises, and how its replicas are kept fresh.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SetPlan {
-    /// Chance that one lookup of an absent key names any wrong host. Of no effect in a set of
+    /// Probability that one lookup of an absent key returns any wrong host. Ignored in a set of
     /// chains.
     pub false_positive: f64,
-    /// What a set of chains promises; `None`: a set of single keys.
+    /// What a set of chains promises; `None` for a set of single keys.
     pub chains: Option<ChainPromise>,
-    /// Hosts that the rate is shared among; `None`: as many as are homes of the set, with room.
+    /// Number of hosts that share the rate; `None` means the number of homes of the set, with some
+    /// reserve.
     pub expected_hosts: Option<u32>,
-    /// Keys that the home has room for from the start, and always; without them its filter starts
-    /// on the lowest rung.
+    /// Number of keys that the home always has room for. `None` means that its filter starts on the
+    /// lowest rung.
     pub capacity: Option<u64>,
     /// When replicas are too stale.
     pub policy: Policy,
-    /// Whether added keys may be told by their digests, the shortest way while they are few;
-    /// else only changed bits travel.
+    /// Whether updates may contain the digests of added keys, which is shortest for few keys.
+    /// Otherwise they contain only changed bits.
     pub by_digests: bool,
 }
 
@@ -50,17 +51,15 @@ impl SetPlan {
             (_, None) => Ok(Ladder::new(Rate::new(self.false_positive)?)),
             (_, Some(promise)) => match promise.design() {
                 Ok(design) => Ok(design.ladder()),
-                Err(ChainError::Step { given, least, .. }) => {
-                    Err(ParamError::Step { given, least })
-                }
+                Err(ChainError::Step { given, min, .. }) => Err(ParamError::Step { given, min }),
                 Err(ChainError::Zero) => Err(ParamError::Items(0)),
                 Err(_) => Err(ParamError::Rate(promise.over_estimate)),
             },
         }
     }
 
-    /// Whether a lookup of a single key says little: filters of chains claim one absent key in
-    /// ten, at every host.
+    /// Whether a lookup of a single key is of little use: the filters of chains claim one absent
+    /// key in ten, at every host.
     #[must_use]
     pub const fn is_loose(&self) -> bool {
         self.chains.is_some()
@@ -72,11 +71,11 @@ impl SetPlan {
         self.expected_hosts.unwrap_or(ExpectedHosts::FEWEST)
     }
 
-    /// The rung that a set of so many keys starts on.
+    /// The rung that a set of this many keys starts on.
     ///
     /// # Errors
-    /// If the promised rate is not between 0 and 1, no host is expected, or no rung takes so
-    /// many keys.
+    /// If the promised rate is not between 0 and 1, no host is expected, or no rung has room for
+    /// this many keys.
     pub fn rung_for(&self, keys: u64) -> Result<Rung, ParamError> {
         let wanted = keys.max(self.capacity.unwrap_or(0));
         let rung = self.ladder()?.rung_for(wanted, self.initial_hosts());

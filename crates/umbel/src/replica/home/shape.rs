@@ -1,4 +1,4 @@
-//! What shape the filter of a home has, and empty filters of it.
+//! The shape of a home's filter, and empty filters of that shape.
 
 use crate::design::ladder::{Rung, RungChoice};
 use crate::filter::DynamicFilter;
@@ -11,11 +11,11 @@ use crate::scheme::Scheme;
 pub(super) enum Growth {
     /// Along a ladder.
     Ladder(RungChoice),
-    /// By components of this shape for so many keys.
+    /// By components of equal shape, for `capacity` keys each.
     Components { capacity: u64 },
 }
 
-/// Components that a filter of a fixed shape may have.
+/// The most components that a filter of a fixed shape may have.
 const MAX_COMPONENTS: u32 = u16::MAX as u32;
 
 /// An empty filter on a rung of this shape.

@@ -5,14 +5,14 @@
 //!              changes meanwhile go to both filters
 //! ```
 //!
-//! A key that is added is in both filters at once; the pass does not show it. What a removal does
-//! to the new filter depends on whether the pass has shown the key ([`InPass`]): then it is taken
-//! out, if it is still to come the pass leaves it out, and if the pass may show it although it is
-//! gone, it is taken out when the pass is over.
+//! A key that is added goes into both filters at once; the pass does not visit it. A removal
+//! depends on whether the pass has visited the key ([`InPass`]). If it has, the key is removed from
+//! the new filter. If it has not, the pass will skip the key. If the pass may still visit the key
+//! although it is gone, the key is removed from the new filter when the pass is over.
 //!
 //! Always true: once the pass is over and no removal waits, the new filter holds exactly the keys
-//! of the catalogue, each once; only then does it take the place of the present one. No step
-//! takes longer than its number of keys says, whatever the catalogue holds.
+//! of the catalogue, each once. Only then does it replace the present one. The time of a step
+//! depends on its number of keys, not on the size of the catalogue.
 
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ use crate::replica::sample::Sample;
 /// A filter and a sample that are being made from the catalogue.
 #[derive(Debug)]
 pub(super) struct Build {
-    /// None if only the sample is drawn anew.
+    /// `None` if only a new sample is drawn.
     filter: Option<DynamicFilter>,
     sample: Sample,
     goal: Goal,
-    /// Keys that were removed and that the pass may show all the same.
+    /// Keys that were removed but that the pass may still visit.
     removed: Vec<KeyHash>,
     is_pass_over: bool,
 }
@@ -44,7 +44,7 @@ pub(super) enum Goal {
     Rung(Rung),
     /// Another plan, which chose this rung.
     Plan(RungChoice),
-    /// No filter: the sample had become too small.
+    /// No filter, only a new sample: the old one had become too small.
     Sample,
 }
 
@@ -52,7 +52,8 @@ pub(super) enum Goal {
 #[derive(Debug)]
 pub(crate) struct Progress {
     pub(crate) is_finished: bool,
-    /// The filter that was replaced, to be dropped where nobody waits: it may be large.
+    /// The filter that was replaced. It may be large, so the caller should drop it without holding
+    /// a lock.
     pub(crate) replaced: Option<DynamicFilter>,
 }
 
@@ -60,12 +61,12 @@ impl Build {
     /// A key was added.
     pub(super) fn added(&mut self, hash: KeyHash) {
         if let Some(filter) = &mut self.filter {
-            filter.insert_counted(filter.scheme().cut(hash));
+            filter.insert_counted(filter.scheme().digest_of(hash));
         }
         self.sample.added(hash);
     }
 
-    /// A key was removed, with which the pass stood like this.
+    /// A key was removed; `in_pass` says whether the pass has visited it.
     pub(super) fn removed(&mut self, hash: KeyHash, in_pass: InPass) {
         match in_pass {
             InPass::Ahead => {}
@@ -77,19 +78,20 @@ impl Build {
 
     fn take_out(&mut self, hash: KeyHash) {
         if let Some(filter) = &mut self.filter {
-            let flips = filter.remove_counted(ONLY, filter.scheme().cut(hash));
+            let flips = filter.remove_counted(ONLY, filter.scheme().digest_of(hash));
             debug_assert!(flips.is_some(), "the filter holds what the pass has shown");
         }
         self.sample.removed(hash);
     }
 
-    /// Goes on with the pass, or with the removals that waited for its end; whether there is more.
+    /// Continues the pass, or the removals that waited for its end. Returns whether there is more
+    /// to do.
     fn advance(&mut self, shown: &[KeyHash], keys: usize) -> bool {
         shown.iter().for_each(|hash| self.sample.added(*hash));
         if let Some(filter) = &mut self.filter {
             let scheme = *filter.scheme();
             for part in shown.chunks(BATCH) {
-                let digests: Vec<_> = part.iter().map(|hash| scheme.cut(*hash)).collect();
+                let digests: Vec<_> = part.iter().map(|hash| scheme.digest_of(*hash)).collect();
                 filter.insert_digests(&digests);
             }
         }
@@ -100,7 +102,7 @@ impl Build {
         !(self.is_pass_over && self.removed.is_empty())
     }
 
-    /// The rung that it is for, if it is a filter.
+    /// The rung of the filter that is being built, if a filter is built.
     pub(super) fn rung(&self) -> Option<Rung> {
         match &self.goal {
             Goal::Rung(rung) => Some(*rung),
@@ -116,8 +118,8 @@ impl Build {
 }
 
 impl<C: Catalogue> Home<C> {
-    /// Begins to build, if this home does so in steps and has many keys; else returns what is to be
-    /// built at once. What was being built before is given up.
+    /// Begins to build in steps, if this home does so and has many keys. Otherwise returns what
+    /// must be built at once. Cancels a build that was in progress.
     pub(super) fn begin(
         &mut self,
         filter: Option<DynamicFilter>,
@@ -132,20 +134,20 @@ impl<C: Catalogue> Home<C> {
         None
     }
 
-    /// Whether a filter is being built: whoever drives the home calls `build_part`.
+    /// Whether a filter is being built: the driver of the home must call `build_part`.
     #[must_use]
     pub const fn is_building(&self) -> bool {
         self.build.is_some()
     }
 
-    /// Gives up what is being built.
+    /// Cancels the build in progress.
     pub(crate) fn cancel_build(&mut self) {
         if self.build.take().is_some() {
             self.catalogue.end_pass();
         }
     }
 
-    /// Builds on, by about so many keys.
+    /// Continues the build by about this many keys.
     pub(crate) fn build_part(&mut self, now: Duration, keys: usize) -> Progress {
         let Some(build) = &mut self.build else {
             return Progress { is_finished: true, replaced: None };
@@ -161,12 +163,12 @@ impl<C: Catalogue> Home<C> {
         }
         self.catalogue.end_pass();
         let replaced = self.build.take().and_then(|build| self.swap(now, build));
-        // What came meanwhile may need another rung again.
+        // Changes made during the build may require yet another rung.
         self.climb_or_descend(now);
         Progress { is_finished: self.build.is_none(), replaced }
     }
 
-    /// Puts what was built in the place of what is there; returns the filter that it replaces.
+    /// Replaces the present filter and sample by what was built. Returns the old filter.
     fn swap(&mut self, now: Duration, build: Build) -> Option<DynamicFilter> {
         self.sample = build.sample;
         let old = std::mem::replace(&mut self.filter, build.filter?);
@@ -177,8 +179,8 @@ impl<C: Catalogue> Home<C> {
             _ => {}
         }
         match steps_between(old.scheme().shape(), self.filter.scheme().shape()) {
-            Some(_) => self.tell_moved(now),
-            None => self.tell_rebuilt(now),
+            Some(_) => self.report_moved(now),
+            None => self.report_rebuilt(now),
         }
         Some(old)
     }

@@ -7,7 +7,7 @@ use crate::replica::update_log::{PART, Part};
 use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
-/// A receiver asks a home for something of a set.
+/// A receiver requests data of a set from its home.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Request {
     pub(crate) home: Name,
@@ -16,12 +16,12 @@ pub(crate) struct Request {
     pub(crate) wanted: Wanted,
 }
 
-/// What a receiver asks for.
+/// What a receiver requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// A page of the image of this epoch; `None`: of whichever the home chooses.
+    /// A page of the image of this epoch; `None` lets the home choose the epoch.
     Page { epoch: Option<Epoch>, page: u64 },
-    /// A part of the changes since an epoch, until another one or the newest.
+    /// A part of the changes since an epoch, up to `until` or, if that is `None`, the newest epoch.
     Changes { since: Epoch, until: Option<Epoch>, offset: u64 },
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Page {
     pub(crate) checksum: u64,
     /// Which page it is; `None` if the image has no component.
     pub(crate) page: Option<u64>,
-    /// The page, coded.
+    /// The encoded page.
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ pub(crate) struct Changes {
     pub(crate) set: Name,
     pub(crate) incarnation: Incarnation,
     pub(crate) since: Epoch,
-    /// Of the home's newest image, of which the last record may be an older one.
+    /// The scheme of the home's newest image. The last record of the changes may have an older one.
     pub(crate) scheme: Scheme,
     pub(crate) part: Part,
 }
@@ -138,7 +138,7 @@ impl Changes {
     }
 }
 
-/// A number that may be absent: one more than it, or 0.
+/// Writes an optional number: 0 for `None`, otherwise the number plus one.
 fn put_or_none(out: &mut Vec<u8>, number: Option<u64>) {
     put_varint(out, number.map_or(0, |number| number + 1));
 }
@@ -150,7 +150,7 @@ fn epoch_or_none(reader: &mut Reader<'_>) -> Result<Option<Epoch>, DecodeError> 
     }
 }
 
-/// Where a part begins: leaves room to count on.
+/// Reads where a part begins. Rejects values so large that counting on could overflow.
 fn offset(reader: &mut Reader<'_>) -> Result<u64, DecodeError> {
     match reader.varint()? {
         offset if offset.is_multiple_of(PART) && offset < 1 << 62 => Ok(offset),

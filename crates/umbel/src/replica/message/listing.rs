@@ -1,8 +1,8 @@
-//! What a host has published, told in few bytes however many sets it has.
+//! Messages about what a host has published: few bytes, however many sets it has.
 //!
 //! An announcement carries a sequence number that grows with each publication of the host and a sum
-//! over all its sets. A receiver that comes to another sum requests what changed after the last
-//! publication that it knows of, and the whole list only if the sums still differ.
+//! over all its sets. A receiver that computes a different sum requests what changed after the last
+//! publication that it knows. Only if the sums still differ does it request the whole list.
 
 use super::{ANNOUNCE, LIST, LIST_REQUEST};
 use crate::codec::{DecodeError, Reader, put_varint};
@@ -12,7 +12,7 @@ use crate::replica::fields::{bounded, epoch, name, put_name, put_scheme, scheme}
 use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
-/// What a host has published, every few seconds.
+/// Summary of what a host has published, sent every few seconds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Announce {
     pub(crate) home: Name,
@@ -20,7 +20,7 @@ pub(crate) struct Announce {
     pub(crate) sequence: u64,
     /// Over all sets that the host has published.
     pub(crate) sum: u64,
-    /// Some members of one set, another one in each announcement.
+    /// Some members of one set; each announcement samples another set.
     pub(crate) members: Option<Members>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Members {
     pub(crate) samples: Vec<Digest>,
 }
 
-/// A receiver asks a host which sets changed after a publication of it.
+/// A receiver asks a host which sets changed after a given publication.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ListRequest {
     pub(crate) home: Name,
@@ -66,7 +66,7 @@ pub(crate) struct ListedSet {
     pub(crate) items: u64,
 }
 
-/// Most sets in one part of a list, samples of one set.
+/// The most sets in one part of a list, and the most samples of one set.
 pub(crate) const MAX_SETS: usize = 512;
 const MAX_SAMPLES: u64 = 64;
 

@@ -20,9 +20,9 @@
 //!
 //! How names, schemes and numbers are written: `fields`.
 //!
-//! Always true: any bytes decode to a message or an error; names, lists and payloads are
-//! bounded before they are believed. Whether a message makes sense to a receiver is for
-//! `replica` to say.
+//! Always true: any bytes decode to a message or an error. The lengths of names, lists and payloads
+//! are checked before anything is allocated. Whether a message makes sense to a receiver is decided
+//! in `replica`.
 
 mod fetching;
 mod listing;
@@ -60,24 +60,24 @@ pub(crate) struct Update {
     /// Counts all publications of the host.
     pub(crate) sequence: u64,
     pub(crate) epoch: Epoch,
-    /// What the changes are against; `None` for nothing at all.
+    /// The epoch that the changes apply to; `None` if they start from nothing.
     pub(crate) base: Option<Epoch>,
     pub(crate) scheme: Scheme,
     /// Of the image that results.
     pub(crate) checksum: u64,
     /// Keys that the home holds.
     pub(crate) items: u64,
-    /// `None`: too long for a message, fetch them.
+    /// `None` means that they are too long for a message and must be fetched.
     pub(crate) changes: Option<Vec<u8>>,
 }
 
-/// A home says that it is about to stop.
+/// A home announces that it is about to stop.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Leave {
     pub(crate) home: Name,
     pub(crate) incarnation: Incarnation,
-    /// For how long others should go on naming it, in milliseconds on the wire; zero: it leaves, and
-    /// nobody need wait for it.
+    /// How long other hosts should keep using its replicas, in milliseconds on the wire. Zero means
+    /// that it leaves and is not expected back.
     pub(crate) absence: Duration,
 }
 
@@ -123,7 +123,7 @@ impl Message {
         Ok(message)
     }
 
-    /// Who says it, in which life of it; a request names another's.
+    /// The sender and its incarnation; `None` for requests, which name the host they are sent to.
     pub(crate) const fn speaker(&self) -> Option<(&Name, Incarnation)> {
         match self {
             Self::Update(update) => Some((&update.home, update.incarnation)),

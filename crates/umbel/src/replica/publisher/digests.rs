@@ -1,11 +1,11 @@
-//! An update that names added keys by their digests: its work grows with the keys, not with the
-//! filter.
+//! An update that contains the digests of added keys: its cost grows with the number of keys, not
+//! with the filter.
 //!
-//! Under a policy with a short `longest` most updates carry a few keys, every second, of a filter
-//! that may have millions. So neither a copy of the bits nor a pass over them is made: the bits that
-//! the keys set follow from the digests, and checksum and fill follow from these bits.
+//! Under a policy with a short `longest` most updates add a few keys, every second, to a filter
+//! that may hold millions. So the bits are neither copied nor scanned: the digests determine which
+//! bits the keys set, and these bits determine checksum and fill.
 //!
-//! Always true: where this makes an update, the long way would have made the same bytes.
+//! Always true: if this makes an update, encoding it from the bits would have given the same bytes.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::model::limits;
 use crate::replica::image::{Change, Changes, ImageComponent};
 use crate::replica::paged::encode_added;
 
-/// In shorter filters a pass over the bits takes no time, and bits may be shorter than digests.
+/// In shorter filters a pass over the bits takes little time, and bits may be shorter than digests.
 const SHORTEST_FILTER: u64 = 1 << 16;
 
-/// Added keys are few if looking at their positions takes less time than a copy of the bits: so many
-/// positions, or one for so many bits.
+/// Added keys are few if reading their positions takes less time than copying the bits: at most
+/// this many positions, or one per `BITS_PER_POSITION` bits of the filter.
 const FEW_POSITIONS: u64 = 1 << 16;
 const BITS_PER_POSITION: u64 = 512;
 
-/// Added keys, of components that they change.
+/// Added keys, by the components that they change.
 #[derive(Default)]
 struct Added {
     digests: Vec<(ComponentId, Vec<Digest>)>,
@@ -35,8 +35,8 @@ struct Added {
 }
 
 impl Publisher {
-    /// Turns the kept copy into one that claims the added keys, named by their digests; `None`, and
-    /// nothing changes, if the update should be made from the bits.
+    /// Makes the kept copy claim the added keys, and returns an update with their digests. Returns
+    /// `None` and changes nothing if the update should be made from the bits.
     pub(super) fn publish_digests(&mut self, source: &Source<'_>) -> Option<Vec<u8>> {
         let shape = source.scheme().shape();
         if !self.by_digests || shape.bits() < SHORTEST_FILTER || !self.has_few_pending(source) {
@@ -48,7 +48,7 @@ impl Publisher {
         }
         let mut bytes = Vec::new();
         let is_short = encode_added(&mut bytes, shape, &digests)
-            && (bytes.len() as f64) < 0.95 * self.least_bytes(&changes);
+            && (bytes.len() as f64) < 0.95 * self.min_bytes(&changes);
         if !is_short {
             return None;
         }
@@ -70,12 +70,12 @@ impl Publisher {
 
     /// Added keys that are still held, by their digests, with the components that hold them now.
     pub(super) fn held_digests(&self, source: &Source<'_>) -> Option<Vec<(Digest, ComponentId)>> {
-        let now = |(hash, id)| (source.scheme().cut(hash), source.filter.living(id));
+        let now = |(hash, id)| (source.scheme().digest_of(hash), source.filter.living(id));
         Some(self.tally.pending()?.held().into_iter().map(now).collect())
     }
 
     /// The pending digests of each component, and the bits that they set in the copy; `None` if
-    /// digests were forgotten, or the copy lacks a component.
+    /// digests were dropped, or the copy lacks a component.
     fn added_digests(&self, source: &Source<'_>) -> Option<Added> {
         let mut by_component: BTreeMap<ComponentId, Vec<Digest>> = BTreeMap::new();
         for (digest, id) in self.held_digests(source)? {
@@ -107,8 +107,8 @@ impl Publisher {
         self.kept.components().iter().map(fill).collect()
     }
 
-    /// Bytes that naming the changed bits would take at least.
-    fn least_bytes(&self, changes: &Changes) -> f64 {
+    /// The fewest bytes that can encode the changed bits.
+    fn min_bytes(&self, changes: &Changes) -> f64 {
         let bytes = |component: &ImageComponent| {
             let ones = component.bits.ones();
             limits::delta_bytes(limits::Flips {
@@ -122,7 +122,7 @@ impl Publisher {
     }
 }
 
-/// Bits of a component that changes set.
+/// How many bits of a component these changes set.
 fn sets_of(changes: &Changes, id: ComponentId) -> u64 {
     let sets = changes.iter().find_map(|(other, change)| match change {
         Change::Flips(flips) if *other == id => Some(flips.sets.len() as u64),

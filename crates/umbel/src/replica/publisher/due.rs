@@ -1,7 +1,7 @@
-//! When an update is due: targets, intervals, and what an update would mend.
+//! When an update is due: targets, intervals, and what an update would improve.
 //!
-//! Asked after every change, so that no answer takes a pass over all bits unless a cheap bound
-//! says that it may be needed.
+//! Called after every change. So it scans all bits only if a cheap bound says that this may be
+//! needed.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use super::gap::total_bits;
 use super::{Extent, Publisher, Source, WORTHWHILE};
 use crate::filter::{ComponentId, CountingFilter};
 
-/// How exactly the policy is asked.
+/// How exactly the policy is evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Count {
-    /// By a pass over all bits, where a bound says that it may be needed.
+    /// By a pass over all bits, if the bound says that it may be needed.
     Exact,
     /// By the bound alone.
     Bound,
@@ -23,7 +23,8 @@ impl Publisher {
     /// Whether an update is due, and how much it is to carry.
     pub(crate) fn due(&mut self, now: Duration, source: &Source<'_>) -> Option<Extent> {
         self.dirty_since?;
-        // Others drop what a home that is back does not list, whatever its policy says.
+        // Whatever its policy, a home must publish after a restart: other hosts drop sets that it
+        // does not list.
         if self.is_restart || self.clears_due_at().is_some_and(|at| now >= at) {
             return Some(Extent::Everything);
         }
@@ -40,19 +41,20 @@ impl Publisher {
         is_late.then(|| self.extent_of_adds(source))
     }
 
-    /// Notes when [`Self::due`] should be asked, from bounds: it may then say that nothing is due.
+    /// Records, from bounds alone, that [`Self::due`] should be called; it may still find that
+    /// nothing is due.
     pub(crate) fn note_due(&mut self, now: Duration, source: &Source<'_>) {
         if self.dirty_since.is_some() && self.broken(now, source, Count::Bound).is_some() {
             self.broken_since.get_or_insert(now);
         }
     }
 
-    /// Whether the target was broken when last asked.
+    /// Whether the target was broken at the last check.
     pub(crate) const fn is_broken(&self) -> bool {
         self.broken_since.is_some()
     }
 
-    /// When to ask again although nothing happened.
+    /// When to check again if nothing changes before.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.dirty_since?;
         let broken = self.broken_since.map(|_| self.earliest());
@@ -67,21 +69,21 @@ impl Publisher {
         all.into_iter().flatten().min()
     }
 
-    /// When members that the copy denies have waited as long as they may.
+    /// When members that the copy denies will have waited as long as allowed.
     fn adds_due_at(&self) -> Option<Duration> {
         let longest = self.policy.longest.unwrap_or(self.intervals.longest);
         Some(self.missed_since? + longest)
     }
 
-    /// When bits that are out of use have waited as long as they may.
+    /// When bits that are no longer in use will have waited as long as allowed.
     fn clears_due_at(&self) -> Option<Duration> {
         let longest = self.policy.clears.unwrap_or(self.intervals.clears);
         Some(self.clears_since? + longest)
     }
 
-    /// The earliest moment at which a broken target may lead to an update: the shortest
-    /// interval after the last, and a little after the first change, so that a bulk load is
-    /// one update.
+    /// The earliest moment at which a broken target may lead to an update: the shortest interval
+    /// after the last update, and a little after the target was first broken, so that a bulk load
+    /// is one update.
     fn earliest(&self) -> Duration {
         let shortest = self.shortest();
         let settled = self.broken_since.map_or(Duration::ZERO, |since| since + shortest / 10);
@@ -92,8 +94,8 @@ impl Publisher {
         self.policy.shortest.unwrap_or(self.intervals.shortest)
     }
 
-    /// What an update carries that is due for added keys: clears as well, if the ghost target will
-    /// want them before the next one.
+    /// The extent of an update that is due for added keys: it includes clears if otherwise the
+    /// ghost target would be broken before the next update.
     fn extent_of_adds(&self, source: &Source<'_>) -> Extent {
         let items = source.filter.items().max(1) as f64;
         match self.policy.rule {
@@ -104,7 +106,7 @@ impl Publisher {
         }
     }
 
-    /// Whether the policy's target is broken, and what would mend it.
+    /// Whether the policy's target is broken, and the extent of the update that repairs it.
     fn broken(&mut self, now: Duration, source: &Source<'_>, count: Count) -> Option<Extent> {
         let items = source.filter.items().max(1) as f64;
         let (misses, ghosts) = (self.tally.misses() as f64, self.tally.ghosts() as f64);
@@ -113,7 +115,7 @@ impl Publisher {
             Rule::Miss { miss, .. } if misses <= miss * items => None,
             Rule::Miss { .. } => Some(self.extent_of_adds(source)),
             Rule::Overall { target, weights } => {
-                // If the fresh filter itself breaks the target, nothing that is sent mends it.
+                // If the fresh filter itself breaks the target, an update cannot repair it.
                 let fresh = weights.false_positive * source.false_positive();
                 let claimed = weights.false_positive * self.kept_false_positive;
                 let is_due = |disagreement: f64| {
@@ -125,9 +127,9 @@ impl Publisher {
                 due.then_some(Extent::Everything)
             }
             Rule::Dirty { share } => {
-                let most = share * total_bits(source);
-                let due = self.tally.flips.total() as f64 > most
-                    && (count == Count::Bound || self.recount(source).flips.total() as f64 > most);
+                let max = share * total_bits(source);
+                let due = self.tally.flips.total() as f64 > max
+                    && (count == Count::Bound || self.recount(source).flips.total() as f64 > max);
                 due.then_some(Extent::Everything)
             }
             Rule::Interval { every } => {
@@ -141,9 +143,9 @@ impl Publisher {
         }
     }
 
-    /// The disagreement, from above: as if every flip to one since the last exact count had
-    /// made a dirty one, and each component were asked for a key of its own. Of a filter that is
-    /// published as it is: rules that count bits ask for no other.
+    /// An upper bound for the disagreement: assumes that every flip to one since the last exact
+    /// count made a dirty bit, and adds up the components. Only for a filter that is published as
+    /// it is, as it always is under rules that count bits.
     fn disagreement_bound(&self, source: &Source<'_>) -> f64 {
         let (m, k) = (source.scheme().shape().bits(), source.scheme().shape().hashes());
         let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);

@@ -9,19 +9,20 @@ use crate::filter::{ComponentId, CountingFilter, DynamicFilter};
 #[derive(Debug)]
 pub(super) struct Gap {
     pub(super) flips: FlipBound,
-    /// Chance that the filter claims a random key and the copy denies it.
+    /// Probability that the filter claims a random key and the copy denies it.
     pub(super) disagreement: f64,
 }
 
 impl Publisher {
-    /// Counts exactly how copy and filter differ: a pass over all bits.
+    /// Counts exactly how copy and filter differ, in a pass over all bits, and resets the bounds to
+    /// it.
     pub(super) fn recount(&mut self, source: &Source<'_>) -> Gap {
         let gap = self.gap(source);
         self.tally.flips = gap.flips.clone();
         gap
     }
 
-    /// How copy and filter differ: a pass over all bits.
+    /// Counts exactly how copy and filter differ, in a pass over all bits.
     fn gap(&self, source: &Source<'_>) -> Gap {
         if self.kept.scheme() != source.scheme() {
             return self.gap_between_shapes(source);
@@ -29,8 +30,8 @@ impl Publisher {
         let (m, k) = (source.scheme().shape().bits(), source.scheme().shape().hashes());
         let rate = |ones: u64| (ones as f64 / m as f64).powi(k as i32);
         let mut flips = FlipBound::default();
-        // A random key is denied by the copy, and by copy and filter both, if it is by every
-        // component.
+        // A random key is denied if every component denies it: by the copy alone, and by copy and
+        // filter together.
         let (mut copy_denies, mut both_deny) = (1.0, 1.0);
         for (id, component) in source.components() {
             let here = source.bits(component);
@@ -51,7 +52,7 @@ impl Publisher {
         Gap { flips, disagreement: f64::max(copy_denies - both_deny, 0.0) }
     }
 
-    /// Bits of different shapes have nothing to do with each other: all ones are dirty.
+    /// Bits of different shapes cannot be compared: all ones count as dirty.
     pub(super) fn gap_between_shapes(&self, source: &Source<'_>) -> Gap {
         let mut flips = FlipBound::default();
         let ones = |(id, component): &(ComponentId, CountingFilter)| (*id, component.bits().ones());
@@ -61,8 +62,8 @@ impl Publisher {
         Gap { flips, disagreement }
     }
 
-    /// Members that the copy denies and removed keys that it claims, per member: kept up, so that
-    /// asking costs nothing.
+    /// Members that the copy denies and removed keys that it claims, both per member. Cheap: the
+    /// counts are always up to date.
     pub(crate) fn miss_and_ghost(&self, filter: &DynamicFilter) -> (f64, f64) {
         let items = filter.items().max(1) as f64;
         (self.tally.misses() as f64 / items, self.tally.ghosts() as f64 / items)

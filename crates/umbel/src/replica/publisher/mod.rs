@@ -1,17 +1,18 @@
 //! Decides when a home's filter is stale enough to publish, and what to send.
 //!
-//! Fed by real changes of membership (`home`); read by the engine. Holds the kept copy,
-//! counts what changed since (`tally`), and asks the policy whether an update is due.
+//! `home` reports real changes of membership to it; the engine reads it. It holds the kept copy,
+//! counts what changed since (`tally`), and checks the policy to see whether an update is due.
 //!
-//! Adds and clears are judged apart. A missing one bit loses objects, a missing zero bit
-//! costs a vain probe at most, so an update may carry the adds alone, after the policy's
-//! `longest` at the latest; clears wait for the ghost target, for the promised false positive
-//! rate, or for the policy's `clears`, and never travel without all pending adds.
+//! Adds and clears are handled separately. A one bit that is missing in replicas hides members; a
+//! zero bit that is missing costs at most a useless request. So an update may contain the adds
+//! alone, sent after the policy's `longest` at the latest. Clears wait for the ghost target, for
+//! the promised false positive rate, or for the policy's `clears`, and are never sent without all
+//! pending adds.
 //!
-//! Always true: the kept copy is what receivers have once all updates have arrived (debug
-//! builds run their decoder, and every update carries the checksum of what it leads to);
-//! right after an update it claims every member, so that `misses` is zero; and a fresh copy
-//! that would itself break a target never leads to a loop of updates.
+//! Always true: the kept copy is what receivers have once all updates have arrived (debug builds
+//! run their decoder, and every update contains the checksum of its result). Right after an update
+//! the kept copy claims every member, so that `misses` is zero. If even a fresh copy would break a
+//! target, this does not cause endless updates.
 //!
 //! Not here: timers and peers (`engine`); growing into a larger shape (`home`).
 //! Papers 1 and 3, section 4; formulas, sections 2 and 7.
@@ -35,20 +36,19 @@ use super::tally::Tally;
 use crate::filter::{ComponentId, DynamicFilter};
 use crate::key_hash::KeyHash;
 
-/// How long updates wait for each other, and changes for an update, where the policy is
-/// silent.
+/// Times between updates, and from a change to its update, where the policy does not set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Intervals {
-    /// From one update to the next, at least.
+    /// Shortest time between two updates.
     pub shortest: Duration,
-    /// From an add that replicas deny to an update that carries it, at most.
+    /// Longest time from adding a key that replicas deny to an update that contains it.
     pub longest: Duration,
-    /// From a removal to an update that carries it, at most.
+    /// Longest time from a removal to an update that contains it.
     pub clears: Duration,
 }
 
 impl Intervals {
-    /// What hosts use.
+    /// The defaults of a host.
     pub const DEFAULT: Self = Self {
         shortest: Duration::from_secs(1),
         longest: Duration::from_secs(600),
@@ -65,13 +65,14 @@ impl Default for Intervals {
 /// How stale the published copy is, and what it answers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Freshness {
-    /// Members that the copy denies, as a share of all: exact.
+    /// Share of all members that the copy denies. Exact.
     pub miss: f64,
     /// Removed keys that the copy still claims, per member.
     pub ghost: f64,
     /// The copy's false positive rate, from its fill.
     pub false_positive: f64,
-    /// The papers' false negative: home and copy differ on a random key.
+    /// The false negative rate of the papers: the probability that home and copy differ on a random
+    /// key.
     pub disagreement: f64,
     /// Share of bits that are one at home and zero in the copy.
     pub dirty_ones: f64,
@@ -79,42 +80,51 @@ pub struct Freshness {
     pub dirty_zeros: f64,
 }
 
-/// What a publisher has sent, and what it would have cost otherwise.
+/// What a publisher has sent, and what sending whole filters would have cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sent {
-    /// Updates.
+    /// Number of updates.
     pub updates: u64,
     /// Their bytes, each counted once.
     pub bytes: u64,
-    /// The same updates as whole plain filters.
+    /// Bytes of the same updates if each were sent as a whole plain filter.
     pub full_broadcast_bytes: u64,
 }
 
-/// What an update carries, ready for a message.
+/// Keys that were added to a set and removed from it since its home started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Changed {
+    /// Keys added.
+    pub added: u64,
+    /// Keys removed.
+    pub removed: u64,
+}
+
+/// An encoded update, ready for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Publication {
-    /// Whether the changes lead from nothing to the image, rather than from the image
-    /// before.
+    /// Whether the changes start from nothing, rather than from the previous image.
     pub(crate) from_nothing: bool,
     pub(crate) changes: Arc<Vec<u8>>,
-    /// Whether they are short enough to be sent to everybody; else receivers fetch what they lack.
+    /// Whether they are short enough to be sent to all hosts; otherwise receivers fetch what they
+    /// lack.
     pub(crate) is_short: bool,
-    /// The same update as a whole plain filter.
+    /// Bytes of the same update as a whole plain filter.
     pub(crate) plain_bytes: u64,
 }
 
-/// Where an added key went.
+/// Where an added key was inserted.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Held {
+pub(crate) struct Placed {
     pub(crate) component: ComponentId,
     /// Bits that it flipped to one.
     pub(crate) flips: u32,
 }
 
-/// How much an update is to carry.
+/// How much an update contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
-    /// What was added.
+    /// Only the keys that were added.
     Adds,
     /// Everything: the copy becomes the home's filter.
     Everything,
@@ -134,17 +144,19 @@ pub(crate) struct Publisher {
     last_update: Option<Duration>,
     /// When a target was first seen broken since the last update.
     broken_since: Option<Duration>,
-    /// When something first changed that no update has carried yet.
+    /// Time of the first change that no update contains yet.
     dirty_since: Option<Duration>,
-    /// When a key was first added that the copy denies, unless it denies no member now.
+    /// Since when the copy has denied at least one member; `None` if it denies none.
     missed_since: Option<Duration>,
-    /// When a bit first went out of use that no update has cleared yet.
+    /// Since when there are bits that are no longer in use and that no update has cleared yet.
     clears_since: Option<Duration>,
     /// When the budget allows the next update.
     paid_until: Duration,
     sent: Sent,
+    changed: Changed,
     by_digests: bool,
-    /// Whether the first update of this life may lead to bits that others have from the last.
+    /// Whether the first update of this incarnation may lead to bits that other hosts have from the
+    /// previous one.
     is_restart: bool,
 }
 
@@ -152,7 +164,7 @@ pub(crate) struct Publisher {
 const WORTHWHILE: f64 = 0.9;
 
 impl Publisher {
-    /// A publisher of a filter of which nothing was published yet.
+    /// A publisher for a filter of which nothing was published yet.
     pub(crate) fn new(
         policy: Policy,
         intervals: Intervals,
@@ -173,22 +185,23 @@ impl Publisher {
             clears_since: None,
             paid_until: Duration::ZERO,
             sent: Sent::default(),
+            changed: Changed::default(),
             by_digests: true,
             is_restart: false,
         }
     }
 
-    /// The filter was built from keys that an earlier life of the home may have published.
+    /// The filter was built from keys that an earlier incarnation of the home may have published.
     pub(crate) const fn restarted(&mut self) {
         self.is_restart = true;
     }
 
-    /// Whether updates may name added keys by their digests.
+    /// Sets whether updates may contain the digests of added keys.
     pub(crate) const fn set_by_digests(&mut self, by_digests: bool) {
         self.by_digests = by_digests;
     }
 
-    /// Another false positive rate for the copy to keep.
+    /// Changes the false positive rate that the copy must keep.
     pub(crate) const fn set_promised(&mut self, promised: f64) {
         self.promised = promised;
     }
@@ -205,29 +218,34 @@ impl Publisher {
         self.sent
     }
 
-    /// Another policy, from now on.
+    pub(crate) const fn changed(&self) -> Changed {
+        self.changed
+    }
+
+    /// Changes the policy.
     pub(crate) fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
         self.broken_since = None;
     }
 
-    /// Asks for the memory that a change of this key will look at.
+    /// Prefetches the memory that a change of this key will read.
     #[inline]
     pub(crate) fn prefetch(&self, hash: KeyHash) {
-        self.kept.prefetch_claims(self.kept.scheme().cut(hash));
+        self.kept.prefetch_claims(self.kept.scheme().digest_of(hash));
     }
 
     /// A key was added to a component, which flipped bits to one.
     #[inline]
-    pub(crate) fn added(&mut self, now: Duration, hash: KeyHash, held: Held, items: u64) {
-        let claimed = self.kept.claims(self.kept.scheme().cut(hash));
+    pub(crate) fn added(&mut self, now: Duration, hash: KeyHash, held: Placed, items: u64) {
+        let claimed = self.kept.claims(self.kept.scheme().digest_of(hash));
         self.tally.added(hash, held.component, claimed, items);
         self.tally.flips.add_ones(held.component, held.flips.into());
+        self.changed.added += 1;
         self.dirty_since.get_or_insert(now);
         self.note_misses(now);
     }
 
-    /// The home starts with so many keys, of which nothing of this life was published.
+    /// The home starts with this many keys. None of them was published in this incarnation.
     pub(crate) fn unpublished(&mut self, now: Duration, items: u64) {
         self.tally.unpublished(items);
         self.dirty_since.get_or_insert(now);
@@ -237,14 +255,15 @@ impl Publisher {
     /// A key was removed, which flipped bits to zero.
     #[inline]
     pub(crate) fn removed(&mut self, now: Duration, hash: KeyHash, flips: u32, items: u64) {
-        let claimed = self.kept.claims(self.kept.scheme().cut(hash));
+        let claimed = self.kept.claims(self.kept.scheme().digest_of(hash));
         self.tally.removed(hash, claimed, items);
         self.tally.flips.zeros += u64::from(flips);
+        self.changed.removed += 1;
         self.clears_due(now);
         self.note_misses(now);
     }
 
-    /// Notes since when the copy has denied members without a break.
+    /// Updates since when the copy has denied members without interruption.
     #[inline]
     fn note_misses(&mut self, now: Duration) {
         match self.tally.misses() {
@@ -258,18 +277,17 @@ impl Publisher {
         self.clears_due(now);
     }
 
-    /// The filter was built again into a shape in which digests may differ; the copy stays what
-    /// it was.
+    /// The filter was rebuilt in a shape in which digests may differ. The copy does not change.
     pub(crate) fn rebuilt(&mut self, now: Duration, source: &Source<'_>) {
         self.tally.forget_digests();
         self.moved(now, source);
     }
 
-    /// The filter stands on another rung of its ladder, or is published on another one; the copy
-    /// stays what it was.
+    /// The filter, or what is published of it, moved to another rung of its ladder. The copy does
+    /// not change.
     pub(crate) fn moved(&mut self, now: Duration, source: &Source<'_>) {
         match source.is_folded() {
-            // Rules that count bits are not in force, and a pass over all of them is long.
+            // No rule that counts bits is in force, and a pass over all bits takes long.
             true => self.tally.flips = self.gap_between_shapes(source).flips,
             false => _ = self.recount(source),
         }
@@ -281,7 +299,7 @@ impl Publisher {
         self.clears_since.get_or_insert(now);
     }
 
-    /// Members that the copy denies: exact, and kept up.
+    /// Number of members that the copy denies. Exact; takes constant time.
     pub(crate) const fn misses(&self) -> u64 {
         self.tally.misses()
     }

@@ -1,11 +1,11 @@
-//! An update that counts already, and whose bytes are still to be made.
+//! An update that is decided but not yet encoded.
 //!
-//! Coding a large filter takes a tenth of a second and more. So what an update leads to is decided
-//! while the home is locked, by copies of bits; and its bytes are made from these copies by whoever
-//! holds no lock.
+//! Encoding a large filter takes a tenth of a second or more. So the result of an update is fixed
+//! while the home is locked, by copying bits. A thread that holds no lock then encodes these
+//! copies.
 //!
-//! Always true: the bytes turn the copy that receivers had into the image that the home believes
-//! they have from now on (debug builds run their decoder).
+//! Always true: the bytes turn the copy that receivers had into the new kept copy of the home
+//! (debug builds run the decoder of receivers).
 
 use std::sync::Arc;
 
@@ -20,29 +20,29 @@ use crate::key_hash::Digest;
 use crate::params::Shape;
 use crate::scheme::Scheme;
 
-/// The longest update that is sent to everybody at once; longer ones are fetched in parts.
+/// The longest update that is sent to all hosts at once; longer ones are fetched in parts.
 pub(super) const LONGEST_MESSAGE: usize = 192 << 10;
 
-/// An update whose bytes are still to be made.
+/// An update that is not encoded yet.
 #[derive(Debug)]
 pub(crate) struct PreparedUpdate {
     pub(super) form: Form,
-    /// Whether nothing was published before, or nothing that the changes could refer to.
+    /// Whether nothing was published before, or nothing that the changes could be based on.
     pub(super) from_nothing: bool,
-    /// The longest update that is sent to everybody at once.
+    /// The longest update that is sent to all hosts at once.
     pub(super) longest_message: usize,
-    /// The same update as a whole plain filter.
+    /// Bytes of the same update as a whole plain filter.
     pub(super) plain_bytes: u64,
 }
 
-/// What the bytes are made of.
+/// What to encode.
 #[derive(Debug)]
 pub(super) enum Form {
-    /// They are made: a few added keys.
+    /// Encoded already: a few added keys.
     Bytes(Arc<Vec<u8>>),
     /// From one image to another of the same scheme.
     Changes { step: Step, dropped: Vec<ComponentId> },
-    /// To an image that many rungs above.
+    /// From one image to another, `rungs` rungs above.
     Climb { step: Step, rungs: u32 },
 }
 
@@ -53,13 +53,13 @@ pub(super) struct Step {
     pub(super) after: Image,
     /// Components that may have changed.
     pub(super) changed: Vec<ComponentId>,
-    /// Added keys with the components that hold them, if updates may name keys and these were not
-    /// too many to remember.
+    /// Added keys with the components that hold them, if updates may contain digests and the keys
+    /// were not too many to remember.
     pub(super) pending: Option<Pending>,
 }
 
 impl PreparedUpdate {
-    /// Bits of which passes are made to code it: none if its bytes are made.
+    /// Bits that must be scanned to encode the update; 0 if it is encoded already.
     pub(crate) fn bits(&self) -> u64 {
         match &self.form {
             Form::Bytes(_) => 0,
@@ -69,7 +69,7 @@ impl PreparedUpdate {
         }
     }
 
-    /// Makes the bytes: takes as long as passes over all bits do.
+    /// Encodes the update. Takes several passes over all bits.
     pub(crate) fn encode(&self) -> Publication {
         let (changes, from_nothing) = match &self.form {
             Form::Bytes(bytes) => (Arc::clone(bytes), self.from_nothing),
@@ -85,7 +85,7 @@ impl PreparedUpdate {
 }
 
 impl Step {
-    /// The bytes that lead to the image of the same scheme.
+    /// Encodes the step to an image of the same scheme.
     fn changes(&self, dropped: &[ComponentId]) -> Vec<u8> {
         let digests = self.digests(self.before.scheme());
         let changed = self.changed.iter().filter_map(|id| {
@@ -106,8 +106,8 @@ impl Step {
         bytes
     }
 
-    /// The bytes that lead to the image that many rungs above, and whether they do so from nothing,
-    /// because that is shorter.
+    /// Encodes the step to the image `rungs` rungs above. Also returns whether the bytes start from
+    /// nothing, because that is shorter.
     fn climb(&self, rungs: u32) -> (Vec<u8>, bool) {
         let (before, after) = (&self.before.components()[0].bits, &self.after.components()[0]);
         let (id, shape) = (after.id, self.before.scheme().shape());
@@ -131,11 +131,11 @@ impl Step {
     /// The digests of added keys that are still held, with the components that hold them.
     fn digests(&self, scheme: &Scheme) -> Option<Vec<(Digest, ComponentId)>> {
         let held = self.pending.as_ref()?.held();
-        Some(held.into_iter().map(|(hash, id)| (scheme.cut(hash), id)).collect())
+        Some(held.into_iter().map(|(hash, id)| (scheme.digest_of(hash), id)).collect())
     }
 }
 
-/// Those of a component.
+/// The digests of one component.
 fn digests_of(
     digests: &Option<Vec<(Digest, ComponentId)>>,
     id: ComponentId,
@@ -144,7 +144,7 @@ fn digests_of(
     Some(digests.map(|(digest, _)| *digest).collect())
 }
 
-/// The digests, if they explain every bit that a component has beyond what it had before.
+/// The digests, if they explain every bit that was added to a component; otherwise none.
 fn explaining(
     shape: &Shape,
     before: Option<&BitVector>,
@@ -160,7 +160,7 @@ fn explaining(
     if fits && bits.is_subset_of(&reached) { digests } else { Vec::new() }
 }
 
-/// What receivers of this copy make of an update.
+/// The image that receivers of this copy get by applying an update.
 pub(super) fn decoded(bytes: &[u8], kept: &Image) -> Image {
     let mut image = kept.clone();
     let changes =

@@ -1,4 +1,4 @@
-//! What an update leads to: the next image, of which the bytes are made later (`prepared`).
+//! Makes the next image of an update; `prepared` encodes it later.
 
 use std::time::Duration;
 
@@ -12,16 +12,16 @@ use crate::design::ladder::steps_between;
 use crate::filter::ComponentId;
 use crate::model::stale;
 
-/// The longest image that is sent along by a home that restarts: others probably have its bits,
-/// and who has not fetches them.
+/// The longest image that a restarting home includes in its first update: other hosts probably have
+/// the bits already, and those that do not can fetch them.
 const LONGEST_RESTART: usize = 512;
 
-/// Bits of a component, and to which it is to be changed.
+/// A component and its new bits.
 type ComponentBits = (ComponentId, BitVector);
 
 impl Publisher {
-    /// Makes the next image, which counts as published from now on; its bytes are still to be made,
-    /// and [`Self::published`] is to be called then. Takes as long as copying the bits does.
+    /// Makes the next image, which counts as published from now on. The caller must encode the
+    /// update and then call [`Self::published`]. Takes as long as copying the bits.
     pub(crate) fn prepare(
         &mut self,
         now: Duration,
@@ -60,7 +60,7 @@ impl Publisher {
             self.clears_since = None;
         }
         self.dirty_since = self.clears_since;
-        // After a restart others may have these bits already.
+        // After a restart other hosts may have these bits already.
         let longest_message = match std::mem::take(&mut self.is_restart) && from_nothing {
             true => LONGEST_RESTART,
             false => LONGEST_MESSAGE,
@@ -70,7 +70,7 @@ impl Publisher {
         PreparedUpdate { form, from_nothing, longest_message, plain_bytes }
     }
 
-    /// The bytes of an update are made.
+    /// To be called when an update has been encoded.
     pub(crate) fn published(&mut self, now: Duration, publication: &Publication) {
         let bytes = publication.changes.len() as u64;
         self.sent.updates += 1;
@@ -82,7 +82,7 @@ impl Publisher {
         }
     }
 
-    /// Turns the kept copy into one that many rungs above.
+    /// Moves the kept copy to the rung that is `rungs` above.
     fn prepare_climb(&mut self, source: &Source<'_>, rungs: u32) -> Form {
         let (id, component) = &source.components()[0];
         let bits = source.bits(component).into_owned();
@@ -92,7 +92,8 @@ impl Publisher {
         Form::Climb { step: Step { before, after, changed: vec![*id], pending }, rungs }
     }
 
-    /// Turns the kept copy into the next one of the same scheme; whether everything is carried.
+    /// Turns the kept copy into the next one of the same scheme. Also returns whether the update
+    /// contains everything.
     fn prepare_changes(&mut self, source: &Source<'_>, extent: Extent) -> (Form, bool) {
         if extent == Extent::Adds
             && let Some(bytes) = self.publish_digests(source)
@@ -128,7 +129,7 @@ impl Publisher {
             };
             let mut bits = BitVector::clone(&kept.bits);
             match &pending {
-                // Members that the copy had already have no bits beyond it.
+                // Older members add no bits: the copy has all of theirs.
                 None => bits.union_with(&source.bits(component)),
                 Some(pending) => {
                     let added = pending.iter().filter(|(_, owner)| owner == id);
@@ -142,7 +143,7 @@ impl Publisher {
         source.components().iter().map(with_adds).collect()
     }
 
-    /// Added and removed keys, which the next update forgets, with the components that hold them
+    /// Takes the keys added and removed since the last update, with the components that hold them
     /// now.
     fn take_pending(&mut self, source: &Source<'_>) -> Option<Pending> {
         let mut pending = self.tally.take_pending().filter(|_| self.by_digests)?;
@@ -150,7 +151,7 @@ impl Publisher {
         Some(pending)
     }
 
-    /// The fills of the copy's components with these changed.
+    /// The fills of the copy's components after these changes.
     fn fills_with(&self, changed: &[ComponentBits]) -> Vec<f64> {
         let is_kept = |id| !changed.iter().any(|(other, _)| *other == id);
         let kept = self.kept.components().iter().filter(|component| is_kept(component.id));
@@ -158,8 +159,8 @@ impl Publisher {
         kept.chain(changed.iter().map(|(_, bits)| bits.fill())).collect()
     }
 
-    /// Whether a copy of these fills, without clears, would keep the promised rate, or clears would
-    /// not help.
+    /// Whether a copy with these fills, without clears, keeps the promised rate; also true if
+    /// clears would not help.
     pub(super) fn keeps_promise(&self, fills: &[f64], source: &Source<'_>) -> bool {
         let rate = stale::several_components(source.scheme().shape().hashes(), fills);
         rate <= self.promised || source.false_positive() > WORTHWHILE * rate

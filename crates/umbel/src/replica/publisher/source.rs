@@ -20,8 +20,8 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// The filter in this shape, if that is one of a lower rung that is nested with its own; else
-    /// as it is.
+    /// The filter folded to this shape, if that is a lower rung nested with its own; otherwise the
+    /// filter as it is.
     pub(crate) fn new(filter: &'a DynamicFilter, shape: Option<Shape>) -> Self {
         let own = filter.scheme();
         let steps = shape.and_then(|shape| steps_between(&shape, own.shape()));
@@ -47,7 +47,7 @@ impl<'a> Source<'a> {
         self.steps > 0
     }
 
-    /// The bits of a component as they are published: a pass over all of them where they are
+    /// The bits of a component as they are published. Takes a pass over all bits if they are
     /// folded.
     pub(super) fn bits(&self, component: &'a CountingFilter) -> Cow<'a, BitVector> {
         match self.steps {

@@ -1,7 +1,7 @@
-//! The image that answers.
+//! The image that lookups use.
 //!
-//! Always true: the column holds exactly one image that the home published. Its bits are kept in
-//! the bank alone.
+//! Always true: the column holds exactly one image that the home published. Only the bank keeps its
+//! bits.
 
 use super::Refused;
 use crate::bank::{ColumnId, Rows};
@@ -14,18 +14,18 @@ use crate::replica::replicas::Replicas;
 use crate::replica::{Epoch, Incarnation, Name};
 use crate::scheme::Scheme;
 
-/// The image that answers.
+/// The image that lookups use.
 #[derive(Debug)]
 pub(super) struct Installed {
     pub(super) incarnation: Incarnation,
     pub(super) epoch: Epoch,
     pub(super) label: Label,
-    /// `None` if the home says that it has the set no longer.
+    /// `None` if the home announced that it no longer has the set.
     pub(super) column: Option<ColumnId>,
 }
 
 impl Installed {
-    /// Puts a whole image in the place of the one that answered so far, in one instant.
+    /// Atomically replaces the image that lookups use by a whole new one.
     pub(super) fn new<R: Rows>(
         home: &Name,
         (incarnation, epoch): (Incarnation, Epoch),
@@ -53,7 +53,7 @@ impl Installed {
         self.column.map_or(0, |_| self.label.scheme.shape().bits())
     }
 
-    /// What a change makes of the image; no bit has moved yet.
+    /// Decodes a change of the image, without applying it.
     pub(super) fn decode<R: Rows>(
         &self,
         to: &Label,
@@ -65,8 +65,8 @@ impl Installed {
         Ok(replicas.with_bits(column, decode)??)
     }
 
-    /// What a whole stream of changes makes of the image, with the epoch and the label that it
-    /// leads to; no bit has moved yet.
+    /// Decodes a whole stream of changes of the image, without applying it. Returns also the epoch
+    /// and the label that it leads to.
     pub(super) fn decode_stream<R: Rows>(
         &self,
         stream: &[u8],
@@ -80,7 +80,7 @@ impl Installed {
         Ok((epoch, draft.label, draft.into_next(&self.label, &base)))
     }
 
-    /// Makes of the image the next one.
+    /// Turns the image into the next one.
     pub(super) fn become_next<R: Rows>(
         &mut self,
         home: &Name,
@@ -90,8 +90,8 @@ impl Installed {
     ) -> Result<(), Refused> {
         match (next, self.column) {
             (Next::Flips(flips), Some(column)) => {
-                // First all that adds, then all that takes away: a key that is claimed before
-                // and after is never denied in between.
+                // Set bits first, then clear bits: a key that is claimed before and after is never
+                // denied in between.
                 replicas.set(column, &flips.sets)?;
                 replicas.clear(column, &flips.clears)?;
             }
@@ -108,8 +108,8 @@ impl Installed {
         Ok(())
     }
 
-    /// How many of the members that a home named are denied; `None` if its digests are not those
-    /// of the image.
+    /// How many of the members that a home sampled are denied; `None` if its digests have another
+    /// length than those of the image.
     pub(super) fn denied_of<R: Rows>(
         &self,
         members: &Members,

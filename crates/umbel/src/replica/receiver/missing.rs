@@ -1,10 +1,11 @@
-//! What a receiver lacks of its home's newest image, and how that is fetched.
+//! What a receiver lacks of its home's newest image, and how it fetches that.
 //!
-//! An update that was announced may still be on its way: nothing is requested before [`PATIENCE`]
-//! is over. Then the changes since the image that is here are requested, or a whole image if there
-//! is none, or if the changes are lost to the home too.
+//! An update that was announced may still arrive, so nothing is requested before [`PATIENCE`] is
+//! over. Then the receiver requests the changes since its image. It requests a whole image if it
+//! has none, or if the home no longer has the changes.
 //!
-//! Always true: at most one of both is under way; nothing is under way if nothing is missing.
+//! Always true: at most one of the two is being fetched, and nothing is being fetched if nothing is
+//! missing.
 
 use std::time::Duration;
 
@@ -15,14 +16,14 @@ use crate::replica::lag::Lag;
 use crate::replica::message::Wanted;
 use crate::scheme::Scheme;
 
-/// How long an update may lag behind the announcement that names it.
+/// How long an update may arrive after the announcement that names it.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// What a receiver wants of its home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     Nothing,
-    /// An update that may still be on its way; what is missing at this time is to be fetched.
+    /// An update that may still arrive. If it is missing at this time, it must be fetched.
     UpdateUntil(Duration),
     /// Changes or pages.
     Fetch,
@@ -31,9 +32,9 @@ pub(crate) enum Want {
 /// What a receiver lacks.
 #[derive(Debug)]
 pub(super) struct Missing {
-    /// What the home is known to have published, if it is not here.
+    /// The newest image that the home is known to have published, if it has not arrived.
     behind: Option<Behind>,
-    /// Since when it is not.
+    /// Since when it is missing.
     lag: Lag,
     repair: Option<Repair>,
 }
@@ -47,12 +48,12 @@ struct Behind {
     scheme: Scheme,
 }
 
-/// How what is missing is fetched.
+/// How the missing data is fetched.
 #[derive(Debug)]
 pub(super) enum Repair {
     /// As a whole image.
     Fetch(Fetch),
-    /// As the changes since the image that is here.
+    /// As the changes since the installed image.
     CatchUp(CatchUp),
 }
 
@@ -63,7 +64,7 @@ impl Missing {
         self.behind.is_none() && self.repair.is_none()
     }
 
-    /// The home has published an image that is not here.
+    /// The home has published an image that has not arrived.
     pub(super) fn note(&mut self, now: Duration, epoch: Epoch, scheme: &Scheme) {
         self.lag.announced(now, epoch);
         let behind = self.behind.get_or_insert(Behind { since: now, epoch, scheme: *scheme });
@@ -72,21 +73,21 @@ impl Missing {
         }
     }
 
-    /// The image of this epoch is installed: only what came after it can be missing.
+    /// The image of this epoch is installed: only later ones can be missing.
     pub(super) fn arrived(&mut self, epoch: Epoch) {
         self.behind = self.behind.filter(|behind| behind.epoch > epoch);
         self.lag.arrived(epoch);
         self.repair = None;
     }
 
-    /// When the oldest epoch was announced that is not here.
+    /// When the oldest missing epoch was announced.
     pub(super) fn since(&self) -> Option<Duration> {
         self.lag.since()
     }
 
-    /// Begins to fetch what is missing, if anything, unless that is under way. `here` is the epoch
-    /// of the image that can be changed into the next one, `until` the epoch up to which changes
-    /// are needed.
+    /// Begins to fetch what is missing, if anything, unless a fetch is in progress. `here` is the
+    /// epoch of the installed image, if changes can be applied to it. `until` is the epoch up to
+    /// which changes are needed.
     pub(super) fn start(&mut self, here: Option<Epoch>, until: Option<Epoch>) {
         let Some(behind) = self.behind.filter(|_| self.repair.is_none()) else { return };
         self.repair = Some(match here {
@@ -95,7 +96,8 @@ impl Missing {
         });
     }
 
-    /// As [`Self::start`] once an update has had its time to arrive; returns whether it began.
+    /// As [`Self::start`], but only after an update has had time to arrive. Returns whether a fetch
+    /// began.
     pub(super) fn start_late(
         &mut self,
         now: Duration,
@@ -110,7 +112,7 @@ impl Missing {
         starts
     }
 
-    /// Begins to fetch a whole image: what is here cannot be changed into the next one.
+    /// Begins to fetch a whole image: the installed one cannot be changed into the next one.
     pub(super) fn start_fetch(
         &mut self,
         now: Duration,
@@ -125,12 +127,13 @@ impl Missing {
         fetch
     }
 
-    /// What is under way.
+    /// The fetch in progress, if any.
     pub(super) const fn repair(&mut self) -> Option<&mut Repair> {
         self.repair.as_mut()
     }
 
-    /// Whether a page is a reply to an earlier request, delivered late: of what is here, or older.
+    /// Whether a page is a late reply to an earlier request: it is not newer than the installed
+    /// image.
     pub(super) fn is_late(&self, page: Epoch, here: Option<Epoch>) -> bool {
         match &self.repair {
             None => true,
@@ -139,7 +142,7 @@ impl Missing {
         }
     }
 
-    /// What to ask the home for now.
+    /// What to request from the home now.
     pub(super) fn requests(
         &mut self,
         now: Duration,
@@ -152,7 +155,7 @@ impl Missing {
         }
     }
 
-    /// When to ask again for what was asked for.
+    /// When to repeat a request.
     pub(super) fn next_timeout(&self) -> Option<Duration> {
         match self.repair.as_ref()? {
             Repair::Fetch(fetch) => fetch.next_timeout(),
@@ -168,7 +171,7 @@ impl Missing {
         }
     }
 
-    /// Length of the image that is missing, or on its way if that is longer.
+    /// Length of the image that is missing, or of the one being fetched if that is longer.
     pub(super) fn bits(&self) -> u64 {
         let behind = self.behind.map_or(0, |behind| behind.scheme.shape().bits());
         match &self.repair {

@@ -1,15 +1,15 @@
-//! One home's set at a host: the image it has, and what leads to the next one.
+//! One home's set at another host: the image that the host has, and how it gets the next one.
 //!
-//! Updates are applied in order, exactly once: flips are not idempotent. Duplicates and old
-//! lives are ignored. Whoever missed updates requests the changes since the last one that it has
-//! (`catch_up`); whoever has no image of this life, or whose changes are lost to the home too,
-//! requests pages (`fetch`). Updates that arrive meanwhile are kept and applied when it is their
-//! turn. The column in the bank keeps answering with the last good image until the next one is
-//! whole.
+//! Updates are applied in order, exactly once: flips are not idempotent. Duplicates and messages of
+//! old incarnations are ignored. A receiver that missed updates requests the changes since its last
+//! one (`catch_up`). A receiver that has no image of this incarnation, or needs changes that the
+//! home no longer has, requests pages (`fetch`). Updates that arrive in the meantime are kept and
+//! applied in their order. Lookups use the last good image in the bank until the next one is
+//! complete.
 //!
-//! An update to another rung of the ladder is decoded against the image that is here: folded to
-//! the lower one, refined to the higher one. A home that restarts with the same bits sends
-//! nothing: their checksum says that the image here is the one it has.
+//! An update to another rung of the ladder is decoded against the installed image: folded to a
+//! lower rung, refined to a higher rung. A home that restarts with the same bits need not send
+//! them: the checksum shows that the receiver has the same image.
 //!
 //! ```text
 //! messages ─► Receiver ─┬─ Installed      the image that answers: a column of the bank
@@ -20,7 +20,7 @@
 //! Always true: the column holds exactly one image that the home published, never a mixture
 //! of two.
 //!
-//! Not here: who the home is and whether it lives (`engine`).
+//! Not here: who the home is and whether it is alive (`engine`).
 
 mod early;
 mod installed;
@@ -46,43 +46,43 @@ use missing::{Missing, Repair};
 #[derive(Debug)]
 pub(crate) struct Receiver {
     home: Name,
-    /// The home's newest life that was heard of.
+    /// The newest known incarnation of the home.
     incarnation: Incarnation,
     installed: Option<Installed>,
     missing: Missing,
-    /// The newest epoch of this life that was heard of, and the checksum of its image.
+    /// The newest known epoch of this incarnation, and the checksum of its image.
     heard: Option<(Epoch, u64)>,
-    /// The host's last publication of this life that was about this set, of those that arrived.
+    /// The number of the last publication of this set that arrived in this incarnation.
     pub(crate) sequence: u64,
     early: EarlyUpdates,
     /// When the last image or update arrived.
     updated: Duration,
-    /// Members that the home named, and how many of them the image denied.
+    /// Members that the home sampled, and how many of them the image denied.
     pub(crate) sampled: Sampled,
-    /// Keys that the home says it holds.
+    /// Number of keys that the home reports.
     pub(crate) items: u64,
     pub(crate) received: Received,
 }
 
-/// What arrived of a home's set.
+/// What was received of a home's set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Received {
-    /// Images and changes that were taken.
+    /// Images and changes that were applied.
     pub updates: u64,
-    /// Bytes of updates and pages, taken or not.
+    /// Bytes of updates, changes and pages, applied or not.
     pub bytes: u64,
 }
 
-/// Members that a home named in announcements.
+/// Members that a home sampled in announcements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sampled {
-    /// Members named.
+    /// Members sampled.
     pub members: u64,
     /// Of these, denied by the replica.
     pub denied: u64,
 }
 
-/// Why nothing came of a message. The columns are as they were.
+/// Why a message was rejected. The columns are unchanged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(transparent)]
@@ -108,7 +108,7 @@ impl Receiver {
         }
     }
 
-    /// Takes an update.
+    /// Processes an update.
     pub(crate) fn update<R: Rows>(
         &mut self,
         now: Duration,
@@ -156,7 +156,7 @@ impl Receiver {
         self.take_early(now, replicas, counters)
     }
 
-    /// Applies the kept updates whose turn has come.
+    /// Applies the kept updates that are next in order.
     fn take_early<R: Rows>(
         &mut self,
         now: Duration,
@@ -176,7 +176,8 @@ impl Receiver {
         Ok(())
     }
 
-    /// Whether a message is of the home's newest life; a newer one than known makes it so.
+    /// Whether a message is of the home's newest incarnation. If it is of a newer one than was
+    /// known, that one becomes the newest.
     fn is_of_this_life(&mut self, incarnation: Incarnation, counters: &mut Counters) -> bool {
         if incarnation < self.incarnation {
             counters.old_lives += 1;
@@ -190,7 +191,7 @@ impl Receiver {
         true
     }
 
-    /// Notes an epoch of this life; returns whether none later was heard of.
+    /// Records an epoch of this incarnation. Returns whether no later one is known.
     fn hear(&mut self, epoch: Epoch, checksum: u64) -> bool {
         let is_newest = self.heard.is_none_or(|(heard, _)| heard <= epoch);
         if is_newest {
@@ -199,31 +200,32 @@ impl Receiver {
         is_newest
     }
 
-    /// The newest epoch of this life that is known of, and the checksum of its image.
+    /// The newest known epoch of this incarnation, installed or not, and the checksum of its image.
     pub(crate) fn newest(&self) -> Option<(Epoch, u64)> {
         let here = self.installed.as_ref().filter(|here| here.incarnation == self.incarnation);
         let here = here.map(|here| (here.epoch, here.label.checksum));
         here.into_iter().chain(self.heard).max_by_key(|(epoch, _)| *epoch)
     }
 
-    /// What is under way, and what was heard of, is of no use any more.
+    /// Cancels the fetch in progress and drops the kept updates.
     fn forget_repair(&mut self) {
         self.missing = Missing::NOTHING;
         self.early.clear();
     }
 
-    /// Whether a change against this epoch, to this scheme, is one against the installed image.
+    /// Whether a change with this base epoch and this target scheme can be applied to the installed
+    /// image.
     fn fits(&self, base: Epoch, scheme: &Scheme) -> bool {
         let here = self.installed.as_ref();
         self.epoch() == Some(base) && here.is_some_and(|here| here.can_become(scheme))
     }
 
-    /// Whether the installed image, of whichever life, has these bits.
+    /// Whether the installed image, of whichever incarnation, has these bits.
     fn has_bits(&self, label: &Label) -> bool {
         self.installed.as_ref().is_some_and(|here| here.label == *label)
     }
 
-    /// The installed image is the home's newest: nothing needs to arrive.
+    /// The installed image is the home's newest already: nothing must be fetched.
     fn adopt(&mut self, now: Duration, epoch: Epoch) {
         if let Some(here) = &mut self.installed {
             (here.incarnation, here.epoch) = (self.incarnation, epoch);
@@ -238,18 +240,19 @@ impl Receiver {
         self.missing.arrived(epoch);
     }
 
-    /// Begins to fetch what is missing, if anything, unless that is under way.
+    /// Begins to fetch what is missing, if anything, unless a fetch is in progress.
     fn start_repair(&mut self) {
         self.missing.start(self.changeable(), self.early.first());
     }
 
-    /// The epoch of the installed image, if changes of the home's newest life can be applied to it.
+    /// The epoch of the installed image, if changes of the home's newest incarnation can be applied
+    /// to it.
     fn changeable(&self) -> Option<Epoch> {
         let has_column = self.installed.as_ref().is_some_and(|here| here.column.is_some());
         self.epoch().filter(|_| has_column)
     }
 
-    /// A change of the installed image: checked before a single bit moves.
+    /// Applies a change to the installed image, after checking it completely.
     fn take_change<R: Rows>(
         &mut self,
         now: Duration,
@@ -268,7 +271,7 @@ impl Receiver {
         }
     }
 
-    /// Makes of the installed image the next one.
+    /// Turns the installed image into the next one.
     fn take_next<R: Rows>(
         &mut self,
         now: Duration,
@@ -282,7 +285,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes changes that were asked for.
+    /// Processes changes that were requested.
     pub(crate) fn changes<R: Rows>(
         &mut self,
         now: Duration,
@@ -294,10 +297,10 @@ impl Receiver {
         if !self.is_of_this_life(changes.incarnation, counters) {
             return Ok(());
         }
-        let most = changes.scheme.shape().bits().max(self.bits()) / 8 + LONGEST_HEADERS;
+        let max = changes.scheme.shape().bits().max(self.bits()) / 8 + LONGEST_HEADERS;
         let Some(Repair::CatchUp(catch_up)) = self.missing.repair() else { return Ok(()) };
         counters.parts += 1;
-        let applied = match catch_up.part(changes.since, &changes.part, most) {
+        let applied = match catch_up.part(changes.since, &changes.part, max) {
             Ok(None) => {
                 self.missing.note(now, changes.part.until, &changes.scheme);
                 return Ok(());
@@ -335,7 +338,7 @@ impl Receiver {
         self.take_next(now, (epoch, label), next, replicas)
     }
 
-    /// Takes a page that was asked for.
+    /// Processes a page that was requested.
     pub(crate) fn page<R: Rows>(
         &mut self,
         now: Duration,
@@ -350,7 +353,7 @@ impl Receiver {
         if self.missing.is_late(page.epoch, self.epoch()) {
             return Ok(());
         }
-        // In reply to a request for changes: the home has them no longer.
+        // A page in reply to a request for changes means that the home no longer has them.
         let fetch = self.missing.start_fetch(now, page.epoch, &page.scheme);
         counters.pages += 1;
         if let Some(Fetched { epoch, scheme, bits }) = fetch.page(page)? {
@@ -362,7 +365,7 @@ impl Receiver {
         Ok(())
     }
 
-    /// Takes what a home says that it published last.
+    /// Processes the entry of this set in a home's list.
     pub(crate) fn listed(
         &mut self,
         now: Duration,
@@ -379,7 +382,7 @@ impl Receiver {
         match &self.installed {
             Some(here) if here.incarnation == incarnation => {
                 if set.epoch > here.epoch {
-                    // The update may be on its way behind the list: wait a little.
+                    // The update may still arrive after the list: wait a little.
                     self.missing.note(now, set.epoch, &set.scheme);
                 } else if set.epoch == here.epoch && set.checksum != here.label.checksum {
                     counters.mismatches += 1;
@@ -394,7 +397,7 @@ impl Receiver {
         }
     }
 
-    /// Counts how many of the members that a home named are denied.
+    /// Counts how many of the members that a home sampled are denied.
     pub(crate) fn sampled_by<R: Rows>(&mut self, members: &Members, replicas: &Replicas<R>) {
         self.items = members.items;
         let here = self.installed.as_ref().filter(|here| here.incarnation == self.incarnation);
@@ -404,7 +407,7 @@ impl Receiver {
         }
     }
 
-    /// What to ask the home for now.
+    /// What to request from the home now.
     pub(crate) fn requests(
         &mut self,
         now: Duration,
@@ -417,7 +420,7 @@ impl Receiver {
         self.missing.requests(now, patience)
     }
 
-    /// When to ask the home again for what it was asked for.
+    /// When to repeat a request to the home.
     pub(crate) fn next_timeout(&self) -> Option<Duration> {
         self.missing.next_timeout()
     }
@@ -427,7 +430,7 @@ impl Receiver {
         self.missing.want()
     }
 
-    /// The home is gone: its column answers no more.
+    /// The home is gone: removes its column.
     pub(crate) fn expire<R: Rows>(&mut self, replicas: &Replicas<R>) {
         if self.installed.take().is_some_and(|here| here.column.is_some()) {
             replicas.remove(&self.home);
@@ -435,7 +438,7 @@ impl Receiver {
         self.forget_repair();
     }
 
-    /// The epoch of the installed image, if it is of the home's newest life.
+    /// The epoch of the installed image, if it is of the home's newest incarnation.
     pub(crate) fn epoch(&self) -> Option<Epoch> {
         let here = self.installed.as_ref()?;
         (here.incarnation == self.incarnation).then_some(here.epoch)
@@ -445,13 +448,13 @@ impl Receiver {
         self.incarnation
     }
 
-    /// Whether nothing newer is known of than what answers.
+    /// Whether nothing newer is known than the installed image.
     pub(crate) fn is_current(&self) -> bool {
         self.epoch().is_some() && self.missing.is_nothing()
     }
 
-    /// By how many updates what answers is older than the newest that was announced, and when the
-    /// first of these was; `None` if nothing newer is known of.
+    /// By how many updates the installed image is older than the newest announced one, and when the
+    /// first of these was announced; `None` if nothing newer is known.
     pub(crate) fn lag(&self) -> Option<(u64, Duration)> {
         let (since, newest) = (self.missing.since()?, self.newest()?.0);
         let here = self.epoch().map_or(0, |epoch| epoch.0);
@@ -462,30 +465,30 @@ impl Receiver {
         self.updated
     }
 
-    /// Length of the image that answers, or of the one on its way if that is longer: what the
-    /// budget for replicas is charged by.
+    /// Length of the installed image, or of the one being fetched if that is longer. The budget for
+    /// replicas is charged by it.
     pub(crate) fn bits(&self) -> u64 {
         self.installed.as_ref().map_or(0, Installed::bits).max(self.missing.bits())
     }
 
-    /// The column that answers and the checksum of its bits, for checks.
+    /// The column of the installed image and the checksum of its bits, for checks.
     pub(crate) fn expected(&self) -> Option<(&Name, ColumnId, u64)> {
         let here = self.installed.as_ref()?;
         Some((&self.home, here.column?, here.label.checksum))
     }
 
-    /// Whether the home says that it has the set no longer: an image without components.
+    /// Whether the home announced, by an image without components, that it no longer has the set.
     pub(crate) fn is_withdrawn(&self) -> bool {
         self.installed.as_ref().is_some_and(|here| here.column.is_none())
     }
 
-    /// Life, epoch and checksum of what answers, for checks.
+    /// Incarnation, epoch and checksum of the installed image, for checks.
     pub(crate) fn installed_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
         let here = self.installed.as_ref()?;
         Some((here.incarnation, here.epoch, here.label.checksum))
     }
 
-    /// Puts a whole image in the place of the one that answered so far, in one instant.
+    /// Atomically replaces the installed image by a whole new one.
     fn install<R: Rows>(
         &mut self,
         now: Duration,
@@ -501,5 +504,5 @@ impl Receiver {
     }
 }
 
-/// What the headers of a stream may take beside the bytes of the image.
+/// The most bytes that the headers of a stream may take in addition to the bytes of the image.
 const LONGEST_HEADERS: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! What neighbours are told: the own filter, and those of homes within range.
+//! Advertises filters to neighbours: the host's own filter, and those of homes within range.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::{Published, Router, coded};
 use crate::catalogue::Catalogue;
 use crate::replica::publisher::Publication;
 use crate::replica::{Home, Name};
-use crate::route::heard::Said;
+use crate::route::heard::Advertised;
 use crate::route::message::{Advert, Facts, LONGEST_PART, Message, Reach, Version};
 use crate::route::table::{HomeId, LinkId};
 
@@ -16,11 +16,11 @@ impl<C: Catalogue> Router<C> {
         if let Some(publication) = self.own.as_mut().and_then(|home| home.poll(now)) {
             self.published(publication);
         }
-        self.tell_news();
+        self.advertise_changes();
     }
 
-    /// Publishes everything of the own set, clears included; whether there is one. Neighbours
-    /// hear of it with the next news.
+    /// Publishes everything of the own set, clears included. Returns whether there is one. The next
+    /// [`Self::advertise_changes`] sends it to neighbours.
     pub(super) fn publish_everything(&mut self, now: Duration) -> bool {
         let Some(home) = &mut self.own else { return false };
         let publication = home.publish(now);
@@ -28,7 +28,7 @@ impl<C: Catalogue> Router<C> {
         true
     }
 
-    /// Takes note of an own update.
+    /// Records an update of the own set.
     fn published(&mut self, publication: Publication) {
         let Some(image) = self.own.as_ref().map(Home::kept) else { return };
         let before = self.published.as_ref().map(|published| published.version.epoch);
@@ -49,7 +49,7 @@ impl<C: Catalogue> Router<C> {
         self.news.insert(self.config.name.clone());
     }
 
-    /// What this host says of itself.
+    /// What this host reports about itself.
     pub(super) fn facts(&self) -> Facts {
         let offered = |link: &super::Link| link.offered(self.table.filters(link.id));
         Facts {
@@ -59,43 +59,46 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Tells every neighbour what it should know of homes of which there is news.
-    pub(super) fn tell_news(&mut self) {
+    /// Sends every neighbour what it should know about the homes in `news`.
+    pub(super) fn advertise_changes(&mut self) {
         while let Some(home) = self.news.pop_first() {
             let neighbours: Vec<Name> = self.links.keys().cloned().collect();
             for neighbour in &neighbours {
-                self.tell(neighbour, &home);
+                self.advertise(neighbour, &home);
             }
         }
     }
 
-    /// Tells one neighbour what it should know of one home.
-    fn tell(&mut self, neighbour: &Name, home: &Name) {
+    /// Sends one neighbour what it should know about one home.
+    fn advertise(&mut self, neighbour: &Name, home: &Name) {
         let Some(link) = self.links.get(neighbour) else { return };
-        let (id, told) = (link.id, link.told.get(home).copied());
+        let (id, advertised) = (link.id, link.advertised.get(home).copied());
         let theirs = link.heard.get(home).filter(|_| !link.refused.contains_key(home));
         let theirs = theirs.map(|said| said.version);
         let Some((hops, version)) = self.should_know(id, neighbour, home) else {
-            if let Some(told) = told {
-                self.tell_reach(neighbour, home, told.version, None);
+            if let Some(advertised) = advertised {
+                self.advertise_distance(neighbour, home, advertised.version, None);
             }
             return;
         };
-        if told.is_some_and(|told| told.hops == hops && told.version >= version) {
+        if advertised
+            .is_some_and(|advertised| advertised.hops == hops && advertised.version >= version)
+        {
             return;
         }
-        // Who has the bits needs the distance only.
-        let has_bits = told.map(|told| told.version).max(theirs) >= Some(version);
+        // A neighbour that has the bits needs only the distance.
+        let has_bits = advertised.map(|advertised| advertised.version).max(theirs) >= Some(version);
         if has_bits {
-            self.tell_reach(neighbour, home, version, Some(hops));
+            self.advertise_distance(neighbour, home, version, Some(hops));
         } else {
-            self.tell_filter(neighbour, home, hops);
+            self.advertise_filter(neighbour, home, hops);
         }
     }
 
-    /// How far from a neighbour a home is by way of this host, if that is within range, and its
-    /// version. Not if this host's own nearest way is by that neighbour, unless it speaks of another
-    /// life: of two hosts of one name both sides hear.
+    /// The distance of a home from a neighbour by way of this host, and the home's version; `None`
+    /// if it is out of range. Also `None` if this host's own nearest route is by that neighbour,
+    /// unless the neighbour advertised another incarnation: if two hosts have one name, both sides
+    /// must learn of it.
     fn should_know(&self, link: LinkId, neighbour: &Name, home: &Name) -> Option<(u8, Version)> {
         if home == &self.config.name {
             return Some((1, self.published.as_ref()?.version));
@@ -107,33 +110,35 @@ impl<C: Catalogue> Router<C> {
         in_range.then_some((hops + 1, known.published.version))
     }
 
-    /// The nearest way to a home: over which link, and how far. Of several, the one whose
-    /// neighbour's name comes first: the same whatever came first.
+    /// The nearest route to a home: its link and distance. Ties go to the neighbour whose name
+    /// sorts first, so that the result does not depend on arrival order.
     pub(super) fn nearest(&self, home: HomeId) -> Option<(LinkId, u8)> {
         let via = self.table.via(home).iter();
         via.min_by_key(|(link, hops)| (*hops, self.link_names.get(link))).copied()
     }
 
-    fn tell_reach(&mut self, to: &Name, home: &Name, version: Version, hops: Option<u8>) {
+    fn advertise_distance(&mut self, to: &Name, home: &Name, version: Version, hops: Option<u8>) {
         let reach = Message::Reach(Reach { home: home.clone(), version, hops });
         self.counters.advert_bytes_sent += self.send(to, &reach) as u64;
         let Some(link) = self.links.get_mut(to) else { return };
         match hops {
-            Some(hops) => drop(link.told.insert(home.clone(), Said { version, hops })),
-            None => drop(link.told.remove(home)),
+            Some(hops) => drop(link.advertised.insert(home.clone(), Advertised { version, hops })),
+            None => drop(link.advertised.remove(home)),
         }
     }
 
-    /// Sends a filter: as a change where the neighbour has what it changes, else whole.
-    fn tell_filter(&mut self, to: &Name, home: &Name, hops: u8) {
+    /// Sends a filter: as a change if the neighbour has its base, otherwise as a whole.
+    fn advertise_filter(&mut self, to: &Name, home: &Name, hops: u8) {
         let published = match self.homes.get(home) {
             Some(known) => Some(&known.published),
             None => self.published.as_ref(),
         };
         let (Some(published), Some(link)) = (published, self.links.get(to)) else { return };
-        let (version, told) = (published.version, link.told.get(home));
-        let fits =
-            |base| told.is_some_and(|told| told.version == Version { epoch: base, ..version });
+        let (version, advertised) = (published.version, link.advertised.get(home));
+        let fits = |base| {
+            advertised
+                .is_some_and(|advertised| advertised.version == Version { epoch: base, ..version })
+        };
         let delta = published.delta.as_ref().filter(|(base, bytes)| {
             fits(*base) && bytes.len() < published.coded.len() && bytes.len() <= LONGEST_PART
         });
@@ -162,7 +167,7 @@ impl<C: Catalogue> Router<C> {
         }
         self.counters.adverts_sent += 1;
         if let Some(link) = self.links.get_mut(to) {
-            link.told.insert(home.clone(), Said { version, hops });
+            link.advertised.insert(home.clone(), Advertised { version, hops });
         }
     }
 }

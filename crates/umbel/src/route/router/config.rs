@@ -1,4 +1,4 @@
-//! What a router is told once, when it starts.
+//! The configuration of a router, set when it starts.
 
 use std::time::Duration;
 
@@ -6,46 +6,46 @@ use crate::key_hash::KeyHasher;
 use crate::replica::{Epoch, Incarnation, Intervals, Name, Policy};
 use crate::route::Plan;
 
-/// What a router is told once, when it starts.
+/// The configuration of a router, set when it starts.
 #[derive(Debug, Clone)]
-pub struct Config {
+pub struct RouterConfig {
     /// The host's own name.
     pub name: Name,
-    /// This life of it: see [`Incarnation::next`].
+    /// The incarnation of this run of the host: see [`Incarnation::next`].
     pub incarnation: Incarnation,
-    /// The last update that an earlier router of this life published; 0 if there was none.
+    /// The last update that an earlier router of this incarnation published; 0 if there was none.
     pub epoch: Epoch,
-    /// The set that is routed: a host has a router for each.
+    /// The set that is routed: a host has one router per set.
     pub set: Name,
-    /// How everybody in the overlay hashes keys.
+    /// How all hosts of the overlay hash keys.
     pub hasher: KeyHasher,
-    /// What to begin with; a plan of a higher number that a neighbour has takes its place.
+    /// The initial plan. A neighbour's plan with a higher number replaces it.
     pub plan: Plan,
-    /// Whether the overlay measures keys a home and filters a link, and plans anew when they
-    /// drift from the plan.
+    /// Whether the overlay measures the keys per home and filters per link, and makes a new plan
+    /// when they drift from the present one.
     pub is_measured: bool,
     /// When the published filter is too stale.
     pub policy: Policy,
-    /// Update intervals where the policy is silent.
+    /// Update intervals that apply where the policy sets none.
     pub intervals: Intervals,
-    /// From one hello to the next.
+    /// Time between two hellos.
     pub hello_every: Duration,
-    /// How long a neighbour may say nothing at all before its link counts as down.
+    /// How long a neighbour may send nothing at all before its link counts as down.
     pub silence: Duration,
-    /// How long to wait for an answer before a query is sent again; doubled with every try.
+    /// How long to wait for a reply before a query is retried; doubled with every retry.
     pub retry: Duration,
     /// How long a query may take in all.
     pub patience: Duration,
-    /// Steps of the random walk of a query that no link claims.
+    /// Steps of the random walk of a query whose key no link claims.
     pub walk: u32,
-    /// Most bits that are accepted of one home's filter, all components together.
+    /// The most bits that are accepted in one home's filter, all components together.
     pub max_bits: u64,
-    /// Seed of what looks random: where walks go.
+    /// Seed of the random numbers: where walks go.
     pub seed: u64,
 }
 
-impl Config {
-    /// The defaults for a host of this name and life.
+impl RouterConfig {
+    /// The defaults for a host of this name and incarnation.
     #[must_use]
     pub fn new(
         name: Name,

@@ -1,8 +1,8 @@
-//! What is learnt from neighbours: links that come and go, filters, distances, repairs.
+//! Handles what neighbours send: links up and down, filters, distances, repairs.
 //!
-//! Neighbours speak for the homes behind them, and nothing proves what they say. Always true: while
-//! the link to a home is up, what the home said of itself is replaced by nobody else's word, and
-//! replaces everybody else's.
+//! Neighbours advertise the homes behind them, and nothing proves that they are right. Always true:
+//! while the link to a home is up, what the home sent about itself overrides what other neighbours
+//! send, and is never overridden by it.
 
 use std::time::Duration;
 
@@ -11,23 +11,24 @@ use crate::catalogue::Catalogue;
 use crate::codec::DecodeError;
 use crate::replica::image::Image;
 use crate::replica::{Incarnation, Name};
-use crate::route::event::Event;
-use crate::route::heard::{Link, Said, sum_of};
-use crate::route::message::{Advert, Hello, MOST_HOMES, Message, Reach, Told};
+use crate::route::event::RouterEvent;
+use crate::route::heard::{Advertised, Link, sum_of};
+use crate::route::message::{Advert, Hello, KnownHome, MAX_HOMES, Message, Reach};
 use crate::route::plan::EntryKind;
 use crate::route::table::{Filters, HomeId, LinkId};
 use crate::scheme::Scheme;
 
-/// A neighbour is sent a list of what it said at most this often.
+/// Shortest time between two lists sent to a neighbour of what it advertised.
 const REPAIR_EVERY: Duration = Duration::from_secs(1);
-/// Homes that a neighbour may speak of in any plan; in larger ones four times as many as have
-/// room: more than a few that are refused are of no use.
-const LEAST_HOMES: usize = 1024;
-/// Hellos whose sum differs before a list is sent: one may just have overtaken an advert.
+/// A neighbour may advertise at least this many homes under any plan. Under larger plans it may
+/// advertise four times as many as there is room for; more would only be refused.
+const MIN_HOMES: usize = 1024;
+/// Number of hellos with a different sum before a list is sent: a single one may just have arrived
+/// before an advert.
 const PATIENCE: u32 = 2;
 
 impl<C: Catalogue> Router<C> {
-    /// A neighbour is there: it is told everything within range.
+    /// The link to a neighbour is up: everything within range is advertised to it.
     pub(super) fn connect(&mut self, now: Duration, neighbour: &Name) {
         if self.links.contains_key(neighbour) {
             return;
@@ -38,10 +39,10 @@ impl<C: Catalogue> Router<C> {
         self.link_names.insert(id, neighbour.clone());
         self.news.insert(self.config.name.clone());
         self.news.extend(self.homes.keys().cloned());
-        self.event(Event::Up(neighbour.clone()));
+        self.event(RouterEvent::Up(neighbour.clone()));
     }
 
-    /// A neighbour is gone: nothing goes over its link, and queries do not wait for it.
+    /// The link to a neighbour is down: nothing is routed over it, and queries do not wait for it.
     pub(super) fn disconnect(&mut self, now: Duration, neighbour: &Name) {
         let Some(link) = self.links.remove(neighbour) else { return };
         self.link_names.remove(&link.id);
@@ -50,7 +51,7 @@ impl<C: Catalogue> Router<C> {
             self.forget_unheard_life(home);
             self.moved(home);
         }
-        self.event(Event::Down(neighbour.clone()));
+        self.event(RouterEvent::Down(neighbour.clone()));
         self.unanswered(now, link.id);
     }
 
@@ -61,9 +62,9 @@ impl<C: Catalogue> Router<C> {
         if advert.home == self.config.name {
             return self.handle_own_name(from, &advert.home, advert.version.incarnation);
         }
-        let most_bytes = (self.config.max_bits / 4) as usize + (1 << 20);
+        let max_bytes = (self.config.max_bits / 4) as usize + (1 << 20);
         let Some(link) = self.links.get_mut(from) else { return };
-        let Some(advert) = link.parts.take(advert, most_bytes) else { return };
+        let Some(advert) = link.parts.take(advert, max_bytes) else { return };
         self.note_namesake(from, &advert.home, advert.version.incarnation);
         if self.replaces(from, &advert) {
             match self.read(&advert) {
@@ -78,7 +79,7 @@ impl<C: Catalogue> Router<C> {
                 }
             }
         }
-        let said = Said { version: advert.version, hops: advert.hops };
+        let said = Advertised { version: advert.version, hops: advert.hops };
         self.said(from, &advert.home, said);
     }
 
@@ -91,14 +92,14 @@ impl<C: Catalogue> Router<C> {
             return self.refuse(from, String::from("it is about a home beyond the range"));
         }
         self.note_namesake(from, &reach.home, reach.version.incarnation);
-        let said = Said { version: reach.version, hops };
+        let said = Advertised { version: reach.version, hops };
         let here = self.homes.get(&reach.home).map(|known| known.published.version);
         let refused =
             self.links.get(from).is_some_and(|link| link.refused.contains_key(&reach.home));
         if here >= Some(reach.version) || self.speaks_for_itself(from, &reach.home) {
             self.said(from, &reach.home, said);
         } else if refused {
-            // Still no room, and no bits to try it with.
+            // It was refused before, and there are no bits here to offer again.
             if let Some(link) = self.links.get_mut(from) {
                 link.heard.insert(reach.home.clone(), said);
             }
@@ -108,7 +109,7 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Whether the filter of an advert replaces what is here of its home.
+    /// Whether the filter of an advert replaces the one that is held here.
     fn replaces(&self, from: &Name, advert: &Advert) -> bool {
         let Some(known) = self.homes.get(&advert.home) else { return true };
         let here = known.published.version;
@@ -118,18 +119,18 @@ impl<C: Catalogue> Router<C> {
         here < advert.version && !self.speaks_for_itself(from, &advert.home)
     }
 
-    /// Whether a home has said itself what its filter is, over a link that is up, and this comes
-    /// from somebody else.
+    /// Whether a home advertised its own filter over a link that is up, and `from` is another host.
     fn speaks_for_itself(&self, from: &Name, home: &Name) -> bool {
         let has_spoken = self.homes.get(home).is_some_and(|known| known.is_own_word);
         from != home && has_spoken && self.links.contains_key(home)
     }
 
-    /// Reports that somebody speaks of a later life of a neighbour that speaks for itself.
+    /// Reports if another host advertises a later incarnation of a neighbour that advertises
+    /// itself.
     fn note_namesake(&mut self, from: &Name, host: &Name, life: Incarnation) {
         let own_word = self.homes.get(host).map(|known| known.published.version.incarnation);
         if self.speaks_for_itself(from, host) && own_word < Some(life) {
-            self.event(Event::Namesake { host: host.clone(), life });
+            self.event(RouterEvent::Namesake { host: host.clone(), life });
         }
     }
 
@@ -138,7 +139,7 @@ impl<C: Catalogue> Router<C> {
         let Some(link) = self.links.get_mut(from) else { return };
         let before = link.incarnation.replace(hello.incarnation);
         if before.is_some_and(|before| before != hello.incarnation) {
-            // Another life: it knows nothing of what the last one was told.
+            // A new incarnation: it knows nothing of what was sent to the previous one.
             self.disconnect(now, from);
             self.connect(now, from);
             return self.handle_hello(now, from, hello);
@@ -149,19 +150,21 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// A neighbour lists what it has of what it was told: all else is told again.
-    pub(super) fn handle_have(&mut self, from: &Name, homes: Vec<Told>) {
+    /// A neighbour lists what it has of what we advertised: everything else is advertised again.
+    pub(super) fn handle_have(&mut self, from: &Name, homes: Vec<KnownHome>) {
         let Some(link) = self.links.get_mut(from) else { return };
-        let said =
-            homes.into_iter().map(|Told { home, version, hops }| (home, Said { version, hops }));
-        let before = std::mem::replace(&mut link.told, said.collect());
+        let said = homes
+            .into_iter()
+            .map(|KnownHome { home, version, hops }| (home, Advertised { version, hops }));
+        let before = std::mem::replace(&mut link.advertised, said.collect());
         self.news.extend(before.into_keys());
-        self.news.extend(link.told.keys().cloned());
+        self.news.extend(link.advertised.keys().cloned());
         self.news.extend(self.homes.keys().cloned());
         self.news.insert(self.config.name.clone());
     }
 
-    /// Lists for a neighbour what is here of what it said, so that it says the rest again.
+    /// Sends a neighbour a list of what we have of what it advertised, so that it advertises the
+    /// rest again.
     fn repair(&mut self, now: Duration, neighbour: &Name) {
         let Some(link) = self.links.get_mut(neighbour) else { return };
         if link.repaired_at.is_some_and(|before| now < before + REPAIR_EVERY) {
@@ -169,8 +172,8 @@ impl<C: Catalogue> Router<C> {
         }
         link.repaired_at = Some(now);
         link.differing = 0;
-        // Of homes that were admitted, the version that is here; of those refused, the one that was,
-        // and of another host of the same name, the one that was said.
+        // For an admitted home, list the version held here. For a refused home, or another host of
+        // the same name, list the version that was advertised.
         for (home, said) in &mut link.heard {
             let admitted = self.homes.get(home).filter(|_| !link.refused.contains_key(home));
             let here = admitted.map(|known| known.published.version);
@@ -178,29 +181,29 @@ impl<C: Catalogue> Router<C> {
                 said.version = here;
             }
         }
-        let told = |(home, said): (&Name, &Said)| Told {
+        let entry = |(home, said): (&Name, &Advertised)| KnownHome {
             home: home.clone(),
             version: said.version,
             hops: said.hops,
         };
-        let homes: Vec<Told> = link.heard.iter().map(told).take(MOST_HOMES).collect();
+        let homes: Vec<KnownHome> = link.heard.iter().map(entry).take(MAX_HOMES).collect();
         self.counters.repairs_sent += 1;
         self.send(neighbour, &Message::Have(homes));
     }
 
-    /// Somebody speaks of this host's own name: an echo, or another host of that name.
+    /// A neighbour advertises this host's own name: an echo, or another host of that name.
     fn handle_own_name(&mut self, from: &Name, home: &Name, life: Incarnation) {
         if life > self.config.incarnation {
-            self.event(Event::NameTaken);
+            self.event(RouterEvent::NameTaken);
         }
         self.unsaid(from, home);
     }
 
-    /// The filter that an advert leads to; `None` if what it changes is not here.
+    /// The filter that an advert leads to; `None` if its base is not held here.
     fn read(&self, advert: &Advert) -> Result<Option<Image>, DecodeError> {
-        let most = (self.config.max_bits / advert.scheme.shape().bits()) as usize;
+        let max = (self.config.max_bits / advert.scheme.shape().bits()) as usize;
         let image = match advert.base {
-            None => decoded(&advert.scheme, &advert.bytes, most)?,
+            None => decoded(&advert.scheme, &advert.bytes, max)?,
             Some(base) => {
                 let Some(known) = self.homes.get(&advert.home) else { return Ok(None) };
                 let here = &known.published;
@@ -210,7 +213,7 @@ impl<C: Catalogue> Router<C> {
                 {
                     return Ok(None);
                 }
-                changed(&here.image(), &advert.bytes, most)?
+                changed(&here.image(), &advert.bytes, max)?
             }
         };
         match image.checksum() {
@@ -219,7 +222,7 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Keeps a home's newer filter, and lets the links that admit it have it.
+    /// Stores a home's new filter, and updates the entries of the links that admit it.
     fn store(&mut self, from: &Name, advert: &Advert, image: &Image) {
         let is_own_word = *from == advert.home;
         let published = Published {
@@ -256,13 +259,13 @@ impl<C: Catalogue> Router<C> {
         self.news.insert(advert.home.clone());
     }
 
-    /// A neighbour said how far a home is, whose filter is here.
-    fn said(&mut self, from: &Name, home: &Name, said: Said) {
+    /// A neighbour advertised the distance of a home whose filter is held here.
+    fn said(&mut self, from: &Name, home: &Name, said: Advertised) {
         let (Some(link), Some(known)) = (self.links.get_mut(from), self.homes.get(home)) else {
             return;
         };
-        let most = (4 * self.plan.plan.filters as usize).clamp(LEAST_HOMES, MOST_HOMES);
-        if link.heard.len() >= most && !link.heard.contains_key(home) {
+        let max = (4 * self.plan.plan.filters as usize).clamp(MIN_HOMES, MAX_HOMES);
+        if link.heard.len() >= max && !link.heard.contains_key(home) {
             self.counters.dropped += 1;
             return self.moved(home);
         }
@@ -279,7 +282,7 @@ impl<C: Catalogue> Router<C> {
                 let known = self.homes.get_mut(home).filter(|known| !known.is_reached);
                 if let Some(known) = known {
                     known.is_reached = true;
-                    self.event(Event::Reached(home.clone()));
+                    self.event(RouterEvent::Reached(home.clone()));
                 }
             }
             Err(_) => {
@@ -290,7 +293,7 @@ impl<C: Catalogue> Router<C> {
         self.moved(home);
     }
 
-    /// A neighbour no longer has a way to a home: there may be room for another one.
+    /// A neighbour no longer has a route to a home: there may be room for another home.
     fn unsaid(&mut self, from: &Name, home: &Name) {
         let Some(link) = self.links.get_mut(from) else { return };
         link.heard.remove(home);
@@ -298,7 +301,8 @@ impl<C: Catalogue> Router<C> {
         if let Some(known) = self.homes.get(home) {
             let store = Store { homes: &self.homes, names: &self.home_names };
             self.table.withdraw(link.id, known.id, &store);
-            // Forgotten, so that sums differ and the neighbour offers them again.
+            // Forget the refused homes, so that the sums differ and the neighbour advertises them
+            // again.
             for refused in std::mem::take(&mut link.refused).into_keys() {
                 link.heard.remove(&refused);
             }
@@ -307,9 +311,10 @@ impl<C: Catalogue> Router<C> {
         self.moved(home);
     }
 
-    /// The filter here is that of one life of a home. Once no neighbour speaks of that life, it is of
-    /// no use, and the bits of other lives that neighbours speak of were not kept. These are
-    /// forgotten, so that sums differ and the neighbours offer them again.
+    /// Only one filter is kept per home, of one incarnation. Once no neighbour advertises that
+    /// incarnation any more, the filter is useless, and the filters of other incarnations that
+    /// neighbours advertised were not kept. So forget these adverts: then the sums differ and the
+    /// neighbours advertise them again.
     fn forget_unheard_life(&mut self, home: &Name) {
         let Some(known) = self.homes.get(home) else { return };
         let (id, life) = (known.id, known.published.version.incarnation);
@@ -327,7 +332,7 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Links to a home came or went; without any, it is forgotten.
+    /// The links to a home changed. If none is left, the home is removed.
     fn moved(&mut self, home: &Name) {
         let Some(known) = self.homes.get(home) else { return };
         if self.table.via(known.id).is_empty() {
@@ -335,18 +340,18 @@ impl<C: Catalogue> Router<C> {
             self.home_names.remove(&known.id);
             self.homes.remove(home);
             if is_reached {
-                self.event(Event::Lost(home.clone()));
+                self.event(RouterEvent::Lost(home.clone()));
             }
         }
         self.news.insert(home.clone());
     }
 
-    /// Whether a filter of this scheme, from this far, may be held here.
+    /// Whether a filter of this scheme, from this distance, may be held here.
     fn accepts(&self, scheme: &Scheme, hops: u8) -> Result<(), String> {
         self.own_scheme(scheme).check(scheme).map_err(|mismatch| mismatch.to_string())?;
-        let (bits, most) = (scheme.shape().bits(), self.config.max_bits);
-        if bits > most {
-            return Err(format!("its filter has {bits} bits, and {most} are accepted"));
+        let (bits, max) = (scheme.shape().bits(), self.config.max_bits);
+        if bits > max {
+            return Err(format!("its filter has {bits} bits, and {max} are accepted"));
         }
         if hops > self.plan.plan.depth {
             return Err(String::from("it is about a home beyond the range"));

@@ -1,18 +1,18 @@
-//! A host's share of routing: its own filter, its links, the queries that pass.
+//! One host's side of routing: its own filter, its links, the queries that pass through.
 //!
 //! Call order as for the replica engine: any `handle_*`, `add`, `remove` or `locate`, then
 //! `poll_transmit` and `poll_event` until both return `None`, then sleep until `poll_timeout` or
-//! the next happening, and `handle_timeout`. `now` is the time since any fixed moment and never
-//! goes back. The driver says which links there are: `handle_link_up`, `handle_link_down`.
+//! the next event, and call `handle_timeout`. `now` is the time since any fixed moment and never
+//! goes back. The driver reports which links there are: `handle_link_up`, `handle_link_down`.
 //!
-//! Distances are those of a distance-vector protocol whose infinity is the plan's depth: a home
-//! is advertised one hop farther than its nearest link has it, over all other links. So every
-//! filter travels `d` hops, each version once over a link, and what is withdrawn is gone
-//! everywhere after at most `d` rounds.
+//! Distances are those of a distance-vector protocol whose infinity is the plan's depth: a home is
+//! advertised over all links but the nearest one, as one hop farther than over that one. So every
+//! filter travels `d` hops, each version once per link, and what is withdrawn is gone everywhere
+//! after at most `d` rounds.
 //!
-//! Always true: same inputs, same outputs, bit for bit; a home is told of only while some link
-//! admits it; queries end, whatever is lost, when their time is over; queues and lists are
-//! bounded, and what does not fit is dropped and counted.
+//! Always true: the same inputs give the same outputs, bit for bit. A home is advertised only while
+//! some link admits it. Queries end when their time is over, whatever messages are lost. Queues and
+//! lists are bounded, and what does not fit is dropped and counted.
 //!
 //! Not here: sockets and clocks; which links to have.
 
@@ -28,26 +28,26 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use config::Config;
+pub use config::RouterConfig;
 use namesakes::Contested;
 pub(crate) use own::Hidden;
 use queries::Passing;
 pub use replan::Survey;
 
-use super::event::{Counters, Event, QueryId};
+use super::event::{QueryId, RouterCounters, RouterEvent};
 use super::heard::Link;
 use super::message::{Facts, Hello, Message, Numbered, Version};
-use super::table::{HomeId, LinkId, Stored, Table};
+use super::table::{HomeId, LinkId, RouteTable, Stored};
 use crate::bits::BitVector;
 use crate::catalogue::Catalogue;
 use crate::codec::{DecodeError, Reader};
 use crate::params::ParamError;
 use crate::replica::image::Image;
-use crate::replica::paged::{MOST_COMPONENTS, Target, decode_changes, encode_changes};
+use crate::replica::paged::{MAX_COMPONENTS, Target, decode_changes, encode_changes};
 use crate::replica::{Epoch, Home, Incarnation, Name};
 use crate::scheme::Scheme;
 
-/// A message that is to be sent over a link.
+/// A message to be sent over a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Transmit {
     /// The neighbour.
@@ -62,9 +62,9 @@ struct Published {
     version: Version,
     scheme: Scheme,
     checksum: u64,
-    /// The whole filter, coded as a change from nothing.
+    /// The whole filter, encoded as a change from nothing.
     coded: Vec<u8>,
-    /// What led here from the epoch before.
+    /// The change from an earlier epoch to this one, with that epoch.
     delta: Option<(Epoch, Vec<u8>)>,
     facts: Facts,
 }
@@ -85,9 +85,9 @@ impl Published {
 struct Known {
     id: HomeId,
     published: Published,
-    /// Whether the home itself brought it, over its own link.
+    /// Whether the home itself sent it, over its own link.
     is_own_word: bool,
-    /// Whether a link was ever admitted from it, so that its loss is news.
+    /// Whether the home was ever admitted from a link, so that its loss is reported.
     is_reached: bool,
 }
 
@@ -106,31 +106,31 @@ impl Stored for Store<'_> {
     }
 }
 
-/// Messages and events that wait to be polled; more are dropped and counted.
+/// The most messages or events that may wait to be polled; more are dropped and counted.
 const QUEUE: usize = 65_536;
 
-/// A host's share of routing one set.
+/// One host's side of routing one set.
 #[derive(Debug)]
 pub struct Router<C> {
-    config: Config,
+    config: RouterConfig,
     plan: Numbered,
     /// The own keys, if this host is a home.
     own: Option<Home<C>>,
-    /// Which of these are not held any more although they have not been removed.
+    /// Which of these keys are no longer held although they have not been removed.
     hidden: Option<Hidden>,
-    /// The last update that was published of them.
+    /// The epoch of their last published update.
     epoch: Epoch,
     /// What was published of the own set.
     published: Option<Published>,
-    /// Neighbours that the driver says there are.
+    /// Neighbours that the driver reported.
     neighbours: BTreeSet<Name>,
-    /// Those that are heard of.
+    /// The links to those neighbours that are up.
     links: BTreeMap<Name, Link>,
     link_names: BTreeMap<LinkId, Name>,
     homes: BTreeMap<Name, Known>,
     home_names: BTreeMap<HomeId, Name>,
-    table: Table,
-    /// Homes of which neighbours may have to be told something new.
+    table: RouteTable,
+    /// Homes about which neighbours may need new information.
     news: BTreeSet<Name>,
     contested: BTreeMap<Name, Contested>,
     passing: BTreeMap<QueryId, Passing>,
@@ -138,12 +138,12 @@ pub struct Router<C> {
     next_id: u32,
     next_query: u64,
     next_hello: Duration,
-    /// Hellos in a row at which measure and plan were apart.
+    /// Number of consecutive hellos at which the measured values differed from the plan.
     drifting: u32,
     random: u64,
     transmits: VecDeque<Transmit>,
-    events: VecDeque<Event>,
-    counters: Counters,
+    events: VecDeque<RouterEvent>,
+    counters: RouterCounters,
 }
 
 impl<C: Catalogue> Router<C> {
@@ -151,17 +151,17 @@ impl<C: Catalogue> Router<C> {
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges, or there is no memory.
-    pub fn new(now: Duration, config: Config, catalogue: C) -> Result<Self, ParamError> {
+    pub fn new(now: Duration, config: RouterConfig, catalogue: C) -> Result<Self, ParamError> {
         let mut router = Self::without_keys(now, config)?;
         router.own(now, catalogue)?;
         Ok(router)
     }
 
-    /// A host that has no links yet and no keys: it passes on what others say and ask.
+    /// A host that has no links yet and no keys: it forwards the adverts and queries of others.
     ///
     /// # Errors
     /// If the plan's numbers are outside their ranges.
-    pub fn without_keys(now: Duration, config: Config) -> Result<Self, ParamError> {
+    pub fn without_keys(now: Duration, config: RouterConfig) -> Result<Self, ParamError> {
         let (plan, hasher) = (config.plan, config.hasher);
         plan.shape()?;
         Ok(Self {
@@ -175,7 +175,7 @@ impl<C: Catalogue> Router<C> {
             link_names: BTreeMap::new(),
             homes: BTreeMap::new(),
             home_names: BTreeMap::new(),
-            table: Table::new(&plan, hasher),
+            table: RouteTable::new(&plan, hasher),
             news: BTreeSet::new(),
             contested: BTreeMap::new(),
             passing: BTreeMap::new(),
@@ -187,7 +187,7 @@ impl<C: Catalogue> Router<C> {
             random: config.seed,
             transmits: VecDeque::new(),
             events: VecDeque::new(),
-            counters: Counters::default(),
+            counters: RouterCounters::default(),
             config,
         })
     }
@@ -214,8 +214,8 @@ impl<C: Catalogue> Router<C> {
         found.iter().filter_map(|found| self.link_names.get(&found.link)).collect()
     }
 
-    /// The homes within range that may hold a key, in the order of their names; `None` where
-    /// entries do not keep homes apart: only a CUBF does.
+    /// The homes within range that may hold a key, sorted by name; `None` if entries do not store
+    /// homes separately: only a CUBF does.
     #[must_use]
     pub fn who(&self, key: &[u8]) -> Option<Vec<&Name>> {
         let homes = self.table.homes_claiming(self.config.hasher.hash(key))?;
@@ -225,33 +225,34 @@ impl<C: Catalogue> Router<C> {
         Some(names)
     }
 
-    /// The life and the last update of a home within range.
+    /// The incarnation and the last known update of a home within range.
     #[must_use]
     pub fn version_of(&self, home: &Name) -> Option<(Incarnation, Epoch)> {
         let version = self.homes.get(home)?.published.version;
         Some((version.incarnation, version.epoch))
     }
 
-    /// The checksum of the filter that is held of another home, with the life and epoch of it.
+    /// The incarnation, epoch and checksum of the filter that is held of another home.
     #[must_use]
     pub fn held_checksum(&self, home: &Name) -> Option<(Incarnation, Epoch, u64)> {
         self.homes.get(home).map(|known| known.published.checksum())
     }
 
-    /// The checksum, life and epoch of what this host last published.
+    /// The incarnation, epoch and checksum of what this host last published.
     #[must_use]
     pub fn published_checksum(&self) -> Option<(Incarnation, Epoch, u64)> {
         self.published.as_ref().map(Published::checksum)
     }
 
-    /// Keys that the other homes within range say they hold.
+    /// Number of keys that the other homes within range report.
     #[must_use]
     pub fn items_in_range(&self) -> u64 {
         let items = self.homes.values().map(|known| known.published.facts.items);
         items.fold(0, u64::saturating_add)
     }
 
-    /// Filters that a neighbour's link holds, and the chance that it claims a stranger.
+    /// Number of filters in the entry of a neighbour's link, and the probability that the entry
+    /// claims an absent key.
     #[must_use]
     pub fn entry(&self, neighbour: &Name) -> Option<(u64, f64)> {
         let link = self.links.get(neighbour)?.id;
@@ -264,15 +265,15 @@ impl<C: Catalogue> Router<C> {
         &self.plan.plan
     }
 
-    /// What happened so far, in numbers.
+    /// The counters.
     #[must_use]
-    pub const fn counters(&self) -> &Counters {
+    pub const fn counters(&self) -> &RouterCounters {
         &self.counters
     }
 
-    /// The host's own name and life.
+    /// The configuration of this router.
     #[must_use]
-    pub const fn config(&self) -> &Config {
+    pub const fn config(&self) -> &RouterConfig {
         &self.config
     }
 
@@ -286,7 +287,7 @@ impl<C: Catalogue> Router<C> {
         self.table.memory_bytes() + kept.sum::<u64>()
     }
 
-    /// Queries that are under way here, and those remembered because they were.
+    /// Number of queries in progress here, and of finished ones that are still remembered.
     #[must_use]
     pub fn queries(&self) -> usize {
         self.passing.len()
@@ -302,17 +303,17 @@ impl<C: Catalogue> Router<C> {
         self.neighbours.insert(neighbour.clone());
         self.connect(now, neighbour);
         self.hello(neighbour);
-        self.tell_news();
+        self.advertise_changes();
     }
 
     /// The link to this neighbour is gone.
     pub fn handle_link_down(&mut self, now: Duration, neighbour: &Name) {
         self.neighbours.remove(neighbour);
         self.disconnect(now, neighbour);
-        self.tell_news();
+        self.advertise_changes();
     }
 
-    /// A message arrived. Whatever it holds, nothing worse than a count comes of it.
+    /// A message arrived. Malformed messages are only counted and reported.
     pub fn handle_message(&mut self, now: Duration, from: &Name, bytes: &[u8]) {
         match Message::decode(bytes) {
             Ok((set, message)) if set == self.config.set => self.handle(now, from, message),
@@ -345,7 +346,7 @@ impl<C: Catalogue> Router<C> {
             Message::Query(query) => self.handle_query(now, from, query),
             Message::Reply(reply) => self.handle_reply(now, from, reply),
         }
-        self.tell_news();
+        self.advertise_changes();
     }
 
     /// Time has passed.
@@ -363,7 +364,7 @@ impl<C: Catalogue> Router<C> {
             all.iter().for_each(|neighbour| self.hello(neighbour));
         }
         self.expire_queries(now);
-        self.tell_news();
+        self.advertise_changes();
     }
 
     // ---- what to do
@@ -378,13 +379,13 @@ impl<C: Catalogue> Router<C> {
         !self.transmits.is_empty()
     }
 
-    /// Whether there is something that somebody may want to know.
+    /// Whether there is an event to poll.
     pub(crate) fn has_events(&self) -> bool {
         !self.events.is_empty()
     }
 
-    /// The next thing that somebody may want to know.
-    pub fn poll_event(&mut self) -> Option<Event> {
+    /// The next event.
+    pub fn poll_event(&mut self) -> Option<RouterEvent> {
         self.events.pop_front()
     }
 
@@ -397,7 +398,7 @@ impl<C: Catalogue> Router<C> {
         [query, silent, own].into_iter().flatten().fold(self.next_hello, Duration::min)
     }
 
-    /// Checks the table, and that what is known and what is admitted are the same homes.
+    /// Checks the table, and that the known homes are exactly those that are admitted.
     ///
     /// # Panics
     /// If a promise is broken: a bug in this crate.
@@ -430,17 +431,18 @@ impl<C: Catalogue> Router<C> {
     }
 
     fn hello(&mut self, neighbour: &Name) {
-        let sum = self.links.get(neighbour).map_or(0, |link| super::heard::sum_of(&link.told));
+        let sum =
+            self.links.get(neighbour).map_or(0, |link| super::heard::sum_of(&link.advertised));
         let (incarnation, plan) = (self.config.incarnation, self.plan.clone());
         self.send(neighbour, &Message::Hello(Hello { incarnation, sum, plan }));
     }
 
     fn refuse(&mut self, from: &Name, reason: String) {
         self.counters.refused += 1;
-        self.event(Event::Refused { from: from.clone(), reason });
+        self.event(RouterEvent::Refused { from: from.clone(), reason });
     }
 
-    fn event(&mut self, event: Event) {
+    fn event(&mut self, event: RouterEvent) {
         if self.events.len() >= QUEUE {
             self.counters.dropped += 1;
         } else {
@@ -457,7 +459,7 @@ impl<C: Catalogue> Router<C> {
     }
 }
 
-/// A whole filter, coded as a change from nothing.
+/// Encodes a whole filter as a change from nothing.
 pub(super) fn coded(image: &Image) -> Vec<u8> {
     let nothing = Image::new(*image.scheme(), Vec::new());
     let target = |component: &crate::replica::image::ImageComponent| Target {
@@ -472,18 +474,18 @@ pub(super) fn coded(image: &Image) -> Vec<u8> {
 }
 
 /// Reads what [`coded`] wrote, or any change from nothing.
-fn decoded(scheme: &Scheme, bytes: &[u8], most: usize) -> Result<Image, DecodeError> {
-    changed(&Image::new(*scheme, Vec::new()), bytes, most)
+fn decoded(scheme: &Scheme, bytes: &[u8], max: usize) -> Result<Image, DecodeError> {
+    changed(&Image::new(*scheme, Vec::new()), bytes, max)
 }
 
 /// The image that a change leads to.
-fn changed(base: &Image, bytes: &[u8], most: usize) -> Result<Image, DecodeError> {
+fn changed(base: &Image, bytes: &[u8], max: usize) -> Result<Image, DecodeError> {
     let mut reader = Reader::new(bytes);
-    let changes = decode_changes(&mut reader, base, most.min(MOST_COMPONENTS))?;
+    let changes = decode_changes(&mut reader, base, max.min(MAX_COMPONENTS))?;
     reader.end()?;
     let mut image = base.clone();
     image.apply(&changes);
-    if image.components().len() > most {
+    if image.components().len() > max {
         return Err(DecodeError::Malformed("more components than are accepted"));
     }
     Ok(image)

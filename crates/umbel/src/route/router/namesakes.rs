@@ -1,9 +1,10 @@
-//! Hosts of one name: different lives of a home are heard over different links, and stay so.
+//! Detects two hosts of one name: different incarnations of a home keep being advertised over
+//! different links.
 //!
-//! A home that restarts is known by its new life everywhere within moments, and a link over which an
-//! old one is heard is gone after the silence limit. So two lives that are heard for longer than that
-//! are two hosts. One filter is kept of each name, that of the later life: the keys of the other host
-//! are denied here, and whoever asks is told that the name is contested.
+//! When a home restarts, its new incarnation is known everywhere within moments, and a link that
+//! still advertises the old one is down after the silence limit. So two incarnations that are
+//! advertised for longer than that are two hosts. One filter is kept per name, that of the later
+//! incarnation: the keys of the other host are denied here, and the name is reported as contested.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -11,9 +12,9 @@ use std::time::Duration;
 use super::Router;
 use crate::catalogue::Catalogue;
 use crate::replica::{Incarnation, Name};
-use crate::route::event::Event;
+use crate::route::event::RouterEvent;
 
-/// A home of which two lives are heard.
+/// A home of which two incarnations are advertised.
 #[derive(Debug)]
 pub(super) struct Contested {
     since: Duration,
@@ -21,12 +22,12 @@ pub(super) struct Contested {
 }
 
 impl<C: Catalogue> Router<C> {
-    /// Homes whose name two hosts have.
+    /// Names of homes that two hosts share.
     pub fn namesakes(&self) -> impl Iterator<Item = &Name> {
         self.contested.iter().filter(|(_, contested)| contested.is_reported).map(|(home, _)| home)
     }
 
-    /// Looks which homes are heard of in two lives, and reports those that stay so.
+    /// Finds the homes that are advertised in two incarnations, and reports those that stay so.
     pub(super) fn look_for_namesakes(&mut self, now: Duration) {
         let (mut lives, mut differing) = (BTreeMap::<&Name, Incarnation>::new(), BTreeSet::new());
         for (home, said) in self.links.values().flat_map(|link| &link.heard) {
@@ -45,12 +46,13 @@ impl<C: Catalogue> Router<C> {
             let contested = self.contested.entry(home.clone()).or_insert(new);
             if !contested.is_reported && now >= contested.since + self.config.silence {
                 contested.is_reported = true;
-                self.event(Event::Namesake { host: home, life });
+                self.event(RouterEvent::Namesake { host: home, life });
             }
         }
     }
 
-    /// Whether a neighbour speaks of another life of a home than the one whose filter is here.
+    /// Whether a neighbour advertised another incarnation of a home than the one whose filter is
+    /// held here.
     pub(super) fn speaks_of_another(&self, neighbour: &Name, home: &Name) -> bool {
         let heard = self.links.get(neighbour).and_then(|link| link.heard.get(home));
         let here = self.homes.get(home).map(|known| known.published.version.incarnation);

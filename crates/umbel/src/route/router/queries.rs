@@ -1,10 +1,10 @@
-//! Queries: asked here, passing through, answered.
+//! Queries: those asked here, those passing through, and their replies.
 //!
-//! A query is sent on, waited for, sent again if its answer does not come, and given up when its
-//! time is over; each host gives those behind it a little less time than it has itself. A host
-//! that knows a query answers a second arrival at once, with nothing, so that no query goes
-//! twice through a host; the same query from the same neighbour is a repetition, and gets the
-//! same answer.
+//! A host forwards a query, waits for replies, retries if they do not arrive, and gives up when the
+//! time of the query is over. Each host gives the hosts behind it a little less time than it has
+//! itself. If a query arrives a second time over another link, the host replies at once, with
+//! nothing, so that no query passes twice through a host. If it arrives again from the same
+//! neighbour, it is a retry and gets the same reply.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use super::Router;
 use crate::catalogue::Catalogue;
 use crate::replica::Name;
-use crate::route::event::{Event, Holder, Located, QueryId, Search};
-use crate::route::message::{LONGEST_KEY, MOST_HOLDERS, Message, Query, Reply};
+use crate::route::event::{Holder, Located, QueryId, RouterEvent, Search};
+use crate::route::message::{LONGEST_KEY, MAX_HOLDERS, Message, Query, Reply};
 use crate::route::table::LinkId;
 use crate::route::visit::{Asked, Forward, Visit};
 
@@ -25,36 +25,36 @@ pub(super) struct Passing {
     /// The neighbour that asked; `None` if it was asked here.
     from: Option<Name>,
     holders: BTreeMap<Name, Holder>,
-    /// What was sent on, to send it again.
+    /// What was forwarded, for retries.
     sent: Vec<Forward>,
     tries: u32,
     deadline: Duration,
-    /// When something is to be done although nothing happens.
+    /// When to act if no message arrives before.
     pub(super) timer: Duration,
-    /// Whether everybody has answered so far.
+    /// Whether all hosts have replied in time so far.
     is_complete: bool,
-    /// The last answer, once there is one.
+    /// The final reply, once there is one.
     answer: Option<Reply>,
 }
 
-/// Queries that are remembered at once; more are answered with nothing.
-const MOST_QUERIES: usize = 65_536;
-/// What a host keeps of a query's time for itself, if there is plenty.
+/// The most queries that are remembered at once; further ones get an empty reply.
+const MAX_QUERIES: usize = 65_536;
+/// How much of a query's time a host keeps for itself, if there is plenty.
 const ALLOWANCE: Duration = Duration::from_millis(50);
 
 impl<C: Catalogue> Router<C> {
-    /// Asks who holds a key, as far as `hops` from any filter that claims it (at most the plan's
-    /// depth makes sense; `None` for that). What comes of it is an [`Event::Located`], and an
-    /// [`Event::Found`] before it for every holder.
+    /// Asks which hosts hold a key. The query follows filters that claim the key for at most `hops`
+    /// hops; `None` means the plan's depth, and more than that is useless. The result is a
+    /// [`RouterEvent::Located`], preceded by a [`RouterEvent::Found`] for every holder.
     ///
-    /// A key longer than 64 KiB is held by nobody.
+    /// No host holds a key longer than 64 KiB.
     pub fn locate(&mut self, now: Duration, key: &[u8], hops: Option<u8>) -> QueryId {
         let hops = hops.unwrap_or(self.plan.plan.depth);
         let (walk, patience) = (self.config.walk, self.config.patience);
         self.search(now, key, Search { hops, walk, patience })
     }
 
-    /// As [`Self::locate`], within limits of the caller's own.
+    /// As [`Self::locate`], with the caller's own limits.
     pub fn search(&mut self, now: Duration, key: &[u8], search: Search) -> QueryId {
         self.next_query += 1;
         let (host, incarnation) = (self.config.name.clone(), self.config.incarnation);
@@ -62,9 +62,9 @@ impl<C: Catalogue> Router<C> {
         let Search { hops, walk, patience } = search;
         if self.holds(key) {
             let (query, holder) = (id.clone(), Holder::itself(&self.config.name));
-            self.event(Event::Found { query: query.clone(), holder: holder.clone() });
+            self.event(RouterEvent::Found { query: query.clone(), holder: holder.clone() });
             self.located(Located { query, holders: vec![holder], is_complete: true });
-        } else if key.len() > LONGEST_KEY || self.passing.len() >= MOST_QUERIES {
+        } else if key.len() > LONGEST_KEY || self.passing.len() >= MAX_QUERIES {
             let (query, is_complete) = (id.clone(), key.len() > LONGEST_KEY);
             self.located(Located { query, holders: Vec::new(), is_complete });
         } else {
@@ -74,11 +74,11 @@ impl<C: Catalogue> Router<C> {
         id
     }
 
-    /// A query that was asked here is done.
+    /// A query that was asked here is finished.
     fn located(&mut self, located: Located) {
         self.counters.asked += 1;
         self.counters.not_found += u64::from(located.holders.is_empty());
-        self.event(Event::Located(located));
+        self.event(RouterEvent::Located(located));
     }
 
     pub(super) fn handle_query(&mut self, now: Duration, from: &Name, query: Query) {
@@ -97,7 +97,7 @@ impl<C: Catalogue> Router<C> {
             self.counters.answered += 1;
             return self.reply(from, id, walk, vec![Holder::itself(&self.config.name)]);
         }
-        if self.passing.len() >= MOST_QUERIES || id.host == self.config.name {
+        if self.passing.len() >= MAX_QUERIES || id.host == self.config.name {
             self.counters.dropped += u64::from(id.host != self.config.name);
             return self.reply(from, id, walk, Vec::new());
         }
@@ -111,7 +111,7 @@ impl<C: Catalogue> Router<C> {
         self.send(to, &Message::Reply(reply));
     }
 
-    /// Begins to look for a key that is not held here.
+    /// Begins to search for a key that is not held here.
     fn pass(
         &mut self,
         now: Duration,
@@ -139,7 +139,7 @@ impl<C: Catalogue> Router<C> {
         self.advance(now, id);
     }
 
-    /// Sends on what is to be sent on; answers if there is nothing more to do.
+    /// Forwards the query where it must go next, or replies if there is nothing more to do.
     fn advance(&mut self, now: Duration, id: &QueryId) {
         let links: Vec<LinkId> = self.links.values().map(|link| link.id).collect();
         let random = self.random();
@@ -162,7 +162,7 @@ impl<C: Catalogue> Router<C> {
         self.send_on(now, id);
     }
 
-    /// Sends a query to all whose answers it waits for, and sets the time to do so again.
+    /// Sends a query to all links whose replies it waits for, and sets the time to retry.
     fn send_on(&mut self, now: Duration, id: &QueryId) {
         let Some(passing) = self.passing.get_mut(id) else { return };
         let left = passing.deadline.saturating_sub(now);
@@ -204,9 +204,9 @@ impl<C: Catalogue> Router<C> {
         let found = !holders.is_empty();
         let mut new = Vec::new();
         for holder in holders {
-            let (name, room) = (holder.name().clone(), passing.holders.len() < MOST_HOLDERS);
+            let (name, room) = (holder.name().clone(), passing.holders.len() < MAX_HOLDERS);
             if room && !passing.holders.contains_key(&name) {
-                let holder = holder.told_by(&self.config.name);
+                let holder = holder.reported_by(&self.config.name);
                 passing.holders.insert(name, holder.clone());
                 new.push(holder);
             }
@@ -225,10 +225,10 @@ impl<C: Catalogue> Router<C> {
         match to {
             None => {
                 for holder in new {
-                    self.event(Event::Found { query: id.clone(), holder });
+                    self.event(RouterEvent::Found { query: id.clone(), holder });
                 }
             }
-            // At the end everything is told at once.
+            // The final reply contains all holders anyway.
             Some(to) if !new.is_empty() && !is_idle => {
                 let (id, is_complete) = (id.clone(), true);
                 let more = Reply { id, done: false, is_complete, walk: 0, holders: new };
@@ -239,7 +239,8 @@ impl<C: Catalogue> Router<C> {
         self.advance(now, &id);
     }
 
-    /// A link is gone: nobody waits for what was sent over it, or answers to it.
+    /// A link is down: queries stop waiting for replies over it, and those that came over it are
+    /// dropped.
     pub(super) fn unanswered(&mut self, now: Duration, link: LinkId) {
         let ids: Vec<QueryId> = self.passing.keys().cloned().collect();
         for id in ids {
@@ -254,7 +255,8 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Sends again what was not answered, gives up what took too long, and forgets what is over.
+    /// Retries queries without replies, gives up those whose time is over, and forgets finished
+    /// ones.
     pub(super) fn expire_queries(&mut self, now: Duration) {
         while let Some((_, id)) = self.timers.first().filter(|(when, _)| *when <= now).cloned() {
             let Some(passing) = self.passing.get_mut(&id) else {
@@ -274,7 +276,7 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Answers, and remembers the answer for as long as the query may come again.
+    /// Sends the final reply, and remembers it for as long as the query may arrive again.
     fn finish(&mut self, now: Duration, id: &QueryId) {
         let (linger, retry) = (self.config.patience, self.config.retry);
         let Some(passing) = self.passing.get_mut(id) else { return };

@@ -1,46 +1,48 @@
-//! The overlay measures itself: keys a home, filters a link; and plans anew when they drift.
+//! The overlay measures its keys per home and filters per link, and makes a new plan when they
+//! drift.
 //!
-//! Every advert says how many keys its home holds, how many links it has and how many filters
-//! were offered to it, so each host knows these of everybody within range. When the averages
-//! have left the plan's for a while, whoever sees it first proposes the next plan; hellos carry
-//! it on, and the highest number wins, of equal ones the first name.
+//! Every advert contains how many keys its home holds, how many links it has and how many filters
+//! were offered to it. So each host knows these numbers for all homes within range. When the
+//! averages have differed from the plan for a while, the first host that notices proposes the next
+//! plan. Hellos spread it. The plan with the highest number wins; ties go to the author whose name
+//! sorts first.
 
 use std::time::Duration;
 
 use super::{Router, Store};
 use crate::catalogue::Catalogue;
 use crate::replica::Name;
-use crate::route::event::Event;
-use crate::route::heard::Said;
+use crate::route::event::RouterEvent;
+use crate::route::heard::Advertised;
 use crate::route::message::Numbered;
 use crate::route::plan::Plan;
-use crate::route::table::Table;
+use crate::route::table::RouteTable;
 
 /// Averages over this host, if it is a home, and all homes within range.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Survey {
-    /// Homes that it is made of.
+    /// Number of homes in the survey.
     pub hosts: u64,
-    /// Keys of a home.
+    /// Average number of keys per home.
     pub items: f64,
-    /// Filters that come over a link, refused ones too.
+    /// Average number of filters that arrive over a link, including refused ones.
     pub filters: f64,
 }
 
-/// A plan is kept while measure and plan are within these factors of each other.
+/// A plan is kept while the measured values divided by the planned ones are between these bounds.
 const ABOVE: f64 = 1.25;
 const BELOW: f64 = 0.5;
-/// Hellos in a row at which they are not, before somebody proposes another.
+/// Number of consecutive hellos outside these bounds before a host proposes another plan.
 const SETTLED: u32 = 3;
-/// What a new plan leaves room for.
+/// A new plan leaves this much room for growth, as a factor.
 const ROOM: f64 = 1.1;
 
 impl<C: Catalogue> Router<C> {
-    /// What the overlay is like, as far as it is known here.
+    /// The averages of the overlay, as far as they are known here.
     #[must_use]
     pub fn survey(&self) -> Survey {
         let here = self.facts();
-        // Links and filters are counted here, too; keys only if this host is a home.
+        // Links and filters of this host count in any case; keys only if it is a home.
         let hosts = self.homes.len() as u64 + u64::from(self.own.is_some());
         let (mut items, mut links, mut filters) = (0.0, 0.0, 0.0);
         for facts in self.homes.values().map(|known| known.published.facts).chain([here]) {
@@ -57,7 +59,7 @@ impl<C: Catalogue> Router<C> {
         if !self.config.is_measured {
             return;
         }
-        self.say_facts(now);
+        self.publish_facts(now);
         let plan = self.plan.plan;
         let survey = self.survey();
         let far = |measured: f64, planned: u64| {
@@ -70,7 +72,7 @@ impl<C: Catalogue> Router<C> {
             return;
         }
         self.drifting += 1;
-        // Not all at once: mostly the first proposal is there before a second one is made.
+        // Random delay: usually the first proposal arrives before a second host makes one.
         if self.drifting < SETTLED + (self.random() % 3) as u32 {
             return;
         }
@@ -84,8 +86,9 @@ impl<C: Catalogue> Router<C> {
         self.adopt(now, &next);
     }
 
-    /// Publishes again, if only to say that links or filters are no longer what was said.
-    fn say_facts(&mut self, now: Duration) {
+    /// Publishes again if the published numbers of keys, links or filters are too far from the
+    /// present ones.
+    fn publish_facts(&mut self, now: Duration) {
         let (here, said) = (self.facts(), self.published.as_ref().map(|own| own.facts));
         let differs = |a: u64, b: u64| a.abs_diff(b) * 8 > a.max(b);
         let said = said.unwrap_or_default();
@@ -97,7 +100,7 @@ impl<C: Catalogue> Router<C> {
         }
     }
 
-    /// Takes over a plan that comes after this one.
+    /// Adopts a plan if it supersedes the present one.
     pub(super) fn adopt(&mut self, now: Duration, next: &Numbered) {
         let (here, there) = (&self.plan, next);
         let is_newer = there.number > here.number
@@ -115,26 +118,29 @@ impl<C: Catalogue> Router<C> {
         self.plan = next.clone();
         self.drifting = 0;
         let Plan { items, filters, .. } = self.plan.plan;
-        self.event(Event::Replanned { items, filters });
+        self.event(RouterEvent::Replanned { items, filters });
         self.admit_anew();
         self.publish_everything(now);
         let neighbours: Vec<Name> = self.neighbours.iter().cloned().collect();
         neighbours.iter().for_each(|neighbour| self.hello(neighbour));
     }
 
-    /// Offers every filter again, to entries of the new plan.
+    /// Offers every filter again to the entries of a table for the new plan.
     fn admit_anew(&mut self) {
-        let old =
-            std::mem::replace(&mut self.table, Table::new(&self.plan.plan, self.config.hasher));
+        let old = std::mem::replace(
+            &mut self.table,
+            RouteTable::new(&self.plan.plan, self.config.hasher),
+        );
         let mut lost = Vec::new();
         for link in self.links.values_mut() {
-            // Those that had no room are offered again by the neighbour, since sums differ.
+            // Forget refused homes: the sums then differ, and the neighbour advertises these homes
+            // again.
             for refused in std::mem::take(&mut link.refused).into_keys() {
                 link.heard.remove(&refused);
             }
             for home in old.homes(link.id) {
                 let Some(name) = self.home_names.get(&home) else { continue };
-                let Some(Said { hops, .. }) = link.heard.get(name).copied() else { continue };
+                let Some(Advertised { hops, .. }) = link.heard.get(name).copied() else { continue };
                 let store = Store { homes: &self.homes, names: &self.home_names };
                 let loaded = super::Stored::load(&store, home);
                 let Some((scheme, bits)) = loaded else { continue };
@@ -151,7 +157,7 @@ impl<C: Catalogue> Router<C> {
                 && let Some(name) = self.home_names.remove(&home)
             {
                 self.homes.remove(&name);
-                self.event(Event::Lost(name.clone()));
+                self.event(RouterEvent::Lost(name.clone()));
                 self.news.insert(name);
             }
         }

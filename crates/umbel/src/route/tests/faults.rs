@@ -14,7 +14,7 @@ fn a_cut_link_is_routed_round_and_a_healed_one_used_again() {
             net.stock();
             net.settle();
             assert_eq!(net.found("a", "of b"), Some(("b".to_owned(), 1)), "{kind}");
-            net.cut("a", "b", silent);
+            net.disconnect("a", "b", silent);
             net.run(Duration::from_secs(30));
             assert_eq!(net.found("a", "of b"), Some(("b".to_owned(), 5)), "{kind}");
             net.link("a", "b");
@@ -30,8 +30,8 @@ fn a_home_that_dies_is_forgotten_everywhere() {
         let mut net = Net::new(plan(kind, 5, 3, 9), &ring());
         net.stock();
         net.settle();
-        net.cut("c", "d", false);
-        net.cut("d", "e", false);
+        net.disconnect("c", "d", false);
+        net.disconnect("d", "e", false);
         net.settle();
         for host in ["a", "b", "c", "e", "f"] {
             let d = name("d");
@@ -51,7 +51,7 @@ fn a_home_that_restarts_is_known_by_its_new_life() {
     let now = net.now;
     let set = name("set");
     let life = Incarnation(2);
-    let config = Config::new(name("c"), life, set, KeyHasher::default(), *net.at("c").plan());
+    let config = RouterConfig::new(name("c"), life, set, KeyHasher::default(), *net.at("c").plan());
     let mut again = Router::new(now, config, MemoryCatalogue::new()).unwrap();
     again.add(now, b"fresh");
     again.publish(now);
@@ -78,7 +78,7 @@ fn after_any_loss_tables_are_what_they_would_have_been_and_queries_end() {
             net.run(Duration::from_millis(700));
         }
         net.run(Duration::from_secs(30));
-        let ended = net.events.iter().filter(|(_, e)| matches!(e, Event::Located(_))).count();
+        let ended = net.events.iter().filter(|(_, e)| matches!(e, RouterEvent::Located(_))).count();
         assert_eq!(ended, 60, "{kind}: every query ends");
         net.lost = 0;
         net.run(Duration::from_secs(30));
@@ -105,7 +105,7 @@ fn a_dead_link_under_way_does_not_hold_a_query_for_ever() {
     let mut net = Net::new(plan(EntryKind::Cubf, 5, 3, 7), &borrowed(&links));
     net.stock();
     net.settle();
-    net.cut("h02", "h03", true);
+    net.disconnect("h02", "h03", true);
     let located = net.locate("h00", "of h05");
     assert!(located.holders.is_empty() && !located.is_complete, "{located:?}");
     net.run(Duration::from_secs(30));
@@ -125,7 +125,7 @@ fn what_an_entry_refused_is_admitted_once_there_is_room() {
     let refused =
         ["b", "c", "d"].into_iter().find(|h| !admitted.contains(&(*h).to_owned())).unwrap();
     let gone = ["b", "c", "d"].into_iter().find(|host| *host != refused).unwrap();
-    net.cut("hub", gone, false);
+    net.disconnect("hub", gone, false);
     net.run(Duration::from_secs(15));
     assert_eq!(net.at("a").entry(&name("hub")).unwrap().0, 3);
     assert_eq!(net.found("a", &format!("of {refused}")).unwrap().0, refused);
@@ -146,7 +146,8 @@ fn a_host_that_is_no_neighbour_is_not_heard() {
 fn add_twin(net: &mut Net, own: &str, neighbour: &str) {
     let (now, twin) = (net.now, name("twin"));
     let plan = *net.at(neighbour).plan();
-    let config = Config::new(name(own), Incarnation(2), name("set"), KeyHasher::default(), plan);
+    let config =
+        RouterConfig::new(name(own), Incarnation(2), name("set"), KeyHasher::default(), plan);
     let mut router = Router::new(now, config, MemoryCatalogue::new()).unwrap();
     router.add(now, b"of twin");
     router.publish(now);
@@ -170,13 +171,14 @@ fn two_hosts_of_one_name_at_equal_distance_are_reported_by_who_hears_both() {
         let a = name("a");
         assert_eq!(net.at("c").namesakes().collect::<Vec<_>>(), [&a], "{kind}");
         for host in ["b", "c"] {
-            let is_report = |(from, event): &(Name, Event)| {
-                *from == name(host) && matches!(event, Event::Namesake { host, .. } if *host == a)
+            let is_report = |(from, event): &(Name, RouterEvent)| {
+                *from == name(host)
+                    && matches!(event, RouterEvent::Namesake { host, .. } if *host == a)
             };
             assert!(net.events.iter().any(is_report), "{kind}: {host} says nothing");
         }
         // One of them goes: nobody is contested any more.
-        net.cut("a", "b", false);
+        net.disconnect("a", "b", false);
         net.run(Duration::from_secs(30));
         assert_eq!(net.at("c").namesakes().count(), 0, "{kind}");
         assert_eq!(net.found("b", "of twin").map(|(_, hops)| hops), Some(3), "{kind}");
@@ -188,7 +190,7 @@ fn a_host_that_restarts_is_nobodys_namesake() {
     let mut net = Net::new(plan(EntryKind::Cubf, 5, 3, 9), &ring());
     net.stock();
     net.settle();
-    let config = Config::new(
+    let config = RouterConfig::new(
         name("c"),
         Incarnation(2),
         name("set"),
@@ -199,7 +201,7 @@ fn a_host_that_restarts_is_nobodys_namesake() {
     ["b", "d"].iter().for_each(|neighbour| again.handle_link_up(net.now, &name(neighbour)));
     net.routers.insert(name("c"), again);
     net.run(Duration::from_secs(60));
-    let is_report = |event: &(Name, Event)| matches!(event.1, Event::Namesake { .. });
+    let is_report = |event: &(Name, RouterEvent)| matches!(event.1, RouterEvent::Namesake { .. });
     assert!(!net.events.iter().any(is_report));
 }
 

@@ -15,7 +15,7 @@ fn messages() -> Vec<Message> {
     let plan = plan(EntryKind::Attenuated, 3, 30, 7);
     let scheme = Scheme::new(plan.shape().unwrap(), KeyHasher::default());
     let id = QueryId { host: name("host"), incarnation: Incarnation(9), number: 300 };
-    let told = |home: &str| Told { home: name(home), version: version(1, 2), hops: 3 };
+    let known = |home: &str| KnownHome { home: name(home), version: version(1, 2), hops: 3 };
     vec![
         Message::Advert(Advert {
             home: name("home"),
@@ -36,7 +36,7 @@ fn messages() -> Vec<Message> {
             sum: u64::MAX,
             plan: Numbered { number: 6, by: name("by"), plan },
         }),
-        Message::Have(vec![told("a"), told("b")]),
+        Message::Have(vec![known("a"), known("b")]),
         Message::Have(Vec::new()),
         Message::Query(Query {
             id: id.clone(),

@@ -33,7 +33,7 @@ struct Net {
     /// Chance in 1000 that a message is lost.
     lost: u64,
     random: u64,
-    events: Vec<(Name, Event)>,
+    events: Vec<(Name, RouterEvent)>,
     queries_sent: u64,
     /// A router whose own name is another one's: how it is called here, its name, and its neighbour.
     twin: Option<[Name; 3]>,
@@ -44,13 +44,13 @@ impl Net {
         Self::with(plan, links, |_| {})
     }
 
-    fn with(plan: Plan, links: &[(&str, &str)], change: impl Fn(&mut Config)) -> Self {
+    fn with(plan: Plan, links: &[(&str, &str)], change: impl Fn(&mut RouterConfig)) -> Self {
         let names: BTreeSet<Name> = links.iter().flat_map(|(a, b)| [name(a), name(b)]).collect();
         let now = Duration::from_secs(1);
         let router = |(seed, host): (usize, Name)| {
             let set = name("set");
             let mut config =
-                Config::new(host.clone(), Incarnation(1), set, KeyHasher::default(), plan);
+                RouterConfig::new(host.clone(), Incarnation(1), set, KeyHasher::default(), plan);
             config.seed = seed as u64;
             change(&mut config);
             (host, Router::new(now, config, MemoryCatalogue::new()).unwrap())
@@ -83,7 +83,7 @@ impl Net {
     }
 
     /// Cuts a link; the hosts are told, unless the cut is silent.
-    fn cut(&mut self, a: &str, b: &str, silent: bool) {
+    fn disconnect(&mut self, a: &str, b: &str, silent: bool) {
         let (now, a, b) = (self.now, name(a), name(b));
         self.links.remove(&(a.clone(), b.clone()));
         self.links.remove(&(b.clone(), a.clone()));
@@ -163,7 +163,7 @@ impl Net {
         for _ in 0..40 {
             self.run(Duration::from_millis(500));
             let located = self.events.iter().find_map(|(_, event)| match event {
-                Event::Located(located) if located.query == id => Some(located.clone()),
+                RouterEvent::Located(located) if located.query == id => Some(located.clone()),
                 _ => None,
             });
             if let Some(located) = located {

@@ -120,7 +120,8 @@ fn every_holder_is_named_once_however_many_ways_lead_to_it() {
         let holders: Vec<_> =
             located.holders.iter().map(|holder| holder.name().to_string()).collect();
         assert_eq!(holders, ["c", "e"], "{kind}");
-        let found = net.events.iter().filter(|(_, event)| matches!(event, Event::Found { .. }));
+        let found =
+            net.events.iter().filter(|(_, event)| matches!(event, RouterEvent::Found { .. }));
         assert_eq!(found.count(), 2);
         assert!(net.queries_sent <= 14, "never twice through a host: {}", net.queries_sent);
     }
@@ -147,7 +148,7 @@ fn an_overlay_that_measures_itself_plans_for_what_it_finds() {
         // Links with more filters than the average refuse some, by design.
         assert_eq!(net.found("E", "C 7"), Some(("C".to_owned(), 1)), "{kind}");
         let replans =
-            net.events.iter().filter(|(_, e)| matches!(e, Event::Replanned { .. })).count();
+            net.events.iter().filter(|(_, e)| matches!(e, RouterEvent::Replanned { .. })).count();
         assert!(replans <= 8 * 6, "{kind}: it comes to rest: {replans}");
     }
 }
@@ -215,7 +216,7 @@ fn a_search_keeps_to_limits_of_its_own() {
         let id = net.at("h00").search(now, key.as_bytes(), Search { hops, walk, patience });
         net.run(patience);
         let located = net.events.iter().find_map(|(_, event)| match event {
-            Event::Located(located) if located.query == id => Some(located.clone()),
+            RouterEvent::Located(located) if located.query == id => Some(located.clone()),
             _ => None,
         });
         let located = located.expect("it is over by then");

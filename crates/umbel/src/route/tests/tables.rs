@@ -39,7 +39,7 @@ impl Naive {
     }
 
     /// The links that claim a key, with the nearest distance as far as the kind knows it.
-    fn matches(&self, kind: EntryKind, key: &str) -> Vec<Match> {
+    fn matches(&self, kind: EntryKind, key: &str) -> Vec<RouteMatch> {
         let mut found = Vec::new();
         let links: BTreeSet<LinkId> = self.members.keys().map(|(link, _)| *link).collect();
         for link in links {
@@ -64,7 +64,7 @@ impl Naive {
                 EntryKind::Abf => union(None).then_some(None),
                 EntryKind::Attenuated => (1..=9).find(|level| union(Some(*level))).map(Some),
             };
-            found.extend(hops.map(|hops| Match { link, hops }));
+            found.extend(hops.map(|hops| RouteMatch { link, hops }));
         }
         found.sort_by_key(|found| (found.hops, found.link));
         found
@@ -83,7 +83,7 @@ proptest! {
         // A high rate, so that false claims are compared too.
         let plan = Plan { kind, depth: 3, items: 8, filters: 5, false_positive: 0.2 };
         let mut naive = Naive::new(&plan, 12, 8);
-        let mut table = if limited { Table::new(&plan, KeyHasher::default()) } else { Table::unlimited(&plan, KeyHasher::default()) };
+        let mut table = if limited { RouteTable::new(&plan, KeyHasher::default()) } else { RouteTable::unlimited(&plan, KeyHasher::default()) };
         for (link, home, hops, what) in steps {
             let (link, home) = (LinkId(link), HomeId(home));
             match what {
@@ -130,7 +130,7 @@ proptest! {
 fn a_cubf_refuses_filters_beyond_the_first_s() {
     let plan = plan(EntryKind::Cubf, 3, 30, 3);
     let naive = Naive::new(&plan, 5, 30);
-    let mut table = Table::new(&plan, KeyHasher::default());
+    let mut table = RouteTable::new(&plan, KeyHasher::default());
     let mut offer = |home| table.offer(LinkId(0), HomeId(home), 1, &naive.filter(HomeId(home)));
     assert_eq!([offer(0), offer(1), offer(2), offer(0)], [Ok(()); 4]);
     assert_eq!(offer(3), Err(Refusal::Filters));
@@ -141,7 +141,7 @@ fn a_cubf_refuses_filters_beyond_the_first_s() {
 fn an_abf_refuses_filters_once_it_is_half_full_and_never_passes_its_rate() {
     let plan = Plan { false_positive: 0.001, ..plan(EntryKind::Abf, 3, 30, 10) };
     let naive = Naive::new(&plan, 40, 30);
-    let mut table = Table::new(&plan, KeyHasher::default());
+    let mut table = RouteTable::new(&plan, KeyHasher::default());
     let offers: Vec<_> = (0..40)
         .map(|home| table.offer(LinkId(0), HomeId(home), 1, &naive.filter(HomeId(home))))
         .collect();
@@ -155,7 +155,7 @@ fn an_abf_refuses_filters_once_it_is_half_full_and_never_passes_its_rate() {
 fn a_crowded_home_does_not_break_the_rate_of_a_cubf() {
     let plan = plan(EntryKind::Cubf, 3, 30, 10);
     let (naive, crowded) = (Naive::new(&plan, 2, 30), Naive::new(&plan, 2, 300));
-    let mut table = Table::new(&plan, KeyHasher::default());
+    let mut table = RouteTable::new(&plan, KeyHasher::default());
     assert_eq!(table.offer(LinkId(0), HomeId(0), 1, &naive.filter(HomeId(0))), Ok(()));
     let offered = table.offer(LinkId(0), HomeId(1), 1, &crowded.filter(HomeId(1)));
     assert_eq!(offered, Err(Refusal::Rate));

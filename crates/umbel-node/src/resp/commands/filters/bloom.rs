@@ -1,4 +1,4 @@
-//! Bloom filters: made, filled by `BF.INSERT`, described.
+//! Bloom filters: `BF.RESERVE`, `BF.INSERT`, `BF.INFO` and `BF.DEBUG`.
 
 use super::options::{self, Insert};
 use super::{after, create, filter_of, status};
@@ -63,7 +63,7 @@ pub(super) fn card(
     Ok(())
 }
 
-/// What `BF.INFO` reports, and by which word one of it is asked for.
+/// The fields of `BF.INFO`: the word that requests a single one, and its name in the reply.
 const FIELDS: [(&str, &str); 5] = [
     ("CAPACITY", "Capacity"),
     ("SIZE", "Size"),
@@ -100,7 +100,7 @@ fn write_value(context: &mut Context<'_>, value: Option<u64>) {
     }
 }
 
-/// In the order of [`FIELDS`].
+/// The values in the order of [`FIELDS`].
 fn values(status: &FilterStatus) -> [Option<u64>; 5] {
     let bloom = shape(status);
     let stack = bloom.stack(status.keys);
@@ -108,7 +108,7 @@ fn values(status: &FilterStatus) -> [Option<u64>; 5] {
     [Some(stack.capacity), Some(status.bytes), Some(stack.filters), Some(status.keys), expansion]
 }
 
-/// A set that was not made by a Redis client is a filter with the defaults.
+/// A set that was not created by a Redis client is reported as a filter with the defaults.
 fn shape(status: &FilterStatus) -> Bloom {
     match status.kind {
         Some(FilterKind::Bloom(bloom)) => bloom,
@@ -116,7 +116,7 @@ fn shape(status: &FilterStatus) -> Bloom {
     }
 }
 
-/// `BF.DEBUG`: in the form of RedisBloom, with umbel's numbers.
+/// `BF.DEBUG`: in RedisBloom's format, with umbel's numbers.
 pub(super) fn debug(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,

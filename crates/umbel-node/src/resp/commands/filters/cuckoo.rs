@@ -1,4 +1,4 @@
-//! Cuckoo filters: made, filled, counted, described.
+//! Cuckoo filters: create, add, count, describe.
 
 use super::options::{self, Insert};
 use super::{after, create, filter_of, ok, status};
@@ -68,7 +68,7 @@ pub(super) fn insert(
     context.replies.array(answers.0.len());
     for answer in &answers.0 {
         match answer {
-            // A flag cannot say that there was no room.
+            // A boolean cannot express that there was no room.
             CuckooAdded::Refused if !is_flag => context.replies.integer(-1),
             answer => context.replies.flag(*answer == CuckooAdded::Added),
         }
@@ -77,7 +77,7 @@ pub(super) fn insert(
     Ok(())
 }
 
-/// Its replies are numbers in both protocols: there are three of them.
+/// Its replies are integers in both protocols, because there are three different ones.
 pub(super) fn insert_new(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
@@ -114,7 +114,7 @@ fn insert_items(
         for part in items.chunks(Run::BATCH) {
             match host.add_to_cuckoo(&set, part, how, &mut answers) {
                 Ok(ticket) => newest = newest.max(ticket),
-                // What came before it stands.
+                // Items that were added before it stay.
                 Err(FilterError::Full(_)) if !answers.is_empty() => {
                     answers.extend(part.iter().map(|_| CuckooAdded::Refused));
                 }

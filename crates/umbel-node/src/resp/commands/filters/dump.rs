@@ -5,34 +5,78 @@
 //! keys     "umbel keys 1\n", for each key: repeats, u32; length, u32; the key; check, u64
 //! ```
 //!
-//! The check is a hash of all that stands before it. Chunks hold keys and not bits, so they are not those
-//! of RedisBloom, and RedisBloom's are refused.
+//! The check is a hash of all bytes before it. Chunks contain keys and not bits: so they are not
+//! compatible with RedisBloom, whose chunks are refused.
 
 use serde::{Deserialize, Serialize};
 use umbel::KeyHasher;
 
 use super::options::whole_number;
-use super::{create, filter_of, ok, status};
+use super::{EXISTS, create, filter_of, ok, status};
 use crate::Ticket;
 use crate::filter_kind::{Bloom, FilterKind};
 use crate::host::FilterType;
 use crate::resp::commands::{aside_if_many, off_the_workers};
 use crate::resp::context::Context;
 use crate::resp::dumps::{BEGIN, END};
-use crate::resp::error_line::{ErrorLine, error_line};
+use crate::resp::error_line::{ErrorLine, WRONG_TYPE, error_line};
 use crate::resp::request::Arguments;
 use crate::resp::run::Run;
 
 const HEADER: &[u8] = b"umbel filter 1\n";
 const KEYS: &[u8] = b"umbel keys 1\n";
-const BAD_DATA: &str = "ERR received bad data";
-const BAD_PLACE: &str = "ERR invalid offset - no link found";
 
-/// A chunk ends when it has so many bytes, to which one page more is added: less than an argument may have.
+/// RedisBloom's error texts for dumps: each kind of filter has its own.
+#[derive(Debug)]
+struct Words {
+    of: FilterType,
+    /// `SCANDUMP` with an iterator that is not a number.
+    unreadable_scan: &'static str,
+    /// `LOADCHUNK` with an iterator that is not a number.
+    unreadable_load: &'static str,
+    /// An iterator at which there can be no chunk.
+    bad_place: &'static str,
+    bad_header: &'static str,
+    bad_chunk: &'static str,
+}
+
+const BLOOM: Words = Words {
+    of: FilterType::Bloom,
+    unreadable_scan: "Second argument must be numeric",
+    unreadable_load: "ERR Second argument must be numeric",
+    bad_place: "ERR invalid offset - no link found",
+    bad_header: "ERR received bad data",
+    bad_chunk: "ERR received bad data",
+};
+const CUCKOO: Words = Words {
+    of: FilterType::Cuckoo,
+    unreadable_scan: "Invalid position",
+    unreadable_load: "Invalid position",
+    bad_place: "Invalid position",
+    bad_header: "Invalid header",
+    bad_chunk: "Couldn't load chunk!",
+};
+
+impl Words {
+    /// The iterator of a command, if it is a number. For a cuckoo filter a wrong one is reported
+    /// before the key is looked up.
+    fn place(&self, arguments: &Arguments<'_, '_>, min: i64) -> Result<Option<i64>, ErrorLine> {
+        let place = whole_number(arguments.get(2).unwrap_or_default());
+        match self.of {
+            FilterType::Cuckoo if place.is_none_or(|place| place < min) => {
+                Err(self.bad_place.into())
+            }
+            _ => Ok(place),
+        }
+    }
+}
+
+/// A chunk ends with the first page that reaches this size. With that page it is still shorter than
+/// the maximum argument.
 const CHUNK_BYTES: usize = 256 << 10;
-/// Keys of a page, of 32 KiB at most each.
+/// Keys per page, each of at most 32 KiB.
 const PAGE: usize = 15;
-/// Pages that are looked at for a chunk: keys past their lifetime fill none.
+/// Maximum number of pages that are read for a chunk: pages of expired keys add nothing to it.
 const MAX_PAGES: usize = 4096;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,24 +89,24 @@ pub(super) fn scan_bloom(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), ErrorLine> {
-    scan(context, &arguments, FilterType::Bloom, "Second argument must be numeric")
+    scan(context, &arguments, &BLOOM)
 }
 
 pub(super) fn scan_cuckoo(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), ErrorLine> {
-    scan(context, &arguments, FilterType::Cuckoo, "Invalid position")
+    scan(context, &arguments, &CUCKOO)
 }
 
 fn scan(
     context: &mut Context<'_>,
     arguments: &Arguments<'_, '_>,
-    of: FilterType,
-    unreadable: &'static str,
+    words: &Words,
 ) -> Result<(), ErrorLine> {
-    let status = status(context, arguments, of)?;
-    let place = whole_number(arguments.get(2).unwrap_or_default()).ok_or(unreadable)?;
+    let place = words.place(arguments, 0)?;
+    let status = status(context, arguments, words.of)?;
+    let place = place.ok_or(words.unreadable_scan)?;
     if place == 0 {
         let kind = status.kind.unwrap_or(FilterKind::Bloom(Bloom::default()));
         let header = Header { kind, deleted: status.deleted };
@@ -71,20 +115,35 @@ fn scan(
         return Ok(());
     }
     if place == END {
-        reply(context, 0, &[]);
+        end(context, words);
         return Ok(());
     }
     let set = filter_of(context, arguments)?;
     let cursor = context.clients.dumps.find(&set, place);
     let cursor = cursor.ok_or("ERR this dump is not known any more: begin again with 0")?;
     let (chunk, next) = off_the_workers(|| chunk_of_keys(context, &set, cursor));
-    let next = match next {
-        Some(next) => context.clients.dumps.note(&set, next),
-        None if chunk.is_empty() => 0,
-        None => END,
-    };
-    reply(context, next, &chunk);
+    match next {
+        None if chunk.is_empty() => end(context, words),
+        None => reply(context, END, &chunk),
+        Some(next) => {
+            let place = context.clients.dumps.note(&set, next);
+            reply(context, place, &chunk);
+        }
+    }
     Ok(())
+}
+
+/// Replies that nothing is left: 0 and, as RedisBloom does, an empty string for a Bloom filter and
+/// null for a cuckoo filter.
+fn end(context: &mut Context<'_>, words: &Words) {
+    match words.of {
+        FilterType::Bloom => reply(context, 0, &[]),
+        FilterType::Cuckoo => {
+            context.replies.array(2);
+            context.replies.integer(0);
+            context.replies.null();
+        }
+    }
 }
 
 fn reply(context: &mut Context<'_>, place: i64, chunk: &[u8]) {
@@ -93,7 +152,7 @@ fn reply(context: &mut Context<'_>, place: i64, chunk: &[u8]) {
     context.replies.bulk(chunk);
 }
 
-/// Keys from a place on, and where to go on; no bytes if there is no key left.
+/// A chunk of keys from a cursor on, and the next cursor; an empty chunk if no key is left.
 fn chunk_of_keys(context: &Context<'_>, set: &str, cursor: Vec<u8>) -> (Vec<u8>, Option<Vec<u8>>) {
     let (mut chunk, mut cursor) = (KEYS.to_vec(), Some(cursor));
     for _ in 0..MAX_PAGES {
@@ -116,34 +175,33 @@ pub(super) fn load_bloom(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), ErrorLine> {
-    load(context, &arguments, FilterType::Bloom, "ERR Second argument must be numeric")
+    load(context, &arguments, &BLOOM)
 }
 
 pub(super) fn load_cuckoo(
     context: &mut Context<'_>,
     arguments: Arguments<'_, '_>,
 ) -> Result<(), ErrorLine> {
-    load(context, &arguments, FilterType::Cuckoo, "Invalid position")
+    load(context, &arguments, &CUCKOO)
 }
 
 fn load(
     context: &mut Context<'_>,
     arguments: &Arguments<'_, '_>,
-    of: FilterType,
-    unreadable: &'static str,
+    words: &Words,
 ) -> Result<(), ErrorLine> {
-    let place = whole_number(arguments.get(2).unwrap_or_default()).ok_or(unreadable)?;
+    let place = words.place(arguments, BEGIN)?.ok_or(words.unreadable_load)?;
     let data = arguments.get(3).unwrap_or_default();
     if place == BEGIN {
-        return load_header(context, arguments, of, data);
+        return load_header(context, arguments, words, data);
     }
-    status(context, arguments, of)?;
+    status(context, arguments, words.of)?;
     if place < BEGIN {
-        return Err(BAD_PLACE.into());
+        return Err(words.bad_place.into());
     }
     let set = filter_of(context, arguments)?;
-    let keys = keys_of(data).ok_or(BAD_DATA)?;
-    let host = context.host;
+    let keys = keys_of(data).ok_or(words.bad_chunk)?;
+    let (host, of) = (context.host, words.of);
     let loaded = aside_if_many(keys.len(), || {
         keys.chunks(Run::BATCH).try_fold(Ticket::NONE, |newest, part| {
             host.load_filter(&set, of, part).map(|ticket| newest.max(ticket))
@@ -153,19 +211,22 @@ fn load(
     Ok(())
 }
 
-/// Makes the filter, as its header says.
+/// Creates the filter from its header.
 fn load_header(
     context: &mut Context<'_>,
     arguments: &Arguments<'_, '_>,
-    of: FilterType,
+    words: &Words,
     data: &[u8],
 ) -> Result<(), ErrorLine> {
-    let Header { kind, deleted } =
-        header_of(data).filter(|header| of.fits(Some(header.kind))).ok_or(BAD_DATA)?;
+    let set = filter_of(context, arguments)?;
+    if let Some(there) = context.host.filter_kind(&set) {
+        return Err(if words.of.fits(there) { EXISTS } else { WRONG_TYPE }.into());
+    }
+    let header = header_of(data).filter(|header| words.of.fits(Some(header.kind)));
+    let Header { kind, deleted } = header.ok_or(words.bad_header)?;
     create(context, arguments, kind)?;
     if deleted > 0 {
-        let set = filter_of(context, arguments)?;
-        // The reply that it was made waits for this as well.
+        // The reply `OK` waits for this write as well.
         let ticket = context.host.set_filter_deleted(&set, deleted).map_err(error_line)?;
         context.ticket = context.ticket.max(ticket);
     }
@@ -176,7 +237,7 @@ fn header_of(data: &[u8]) -> Option<Header> {
     serde_json::from_slice(opened(data)?.strip_prefix(HEADER)?).ok().filter(is_in_range)
 }
 
-/// Whether a filter of these numbers could have been made by a command.
+/// Whether a command could have created a filter with these parameters.
 fn is_in_range(header: &Header) -> bool {
     let capacity = 1..=1 << 30;
     match header.kind {
@@ -208,14 +269,14 @@ fn keys_of(data: &[u8]) -> Option<Vec<(u32, &[u8])>> {
     Some(keys)
 }
 
-/// With its check.
+/// Appends the check.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let check = KeyHasher::default().hash(&bytes).get();
     bytes.extend_from_slice(&check.to_le_bytes());
     bytes
 }
 
-/// What was sealed, if it is unchanged.
+/// Verifies and removes the check; `None` if it is wrong.
 fn opened(bytes: &[u8]) -> Option<&[u8]> {
     let (sealed, check) = bytes.split_last_chunk()?;
     (KeyHasher::default().hash(sealed).get() == u64::from_le_bytes(*check)).then_some(sealed)

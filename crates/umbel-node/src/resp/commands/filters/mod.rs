@@ -1,8 +1,8 @@
-//! Redis's Bloom and cuckoo filters: names, replies and errors as RedisBloom has them.
+//! Redis's Bloom and cuckoo filters, with the names, replies and errors of RedisBloom.
 //!
-//! A filter is a set of this host with an exact catalogue, so that no answer here is a false positive.
-//! Items that are asked for or added to Bloom filters are executed as runs of keys (`resp::run`); the
-//! rest is here. docs/redis.md says what differs from Redis.
+//! A filter is a set of this host with an exact catalogue, so that no answer here is a false
+//! positive. Commands that test items, or add them to Bloom filters, are executed as runs of keys
+//! (`resp::run`); the rest is here. docs/redis.md lists the differences from Redis.
 
 mod bloom;
 mod cuckoo;
@@ -24,19 +24,27 @@ use crate::resp::request::Arguments;
 
 const EXISTS: &str = "ERR item exists";
 
-/// Why a command of RedisBloom that umbel has nothing for is refused.
+/// The error for a command that users of RedisBloom know but umbel does not support.
 pub(super) fn unsupported(name: &str) -> Option<Refusal> {
-    let (family, _) = name.split_once('.')?;
-    let what = match &*family.to_ascii_uppercase() {
-        "CMS" => "count-min sketches",
-        "TOPK" => "top-k lists",
-        "TDIGEST" => "t-digests",
+    let upper = name.to_ascii_uppercase();
+    let family = upper.split_once('.').map_or(&*upper, |(family, _)| family);
+    let why = match family {
+        "CMS" => "umbel holds sets of keys, and no count-min sketches",
+        "TOPK" => "umbel holds sets of keys, and no top-k lists",
+        "TDIGEST" => "umbel holds sets of keys, and no t-digests",
+        "DUMP" | "RESTORE" => "BF.SCANDUMP and CF.SCANDUMP dump a filter, LOADCHUNK loads it",
+        "EXPIRE" | "EXPIREAT" | "PEXPIRE" | "PEXPIREAT" | "EXPIRETIME" | "PEXPIRETIME" => {
+            "a set does not expire; its keys do, by UMBEL.ADDEX or UMBEL.RESERVE with LIFETIME"
+        }
+        "RENAME" | "RENAMENX" | "COPY" | "MOVE" => {
+            "other hosts know a set by its name; add its keys to another set"
+        }
         _ => return None,
     };
-    Some(format!("'{name}' is not supported: umbel holds sets of keys, and no {what}").into())
+    Some(format!("'{name}' is not supported: {why}").into())
 }
 
-/// The set that a command's key is, in the client's database.
+/// The set for a command's key, in the client's database.
 fn set_of<'a>(
     context: &Context<'_>,
     arguments: &Arguments<'a, '_>,
@@ -45,7 +53,7 @@ fn set_of<'a>(
     Ok(context.database().set_of(key))
 }
 
-/// The set that a command's key is, if it may be a filter.
+/// The set for a command's key, unless the key is a string.
 fn filter_of<'a>(
     context: &Context<'_>,
     arguments: &Arguments<'a, '_>,
@@ -56,7 +64,7 @@ fn filter_of<'a>(
     }
 }
 
-/// A filter of this host.
+/// The status of a filter of this host.
 fn status(
     context: &Context<'_>,
     arguments: &Arguments<'_, '_>,
@@ -70,7 +78,7 @@ fn status(
     }
 }
 
-/// Makes a filter and replies OK.
+/// Creates a filter and replies OK.
 fn create(
     context: &mut Context<'_>,
     arguments: &Arguments<'_, '_>,
@@ -91,14 +99,14 @@ fn create(
     Ok(())
 }
 
-/// Replies OK when a write has settled.
+/// Replies OK once a write is durable.
 fn ok(context: &mut Context<'_>, ticket: Ticket) {
     let from = context.replies.len();
     context.replies.ok();
     context.wrote(ticket, from);
 }
 
-/// An error that came after so many items of a command.
+/// An error that came after `taken` items of a command were processed.
 fn after(line: ErrorLine, taken: usize) -> ErrorLine {
     match taken {
         0 => line,

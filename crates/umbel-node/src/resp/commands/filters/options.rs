@@ -1,4 +1,4 @@
-//! What `RESERVE` and `INSERT` are told, with RedisBloom's ranges and words.
+//! The options of `RESERVE` and `INSERT`, with RedisBloom's ranges and error texts.
 
 use std::ops::RangeInclusive;
 
@@ -15,14 +15,16 @@ const RATE_RANGE: &str = "ERR error rate must be in the range (0.000000, 1.00000
 const CAPACITY_RANGE: &str = "ERR capacity must be in the range [1, 1073741824]";
 const EXPANSION_RANGE: &str = "ERR expansion must be in the range [0, 32768]";
 const CUCKOO_CAPACITY_RANGE: &str = "Capacity must be in the range [2 * BUCKETSIZE, 1073741824]";
+const INSERT_CAPACITY_RANGE: &str =
+    "Capacity must be in the range [cf-bucket-size * 2, 1073741824]";
 const CANNOT_EXPAND: &str = "Nonscaling filters cannot expand";
 const UNKNOWN: &str = "Unknown argument received";
 
-/// What a Bloom filter is to be, as `BF.RESERVE` says.
+/// The Bloom filter that `BF.RESERVE` requests.
 pub(super) fn reserve_bloom(arguments: &Arguments<'_, '_>) -> Result<Bloom, ErrorLine> {
     let argument = |index| arguments.get(index).unwrap_or_default();
     let mut bloom = Bloom {
-        error_rate: rate(argument(2), "ERR bad error rate")?,
+        error_rate: rate(argument(2), "ERR bad error rate", RATE_RANGE)?,
         capacity: whole(argument(3), CAPACITY, "ERR bad capacity", CAPACITY_RANGE)?,
         ..Bloom::default()
     };
@@ -32,26 +34,29 @@ pub(super) fn reserve_bloom(arguments: &Arguments<'_, '_>) -> Result<Bloom, Erro
         match &*upper(word) {
             "EXPANSION" => {
                 let value = words.next().ok_or("ERR no expansion")?;
-                scaling.expand(value, "ERR bad expansion")?;
+                scaling.expand(value, "ERR bad expansion", EXPANSION_RANGE)?;
             }
             "NONSCALING" => scaling.is_off = true,
             _ => return Err(UNKNOWN.into()),
         }
     }
-    bloom.expansion = scaling.of(bloom.expansion)?;
+    if scaling.is_off && scaling.expansion.is_some_and(|expansion| expansion > 0) {
+        return Err(CANNOT_EXPAND.into());
+    }
+    bloom.expansion = scaling.of(bloom.expansion);
     Ok(bloom)
 }
 
-/// What items are inserted into, and where they begin.
+/// The options of an `INSERT`, and where its items begin.
 #[derive(Debug)]
 pub(super) struct Insert<T> {
-    /// What is made if there is no such filter; `None`: nothing.
+    /// The filter to create if there is none of that name; `None`: do not create one.
     pub(super) create: Option<T>,
-    /// Place of the first item.
+    /// Index of the first item.
     pub(super) items: usize,
 }
 
-/// What `BF.INSERT` says; `None`: its number of arguments is wrong.
+/// Parses `BF.INSERT`; `None`: the number of arguments is wrong.
 pub(super) fn insert_bloom(
     arguments: &Arguments<'_, '_>,
 ) -> Result<Option<Insert<Bloom>>, ErrorLine> {
@@ -61,7 +66,7 @@ pub(super) fn insert_bloom(
         let word = upper(word);
         at += 1;
         if word == "ITEMS" {
-            bloom.expansion = scaling.of(bloom.expansion)?;
+            bloom.expansion = scaling.of(bloom.expansion);
             return Ok(items(arguments, at, creates.then_some(bloom)));
         }
         if ["NOCREATE", "NONSCALING"].contains(&&*word) {
@@ -76,16 +81,16 @@ pub(super) fn insert_bloom(
         at += 1;
         match &*word {
             "CAPACITY" => {
-                bloom.capacity = whole(value, CAPACITY, "Bad capacity", CAPACITY_RANGE)?;
+                bloom.capacity = whole(value, CAPACITY, "Bad capacity", "Bad capacity")?;
             }
-            "ERROR" => bloom.error_rate = rate(value, "Bad error rate")?,
-            _ => scaling.expand(value, "Bad expansion")?,
+            "ERROR" => bloom.error_rate = rate(value, "Bad error rate", "Bad error rate")?,
+            _ => scaling.expand(value, "Bad expansion", "Bad expansion")?,
         }
     }
     Ok(None)
 }
 
-/// What a cuckoo filter is to be, as `CF.RESERVE` says; `None`: its number of arguments is wrong.
+/// The cuckoo filter that `CF.RESERVE` requests; `None`: the number of arguments is wrong.
 pub(super) fn reserve_cuckoo(arguments: &Arguments<'_, '_>) -> Result<Option<Cuckoo>, ErrorLine> {
     let mut cuckoo = Cuckoo::default();
     let capacity = arguments.get(2).unwrap_or_default();
@@ -102,14 +107,14 @@ pub(super) fn reserve_cuckoo(arguments: &Arguments<'_, '_>) -> Result<Option<Cuc
             _ => return Err(UNKNOWN.into()),
         }
     }
-    let least = 2 * i64::from(cuckoo.bucket_size);
-    if !(least..=*CAPACITY.end()).contains(&capacity) {
+    let min = 2 * i64::from(cuckoo.bucket_size);
+    if !(min..=*CAPACITY.end()).contains(&capacity) {
         return Err(CUCKOO_CAPACITY_RANGE.into());
     }
     Ok(Some(Cuckoo { capacity: capacity.unsigned_abs(), ..cuckoo }))
 }
 
-/// What `CF.INSERT` and `CF.INSERTNX` say; `None`: their number of arguments is wrong.
+/// Parses `CF.INSERT` and `CF.INSERTNX`; `None`: the number of arguments is wrong.
 pub(super) fn insert_cuckoo(
     arguments: &Arguments<'_, '_>,
 ) -> Result<Option<Insert<Cuckoo>>, ErrorLine> {
@@ -125,7 +130,7 @@ pub(super) fn insert_cuckoo(
                 let Some(value) = arguments.get(at) else { return Ok(None) };
                 at += 1;
                 let range = range.clone();
-                cuckoo.capacity = whole(value, range, "Bad capacity", CUCKOO_CAPACITY_RANGE)?;
+                cuckoo.capacity = whole(value, range, "Bad capacity", INSERT_CAPACITY_RANGE)?;
             }
             _ => return Err(UNKNOWN.into()),
         }
@@ -133,7 +138,7 @@ pub(super) fn insert_cuckoo(
     Ok(None)
 }
 
-/// What was said of growing.
+/// The options about scaling.
 #[derive(Debug, Default)]
 struct Scaling {
     expansion: Option<u32>,
@@ -141,34 +146,40 @@ struct Scaling {
 }
 
 impl Scaling {
-    fn expand(&mut self, value: &[u8], unreadable: &'static str) -> Result<(), ErrorLine> {
-        let expansion = whole(value, EXPANSION, unreadable, EXPANSION_RANGE)?;
+    fn expand(
+        &mut self,
+        value: &[u8],
+        unreadable: &'static str,
+        outside: &'static str,
+    ) -> Result<(), ErrorLine> {
+        let expansion = whole(value, EXPANSION, unreadable, outside)?;
         self.expansion = Some(expansion as u32);
         Ok(())
     }
 
-    /// The expansion of a filter, if it grows; an expansion of 0 says that it does not.
-    fn of(&self, default: Option<u32>) -> Result<Option<u32>, ErrorLine> {
-        match (self.expansion, self.is_off) {
-            (Some(_), true) => Err(CANNOT_EXPAND.into()),
-            (Some(0), _) | (None, true) => Ok(None),
-            (Some(expansion), false) => Ok(Some(expansion)),
-            (None, false) => Ok(default),
+    /// The expansion of a filter, or `None` if it does not scale: an expansion of 0 or `NONSCALING`
+    /// turns scaling off.
+    fn of(&self, default: Option<u32>) -> Option<u32> {
+        match self.expansion {
+            _ if self.is_off => None,
+            Some(0) => None,
+            Some(expansion) => Some(expansion),
+            None => default,
         }
     }
 }
 
-/// What is inserted, if there is any item.
+/// The insert, if there is at least one item.
 fn items<T>(arguments: &Arguments<'_, '_>, at: usize, create: Option<T>) -> Option<Insert<T>> {
     (at < arguments.len()).then_some(Insert { create, items: at })
 }
 
 fn option(value: &[u8], range: RangeInclusive<i64>, name: &str) -> Result<u32, ErrorLine> {
     let number = whole_number(value).ok_or_else(|| format!("Couldn't parse {name}"))?;
-    let (least, most) = range.clone().into_inner();
+    let (min, max) = range.clone().into_inner();
     match range.contains(&number) {
         true => Ok(number as u32),
-        false => Err(format!("{name}: value must be in the range [{least}, {most}]").into()),
+        false => Err(format!("{name}: value must be in the range [{min}, {max}]").into()),
     }
 }
 
@@ -185,23 +196,23 @@ fn whole(
     }
 }
 
-/// A number as Redis reads it: digits, perhaps after a minus, and nothing that could be left out.
+/// A number as Redis parses it: digits, perhaps after a minus, in the shortest form.
 pub(super) fn whole_number(value: &[u8]) -> Option<i64> {
     let text = str::from_utf8(value).ok()?;
     let number: i64 = text.parse().ok()?;
     (number.to_string() == text).then_some(number)
 }
 
-fn rate(value: &[u8], unreadable: &'static str) -> Result<f64, ErrorLine> {
+fn rate(value: &[u8], unreadable: &'static str, outside: &'static str) -> Result<f64, ErrorLine> {
     let number = str::from_utf8(value).ok().and_then(|text| text.parse::<f64>().ok());
     let number = number.filter(|number| !number.is_nan()).ok_or(unreadable)?;
     match number > 0.0 && number < 1.0 {
         true => Ok(number),
-        false => Err(RATE_RANGE.into()),
+        false => Err(outside.into()),
     }
 }
 
-/// A word in upper case; what is longer than any is cut.
+/// A word in upper case, cut to a maximum length.
 fn upper(word: &[u8]) -> String {
     super::super::excerpt(word).to_ascii_uppercase()
 }

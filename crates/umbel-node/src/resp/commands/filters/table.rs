@@ -1,7 +1,7 @@
-//! The commands of filters, as RedisBloom calls them.
+//! The table of the filter commands, with RedisBloom's names.
 
 use super::super::{
-    Action, Argument, Command, FilterHandler, Flag, Form, Group, Keys, Kind, Question,
+    Action, Argument, Command, FilterHandler, Flag, Form, Group, KeyOperation, Keys, Kind,
 };
 use super::{bloom, cuckoo, dump};
 use crate::host::FilterType;
@@ -83,10 +83,10 @@ const fn plain(handler: FilterHandler) -> Action {
     Action::Filter(handler)
 }
 
-const HAS_IN_BLOOM: Question = Question::HasInFilter(FilterType::Bloom);
-const HAS_IN_CUCKOO: Question = Question::HasInFilter(FilterType::Cuckoo);
+const HAS_IN_BLOOM: KeyOperation = KeyOperation::HasInFilter(FilterType::Bloom);
+const HAS_IN_CUCKOO: KeyOperation = KeyOperation::HasInFilter(FilterType::Cuckoo);
 
-/// All of them, by name.
+/// All filter commands, sorted by name.
 pub(in super::super) static TABLE: &[Command] = &[
     of(
         bf("BF.ADD"),
@@ -94,7 +94,7 @@ pub(in super::super) static TABLE: &[Command] = &[
         WRITE,
         "Adds an item to a Bloom filter, which is made if there is none.",
         ONE,
-        Action::Run(Question::AddToBloom, Form::Flag),
+        Action::Run(KeyOperation::AddToBloom, Form::Flag),
     ),
     of(
         bf("BF.CARD"),
@@ -150,7 +150,7 @@ pub(in super::super) static TABLE: &[Command] = &[
         WRITE,
         "Adds items to a Bloom filter, which is made if there is none.",
         RUN,
-        Action::Run(Question::AddToBloom, Form::Flags),
+        Action::Run(KeyOperation::AddToBloom, Form::Flags),
     ),
     of(
         bf("BF.MEXISTS"),

@@ -1,4 +1,4 @@
-//! What one host asks another directly.
+//! Requests from one host directly to another.
 //!
 //! ```text
 //! question = 0, a message of the replica protocol (a request for a page)
@@ -8,6 +8,7 @@
 //!          | 4: which hosts do you know?                       answer: names and addresses in turn, as keys
 //!          | 5, u64 life, address: that life of your name is believed here, and replies       answer: nothing
 //!          | 6, host name: who has that name and replies?    answer: a greeting; nothing if nobody does
+//!          | 7, set name, key, u64 transfer, u64 offset: a piece of an object    answer: see `object`
 //! ```
 //!
 //! Names and keys: u32 length, bytes; keys: u32 number, each as a name. Little-endian.
@@ -17,14 +18,32 @@ use std::net::SocketAddr;
 use umbel::replica::{Incarnation, Name};
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Question<'a> {
+pub(crate) enum PeerRequest<'a> {
     Protocol(&'a [u8]),
-    Holds { set: &'a str, keys: Vec<&'a [u8]> },
-    Life { of: Name },
+    Holds {
+        set: &'a str,
+        keys: Vec<&'a [u8]>,
+    },
+    Life {
+        of: Name,
+    },
     Hello(&'a [u8]),
     Hosts,
-    NameHeld { life: Incarnation, address: Option<SocketAddr> },
-    Holder { of: Name },
+    NameHeld {
+        life: Incarnation,
+        address: Option<SocketAddr>,
+    },
+    Holder {
+        of: Name,
+    },
+    /// A piece of the object of a key, from the home's own cache; a request without an offset ends
+    /// the transfer.
+    Object {
+        set: &'a str,
+        key: &'a [u8],
+        transfer: u64,
+        offset: Option<u64>,
+    },
 }
 
 const PROTOCOL: u8 = 0;
@@ -34,8 +53,11 @@ const HELLO: u8 = 3;
 const HOSTS: u8 = 4;
 const NAME_HELD: u8 = 5;
 const HOLDER: u8 = 6;
+const OBJECT: u8 = 7;
+/// The offset that ends a transfer.
+const END: u64 = u64::MAX;
 
-impl<'a> Question<'a> {
+impl<'a> PeerRequest<'a> {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         match self {
@@ -62,6 +84,13 @@ impl<'a> Question<'a> {
                 out.push(HOLDER);
                 put(&mut out, of.as_str().as_bytes());
             }
+            Self::Object { set, key, transfer, offset } => {
+                out.push(OBJECT);
+                put(&mut out, set.as_bytes());
+                put(&mut out, key);
+                out.extend_from_slice(&transfer.to_le_bytes());
+                out.extend_from_slice(&offset.unwrap_or(END).to_le_bytes());
+            }
             Self::NameHeld { life, address } => {
                 out.push(NAME_HELD);
                 out.extend_from_slice(&life.0.to_le_bytes());
@@ -72,7 +101,7 @@ impl<'a> Question<'a> {
         out
     }
 
-    /// What was asked; `None` if it is not to be understood.
+    /// Decodes a request; `None` if it is invalid.
     pub(crate) fn decode(bytes: &'a [u8]) -> Option<Self> {
         let (kind, mut rest) = bytes.split_first()?;
         let question = match *kind {
@@ -82,7 +111,7 @@ impl<'a> Question<'a> {
             HOLDS => {
                 let set = std::str::from_utf8(take(&mut rest)?).ok()?;
                 let count = number(&mut rest)?;
-                // A key takes four bytes at least: no more are believed.
+                // A key takes at least four bytes: reject a count that is too large.
                 if count > rest.len() / 4 {
                     return None;
                 }
@@ -90,34 +119,39 @@ impl<'a> Question<'a> {
                 Self::Holds { set, keys }
             }
             NAME_HELD => {
-                let (life, after) = rest.split_first_chunk()?;
-                rest = after;
-                let life = Incarnation(u64::from_le_bytes(*life));
+                let life = Incarnation(long(&mut rest)?);
                 let address = std::str::from_utf8(take(&mut rest)?).ok()?.parse().ok();
                 Self::NameHeld { life, address }
             }
             LIFE => Self::Life { of: name(&mut rest)? },
             HOLDER => Self::Holder { of: name(&mut rest)? },
+            OBJECT => {
+                let set = std::str::from_utf8(take(&mut rest)?).ok()?;
+                let (key, transfer) = (take(&mut rest)?, long(&mut rest)?);
+                let offset = Some(long(&mut rest)?).filter(|offset| *offset != END);
+                Self::Object { set, key, transfer, offset }
+            }
             _ => return None,
         };
         rest.is_empty().then_some(question)
     }
 }
 
-/// The life of a host that was heard of, 0 if none was, and whether it is seen now: the answer to
-/// [`Question::Life`].
+/// Encodes the reply to [`PeerRequest::Life`]: the known incarnation of a host, 0 if none is known,
+/// and whether it is seen now.
 pub(crate) fn encode_life(life: Option<Incarnation>, is_seen: bool) -> Vec<u8> {
     let life = life.map_or(0, |life| life.0).to_le_bytes();
     life.into_iter().chain([u8::from(is_seen)]).collect()
 }
 
-/// A life that another host has heard of, and whether it is seen there now.
+/// Decodes the incarnation that another host knows, and whether it is seen there now.
 pub(crate) fn decode_life(bytes: &[u8]) -> Option<(u64, bool)> {
     let (life, seen) = bytes.split_first_chunk()?;
     Some((u64::from_le_bytes(*life), seen == [1]))
 }
 
-/// The hosts that one knows, and where they listen: the answer to [`Question::Hosts`].
+/// Encodes the reply to [`PeerRequest::Hosts`]: the hosts that this one knows, and where they
+/// listen.
 pub(crate) fn encode_hosts<'a>(
     hosts: impl ExactSizeIterator<Item = (&'a str, SocketAddr)>,
 ) -> Vec<u8> {
@@ -130,10 +164,10 @@ pub(crate) fn encode_hosts<'a>(
     out
 }
 
-/// The hosts that another one knows; `None` if it is not to be understood.
+/// Decodes the hosts that another one knows; `None` if the reply is invalid.
 pub(crate) fn decode_hosts(mut bytes: &[u8]) -> Option<Vec<(Name, SocketAddr)>> {
     let count = number(&mut bytes)?;
-    // Each takes eight bytes at least: no more are believed.
+    // Each takes at least eight bytes: reject a count that is too large.
     if count > bytes.len() / 8 {
         return None;
     }
@@ -158,6 +192,12 @@ fn number(rest: &mut &[u8]) -> Option<usize> {
     Some(u32::from_le_bytes(*number) as usize)
 }
 
+fn long(rest: &mut &[u8]) -> Option<u64> {
+    let (number, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*number))
+}
+
 fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let length = number(rest)?;
     let (taken, after) = rest.split_at_checked(length)?;
@@ -174,22 +214,24 @@ mod tests {
     fn what_is_asked_is_understood() {
         let name = Name::new("fern").unwrap();
         for question in [
-            Question::Protocol(b"page"),
-            Question::Holds { set: "images", keys: vec![b"", b"cat.png"] },
-            Question::Life { of: name.clone() },
-            Question::Holder { of: name },
-            Question::NameHeld { life: Incarnation(7), address: None },
-            Question::NameHeld { life: Incarnation(7), address: "[::1]:7447".parse().ok() },
-            Question::Hello(b"{}"),
-            Question::Hosts,
+            PeerRequest::Protocol(b"page"),
+            PeerRequest::Holds { set: "images", keys: vec![b"", b"cat.png"] },
+            PeerRequest::Life { of: name.clone() },
+            PeerRequest::Holder { of: name },
+            PeerRequest::NameHeld { life: Incarnation(7), address: None },
+            PeerRequest::NameHeld { life: Incarnation(7), address: "[::1]:7447".parse().ok() },
+            PeerRequest::Hello(b"{}"),
+            PeerRequest::Hosts,
+            PeerRequest::Object { set: "images", key: b"cat", transfer: 9, offset: Some(0) },
+            PeerRequest::Object { set: "images", key: b"cat", transfer: 9, offset: None },
         ] {
             let bytes = question.encode();
-            assert_eq!(Question::decode(&bytes).as_ref(), Some(&question));
+            assert_eq!(PeerRequest::decode(&bytes).as_ref(), Some(&question));
             if ![PROTOCOL, HELLO].contains(&bytes[0]) {
                 for cut in 0..bytes.len() {
-                    assert_eq!(Question::decode(&bytes[..cut]), None, "{question:?} to {cut}");
+                    assert_eq!(PeerRequest::decode(&bytes[..cut]), None, "{question:?} to {cut}");
                 }
-                assert_eq!(Question::decode(&[&bytes[..], b"x"].concat()), None);
+                assert_eq!(PeerRequest::decode(&[&bytes[..], b"x"].concat()), None);
             }
         }
     }
@@ -210,7 +252,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = Question::decode(&bytes);
+            let _ = PeerRequest::decode(&bytes);
             let _ = decode_hosts(&bytes);
         }
     }

@@ -1,13 +1,13 @@
-//! What happens on a host, for whoever listens.
+//! Events of a host, for subscribers.
 
 use serde::Serialize;
 
-/// Something that happened.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
-pub enum Happened {
-    /// A host was heard of, for the first time or again.
+pub enum HostEvent {
+    /// A host appeared, for the first time or again.
     HostUp {
         /// Its name.
         host: String,
@@ -17,7 +17,7 @@ pub enum Happened {
         /// Its name.
         host: String,
     },
-    /// A host is gone; its replicas answer no more.
+    /// A host is gone; its replicas no longer answer.
     HostDown {
         /// Its name.
         host: String,
@@ -26,26 +26,26 @@ pub enum Happened {
     UpdateSent {
         /// The set.
         set: String,
-        /// Which update.
+        /// The number of the update.
         epoch: u64,
-        /// Its length.
+        /// Its length in bytes.
         bytes: u64,
     },
     /// A replica has a newer image.
     UpdateReceived {
         /// The set.
         set: String,
-        /// Whose image it is.
+        /// The host whose image it is.
         host: String,
-        /// Which update.
+        /// The number of the update.
         epoch: u64,
     },
-    /// Lookups that named nobody came too early: a replica that has just changed claims their keys.
-    /// An upper bound, since a key may have been added after the question.
+    /// Some lookups that named no host came too early: a replica that was just updated claims their
+    /// keys. An upper bound, since a key may have been added after the lookup.
     LateLookups {
         /// The set.
         set: String,
-        /// Whose replica it is.
+        /// The host whose replica it is.
         host: String,
         /// How many.
         lookups: u64,
@@ -55,7 +55,7 @@ pub enum Happened {
         /// The set.
         set: String,
     },
-    /// An own set stands on another rung: it was built again, or folded.
+    /// The filter of an own set has another rung: it was rebuilt, or folded.
     Rebuilt {
         /// The set.
         set: String,
@@ -65,12 +65,12 @@ pub enum Happened {
         /// Its name.
         host: String,
     },
-    /// Another host lives under this host's name.
+    /// Another host uses this host's name.
     NameTaken {},
 }
 
-impl Happened {
-    /// Events that are kept for a listener who is behind; it misses what is older.
+impl HostEvent {
+    /// How many events are buffered for a slow subscriber; it misses older ones.
     pub const KEPT: usize = 1024;
 
     /// Its name.

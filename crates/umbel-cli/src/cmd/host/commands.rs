@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use umbel::Rate;
 use umbel::replica::Policy;
-use umbel_node::Confirm;
+use umbel_node::{ChainQuery, Confirm};
 
-use super::everyone::{Told, everyone};
+use super::everyone::{HostResult, everyone};
 use super::{Options, lifetime, set_name};
 use crate::client::{text, wrong_answer};
 use crate::output::print;
@@ -27,7 +27,7 @@ pub(crate) struct Publish {
 
 impl Publish {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        tell(&self.options, false, &["UMBEL.PUBLISH", &self.set])
+        execute(&self.options, false, &["UMBEL.PUBLISH", &self.set])
     }
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Leave {
     options: Options,
 }
 
-/// A duration on the command line, as hosts take it.
+/// A duration on the command line, as hosts accept it.
 fn absence(text: &str) -> Result<String, String> {
     let range = "a duration such as 60s or 2m is needed, at most 10^9 seconds";
     let time = umbel::duration::parse_duration(text).ok_or_else(|| range.to_owned())?;
@@ -59,7 +59,7 @@ fn absence(text: &str) -> Result<String, String> {
 
 impl Leave {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
-        tell(&self.options, false, &["UMBEL.LEAVE", &self.back_within])
+        execute(&self.options, false, &["UMBEL.LEAVE", &self.back_within])
     }
 }
 
@@ -96,7 +96,7 @@ impl PolicyCommand {
         match self.policy {
             Some(policy) => {
                 let words = ["UMBEL.POLICY", &self.set, &policy.to_string()];
-                tell(&self.options, self.all_hosts, &words)
+                execute(&self.options, self.all_hosts, &words)
             }
             None => self.show(),
         }
@@ -125,14 +125,16 @@ Examples:
   umbel reserve images --false-positive 0.001 --capacity 1e6
   umbel reserve images --false-positive 1% --capacity 1e6 --hosts 40 --all-hosts
   umbel reserve sessions --false-positive 0.01 --capacity 1e5 --lifetime 3600
-  umbel reserve images --false-positive 0.01 --capacity 1e6 --confirm 'HEAD {advertise}/{key}'")]
+  umbel reserve images --false-positive 0.01 --capacity 1e6 --confirm 'HEAD {advertise}/{key}'
+  umbel reserve kv --chains 8 --capacity 1e6")]
 pub(crate) struct Reserve {
     /// Set
     #[arg(value_parser = set_name)]
     set: String,
-    /// Chance that a lookup of an absent key names any wrong host
-    #[arg(long, value_name = "RATE", value_parser = values::rate)]
-    false_positive: Rate,
+    /// Chance that a lookup of an absent key names any wrong host; with --chains, that a depth is
+    /// too large by more than the step [default with --chains: 1e-8]
+    #[arg(long, value_name = "RATE", value_parser = values::rate, required_unless_present = "chains")]
+    false_positive: Option<Rate>,
     /// Keys of this host that it is planned for; beyond them it grows
     #[arg(long, value_name = "KEYS", value_parser = values::items)]
     capacity: u64,
@@ -149,6 +151,10 @@ pub(crate) struct Reserve {
     /// 'none': the catalogue's word counts [default: the host's configuration]
     #[arg(long, value_name = "HOW")]
     confirm: Option<Confirm>,
+    /// Make it a set of chains, whose depths are multiples of this many keys: see umbel chain
+    #[arg(long, value_name = "STEP",
+          value_parser = clap::value_parser!(u32).range(1..=i64::from(ChainQuery::MAX_STEP)))]
+    chains: Option<u32>,
     /// Tell every host of the cluster
     #[arg(long)]
     all_hosts: bool,
@@ -156,12 +162,15 @@ pub(crate) struct Reserve {
     options: Options,
 }
 
+/// Default probability that a depth is too large by more than the step.
+const DEFAULT_OVER_ESTIMATE: f64 = 1e-8;
+
 impl Reserve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let mut words = vec![
             "UMBEL.RESERVE".to_owned(),
             self.set.clone(),
-            self.false_positive.get().to_string(),
+            self.false_positive.map_or(DEFAULT_OVER_ESTIMATE, Rate::get).to_string(),
             self.capacity.to_string(),
         ];
         let mut option = |name: &str, value: Option<String>| {
@@ -171,21 +180,22 @@ impl Reserve {
         option("POLICY", self.policy.map(|policy| policy.to_string()));
         option("LIFETIME", self.lifetime.clone());
         option("CONFIRM", self.confirm.as_ref().map(ToString::to_string));
+        option("CHAINS", self.chains.map(|step| step.to_string()));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        tell(&self.options, self.all_hosts, &words)
+        execute(&self.options, self.all_hosts, &words)
     }
 }
 
-/// Tells one host, or all; every one that was told is named.
-fn tell(options: &Options, all_hosts: bool, words: &[&str]) -> anyhow::Result<ExitCode> {
+/// Sends the command to one host or to all, and reports every host.
+fn execute(options: &Options, all_hosts: bool, words: &[&str]) -> anyhow::Result<ExitCode> {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     if all_hosts {
         return everyone(options, &words);
     }
     let mut client = options.at.connect()?;
-    client.tell(&words)?;
+    client.execute(&words)?;
     if options.json {
-        print(&format!("{}\n", serde_json::to_string(&[Told::done(client.address())])?))?;
+        print(&format!("{}\n", serde_json::to_string(&[HostResult::done(client.address())])?))?;
     }
     Ok(ExitCode::SUCCESS)
 }
