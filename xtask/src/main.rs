@@ -369,6 +369,11 @@ fn command(line: &str) -> Command {
 fn cargo(arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments.split(' '));
+    // A clean clone gains nothing from incremental compilation, which splits crates into many more
+    // units and does more work in all.
+    if std::env::var_os("CI").is_some() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     command
 }
 
