@@ -1,7 +1,7 @@
 //! Several hosts of one name: decides which of them is accepted, and which stops.
 //!
 //! While the accepted incarnation of a host still replies, another incarnation of its name is
-//! refused: it is told so, and stops if it finds that the other one replies too. The other hosts
+//! refused and notified, and stops if it finds that the other one replies too. The other hosts
 //! decide by which one they accept; if that is undecided, the later incarnation stops. An
 //! incarnation that is gone is replaced at once, one that does not reply after [`MAX_UNANSWERED`]
 //! tests.
@@ -47,7 +47,7 @@ struct Contest {
 pub(crate) enum Verdict {
     /// No change.
     Wait,
-    /// This incarnation is accepted and replies. Another one replies too and must be told so.
+    /// This incarnation is accepted and replies. Another one replies too and must be notified.
     Refuse(Incarnation),
     /// This incarnation must be accepted from now on.
     Believe(Incarnation),
@@ -157,7 +157,7 @@ impl Contest {
         match self.successor().filter(|_| self.unanswered >= MAX_UNANSWERED) {
             None => Verdict::Wait,
             Some(next) => {
-                // It may reply later, and is then told that it was replaced.
+                // It may reply later, and is then notified that it was replaced.
                 let (last, unanswered) = (self.held, self.unanswered);
                 self.hold(next);
                 self.others.insert(last, Some(unanswered));
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(rivals.gone(&fern(), SECOND), None);
     }
 
-    /// A bug: it was told only once, and a host that missed the message ran beside the first one
+    /// A bug: it was notified only once, and a host that missed the message ran beside the first one
     /// for ever.
     #[test]
     fn a_life_that_is_refused_is_told_so_until_one_of_the_two_is_gone() {

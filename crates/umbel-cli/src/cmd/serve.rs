@@ -44,7 +44,7 @@ pub(crate) struct Serve {
     stop_with_input: bool,
 }
 
-/// How ports are told to whoever started the host.
+/// How the ports are reported to whoever started the host.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum PortsFormat {
     /// One JSON object on one line.
@@ -142,7 +142,7 @@ impl StopSignals {
 /// Notifies the service manager (systemd), if it started this process and requested notifications.
 fn notify_manager(state: &NotifyState<'_>) {
     if let Err(error) = sd_notify::notify(std::slice::from_ref(state)) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }
 

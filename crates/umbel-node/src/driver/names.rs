@@ -110,7 +110,7 @@ impl Driver {
 
     /// Other hosts of an overlay report a later incarnation of a neighbour, or two incarnations of
     /// a home. If the neighbour is still alive in the known incarnation, another host has its name,
-    /// and the neighbour is told so.
+    /// and the neighbour is notified.
     pub(super) fn check_rumour(&mut self, host: Name, life: Incarnation) {
         let held = self.inner.sets.lock().protocol.live_of(&host);
         if self.rumours.insert(host.clone(), life) == Some(life) {

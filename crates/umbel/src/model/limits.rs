@@ -145,7 +145,7 @@ mod tests {
         assert!((bytes(10_000.0, 37) / usual - 1.0).abs() < 1e-4);
     }
 
-    /// The table of formulas.md section 7: bits per added key, n = 10^6.
+    /// Bits per added key, n = 10^6.
     #[test]
     fn bits_per_added_key_are_those_of_the_reference_table() {
         let shares = [1e-4, 1e-3, 1e-2, 1e-1];

@@ -57,7 +57,7 @@ pub(super) fn everyone(options: &Options, words: &[&[u8]]) -> anyhow::Result<Exi
 fn execute_on(options: &Options, host: &Fields<'_>, words: &[&[u8]]) -> HostResult {
     let at = host.text("resp").filter(|at| !at.is_empty());
     let outcome = match &at {
-        None => Err("it has told nobody where its RESP port is".to_owned()),
+        None => Err("it does not announce where its RESP port is".to_owned()),
         Some(at) => Address::parse(at)
             .and_then(|at| options.at.elsewhere(at).connect().map_err(|error| format!("{error:#}")))
             .and_then(|mut client| client.execute(words).map_err(|error| format!("{error:#}"))),

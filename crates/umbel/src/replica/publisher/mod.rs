@@ -15,7 +15,7 @@
 //! target, this does not cause endless updates.
 //!
 //! Not here: timers and peers (`engine`); growing into a larger shape (`home`).
-//! Papers 1 and 3, section 4; formulas, sections 2 and 7.
+//! Papers 1 and 3, section 4; docs/papers.md has the symbols.
 
 mod digests;
 mod due;
