@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Where documents are.
-const FOLDERS: [&str; 3] = [".", "docs", "docs/decisions"];
+const FOLDERS: [&str; 5] = [".", "docs", "docs/decisions", "contrib/kubernetes", "contrib/nginx"];
 
 /// Checks the links of all documents.
 ///

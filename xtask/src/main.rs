@@ -4,6 +4,10 @@
 //! ends the run and is named at the end. What a step needs beyond Rust is installed first if
 //! possible (on Debian, as root); otherwise the message says exactly what to install.
 
+mod components;
+mod containers;
+mod deb;
+mod dist;
 mod documents;
 mod fuzz;
 mod modules;
@@ -21,7 +25,8 @@ use options::{number, numbers};
 const HELP: &str = "\
 usage: cargo xtask <command>
 
-  test    everything CI runs: format, links of documents, module cycles, clippy, tests, doc tests, docs, benches once, packages
+  test    everything CI runs: format, links of documents, module cycles, clippy, tests, doc tests, docs, benches once, packages, the
+          Debian package, the container image, the manifests for Kubernetes
   documents
           checks that every link between the documents leads to a file and a heading
   modules which modules of a crate use which: names of crates (default all); fails on cycles
@@ -36,7 +41,14 @@ usage: cargo xtask <command>
   load    how others follow a load: --keys N (default 5000000) beside --busy N programs that compute (default 0; needs root)
   stopped what a receiver needs that was stopped: --keys N (default 1000000) --seconds S (default 60; needs root)
   links   hosts that hang, and clusters that start at once: --rounds N of each kind (default 20; needs root)
-  dist    a release archive below target/dist: the stripped binary, completions, man pages, documents
+  dist    a release archive below target/dist: the stripped binary, completions, man pages, documents, licences of
+          third parties; beside it a bill of materials (CycloneDX) and checksums
+  deb     a Debian package below target/deb, checked by lintian, installed, run, upgraded and purged in an overlay (needs root)
+  deb-quick, image-quick
+          the same and `image` with the binary of the tests instead of an optimised one, as CI does
+  image   the files of the container image below target/image, and a host that runs in them (needs root)
+  kubernetes
+          validates the manifests for Kubernetes, and starts hosts with their variables (needs root)
   hostile a member that turns hostile, with and without certificates: --minutes M of each (default 5), --seed S
   soak    clients at full speed while hosts are killed, stopped, starved and cut off, their disks filled and their
           clocks moved: --minutes M (default 5), --seed S (all of it with root only)
@@ -57,7 +69,12 @@ fn main() -> ExitCode {
         Some("screenshots") => options::none().and_then(|()| screenshots::run()),
         Some("dashboard-screenshots") => options::none().and_then(|()| screenshots::dashboard()),
         Some("redis-py") => options::none().and_then(|()| redis_py::run()),
-        Some("dist") => options::none().and_then(|()| dist()),
+        Some("dist") => options::none().and_then(|()| dist::run()),
+        Some("image") => options::none().and_then(|()| containers::image()),
+        Some("kubernetes") => with_tested_binary(containers::kubernetes),
+        Some("image-quick") => with_tested_binary(containers::image_short),
+        Some("deb-quick") => with_tested_binary(deb::short),
+        Some("deb") => options::none().and_then(|()| deb::run()),
         Some("mesh") => options::none().and_then(|()| mesh()),
         Some("traffic") => traffic(),
         Some("sets") => sets(),
@@ -104,6 +121,16 @@ fn seed_of_the_clock() -> u64 {
 const PACKAGES: &str = "package --quiet --no-verify --allow-dirty --package umbel --package umbel-store \
      --package umbel-kv --package umbel-lab --package umbel-node --package umbel-cli";
 
+/// The binary that tests use.
+const BINARY: &str = "build --workspace --bin umbel";
+
+/// Builds that binary, then runs a step that needs it.
+fn with_tested_binary(run: fn() -> Result<(), String>) -> Result<(), String> {
+    options::none()?;
+    step("binary", cargo(BINARY))?;
+    run()
+}
+
 /// Everything CI runs, quick checks first.
 fn test() -> Result<(), String> {
     let start = Instant::now();
@@ -130,6 +157,9 @@ fn test() -> Result<(), String> {
     step("docs", docs)?;
     step("benches, once each", cargo("test --workspace --exclude umbel-model --benches --quiet"))?;
     step("packages", cargo(PACKAGES))?;
+    deb::short()?;
+    containers::image_short()?;
+    containers::kubernetes()?;
     if installed("cargo-deny") {
         step("licences and duplicates", cargo("deny check licenses bans sources"))?;
     } else {
@@ -245,59 +275,6 @@ fn in_own_network<'a>(
         std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;
     measure.env("UMBEL_BINARY", binary).envs(variables);
     step(tests, measure)
-}
-
-/// Builds a release archive for this machine's platform, with everything that a package would
-/// install.
-fn dist() -> Result<(), String> {
-    let message = |error: std::io::Error| error.to_string();
-    ensure_installed("strip", "binutils")?;
-    step("binary", cargo("build --release --locked --package umbel-cli"))?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
-    let version = env!("CARGO_PKG_VERSION");
-    let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
-    let name = format!("umbel-{version}-{arch}-{os}");
-    let folder = Path::new(&target).join("dist").join(&name);
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).map_err(message)?;
-    }
-    let contrib = ["contrib/prometheus", "contrib/grafana"];
-    for part in ["bin", "share/man/man1", "share/completions", "docs"].iter().chain(&contrib) {
-        std::fs::create_dir_all(folder.join(part)).map_err(message)?;
-    }
-    let binary = folder.join("bin/umbel");
-    std::fs::copy(Path::new(&target).join("release/umbel"), &binary).map_err(message)?;
-    step("strip", command(&format!("strip {}", binary.display())))?;
-    for (shell, file) in [("bash", "umbel.bash"), ("zsh", "_umbel"), ("fish", "umbel.fish")] {
-        let made = Command::new(&binary).args(["completions", shell]).output().map_err(message)?;
-        if !made.status.success() {
-            return Err(format!("no completions for {shell}"));
-        }
-        std::fs::write(folder.join("share/completions").join(file), made.stdout)
-            .map_err(message)?;
-    }
-    let man = folder.join("share/man/man1");
-    step("man pages", command(&format!("{} man --out {}", binary.display(), man.display())))?;
-    // Include what the README links to.
-    let documents = std::fs::read_dir("docs").map_err(message)?;
-    let documents = documents.filter_map(|file| Some(file.ok()?.path().to_str()?.to_owned()));
-    let beside = ["README.md", "CHANGELOG.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
-    let licences = ["LICENSE-MIT", "LICENSE-APACHE", "contrib/umbel.service"];
-    let monitoring = ["contrib/prometheus/umbel.rules.yaml", "contrib/grafana/umbel.json"];
-    for file in
-        beside.iter().chain(&licences).chain(&monitoring).map(ToString::to_string).chain(documents)
-    {
-        std::fs::copy(&file, folder.join(&file)).map_err(message)?;
-    }
-    let archive = format!("{target}/dist/{name}.tar.gz");
-    step(
-        "archive",
-        command(&format!(
-            "tar -C {target}/dist --owner 0 --group 0 --sort name -czf {archive} {name}"
-        )),
-    )?;
-    println!("{archive}");
-    Ok(())
 }
 
 /// Installs what the tests of the port for Redis clients need.

@@ -6,7 +6,13 @@ use clap::Command;
 
 /// Headings, and the commands below each.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Hosts", &["demo", "serve", "config", "doctor", "hosts", "sets", "info", "leave"]),
+    (
+        "Hosts",
+        &[
+            "demo", "serve", "config", "doctor", "hosts", "sets", "info", "leave", "backup",
+            "restore",
+        ],
+    ),
     (
         "Keys and sets of a host",
         &[

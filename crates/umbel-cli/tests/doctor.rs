@@ -43,6 +43,16 @@ fn a_host_that_would_run_is_well() {
     assert_eq!(code, 0, "{found:?}");
     assert!(found.iter().all(|(state, ..)| state == "ok"), "{found:?}");
     assert!(!data.exists(), "nothing was made");
+
+    // Backups need a directory that exists.
+    let backups = folder.path().join("backups");
+    let flags = ["--name", "a", "--data", path(&data), "--backups", path(&backups)];
+    let (code, found) = doctor(&with_ports(&flags));
+    let (state, detail) = of(&found, "backups");
+    assert_eq!((code, state), (0, "warning"), "{detail}");
+    assert!(detail.contains("No such file") && !backups.exists(), "{detail}");
+    std::fs::create_dir(&backups).expect("made");
+    assert_eq!(of(&doctor(&with_ports(&flags)).1, "backups").0, "ok");
 }
 
 #[test]

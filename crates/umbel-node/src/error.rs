@@ -89,6 +89,9 @@ pub enum HostError {
         "this host keeps its keys in memory: they are gone when it stops, so nobody can wait for it"
     )]
     InMemory,
+    /// No backup was written.
+    #[error("no backup was written: {0}")]
+    Backup(String),
     /// The host is stopping.
     #[error("the host is stopping")]
     Stopping,

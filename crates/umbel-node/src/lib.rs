@@ -12,6 +12,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod access;
+mod backup;
 mod build_info;
 mod catalogue;
 #[cfg(any(feature = "resp", feature = "http"))]
@@ -62,12 +63,13 @@ pub mod tls;
 mod value;
 pub mod watch;
 
+pub use backup::{Backup, BackupLabel, RestoreError, restore};
 pub use catalogue::{KeyPage, OwnCatalogue, Ticket};
 pub use confirm::{Confirm, ConfirmError, Template};
 pub use error::{HostError, StartError};
 pub use host::{
     Addresses, Announced, ChainQuery, Change, Coverage, Fetch, Host, HostEvent, HostInfo, Lifetime,
-    Missing, MissingHost, Readiness, Reserve, Routing, SetInfo, Status,
+    Missing, MissingHost, Readiness, Reserve, RestartNeeded, Routing, SetInfo, Status,
 };
 pub use network::LocalNetwork;
 pub use priority::runtime;

@@ -250,7 +250,8 @@ type Running = (Arc<Journal>, std::thread::JoinHandle<()>);
 
 async fn open_journal(settings: &Settings) -> Result<Option<Running>, StartError> {
     let Storage::Folder(folder) = &settings.storage else { return Ok(None) };
-    let path = folder.join("catalogue");
+    crate::backup::clean(folder);
+    let path = folder.join(crate::backup::CATALOGUE);
     let durability = settings.durability;
     let opened = tokio::task::spawn_blocking(move || {
         let options = Options::new().durability(durability).memory_budget(STORE_MEMORY);

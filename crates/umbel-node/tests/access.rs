@@ -82,6 +82,7 @@ const COMMANDS: &[(&str, Option<Permission>)] = &[
     ("UMBEL.ADD s a", WRITE),
     ("UMBEL.ADDEX s 60 a", WRITE),
     ("UMBEL.ANNOUNCE s /a", WRITE),
+    ("UMBEL.BACKUP", ADMIN),
     ("UMBEL.CHAIN s a", READ),
     ("UMBEL.HAS s a", READ),
     ("UMBEL.HELP", None),
@@ -121,6 +122,7 @@ const IS_REFUSED: &[&str] = &[
     "FLUSHALL never",
     "FLUSHDB never",
     "SAVE",
+    "UMBEL.BACKUP",
     "UMBEL.LEAVE 60s",
     "WATCH s",
 ];

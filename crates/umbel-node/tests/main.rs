@@ -2,6 +2,7 @@
 //! A new file needs a line here; `cargo xtask modules` reports files that no line names.
 
 mod access;
+mod backup;
 mod chain;
 mod coverage;
 mod filters;

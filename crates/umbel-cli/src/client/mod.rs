@@ -11,6 +11,7 @@ mod stream;
 mod trust;
 
 use std::io::Write as _;
+use std::time::Duration;
 
 use anyhow::{anyhow, bail};
 use clap::Args;
@@ -132,6 +133,16 @@ impl Client {
             command.arg(*word);
         }
         self.ask_packed(&command.get_packed_command())
+    }
+
+    /// As [`Self::ask`], for a command that may take up to this long.
+    pub(crate) fn ask_patiently(
+        &mut self,
+        words: &[&[u8]],
+        patience: Duration,
+    ) -> anyhow::Result<Value> {
+        self.stream.set_patience(patience)?;
+        self.ask(words)
     }
 
     /// Sends a command that replies OK.

@@ -97,6 +97,16 @@ pub(super) enum Stream {
     Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
 }
 
+impl Stream {
+    /// How long to wait for the next reply.
+    pub(super) fn set_patience(&self, patience: Duration) -> io::Result<()> {
+        match self {
+            Self::Plain(socket) => socket.set_read_timeout(Some(patience)),
+            Self::Tls(tls) => tls.sock.set_read_timeout(Some(patience)),
+        }
+    }
+}
+
 impl Read for Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {

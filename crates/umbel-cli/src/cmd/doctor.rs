@@ -113,6 +113,7 @@ fn text_of(found: &Findings) -> String {
 
 fn examine(settings: &Settings, found: &mut Findings) {
     let is_open = examine_storage(settings, found);
+    examine_backups(settings, found);
     examine_modes(settings, found);
     if let Some(files) = &settings.tls {
         examine_certificate("certificate", files, None, found);
@@ -159,7 +160,7 @@ fn examine_storage(settings: &Settings, found: &mut Findings) -> bool {
         }
         Err(error) => {
             let detail = format!(
-                "{}: {error}; restore a backup (umbel store restore), or let the \
+                "{}: {error}; restore a backup (umbel restore), or let the \
                 host begin anew in another folder",
                 catalogue.display()
             );
@@ -174,6 +175,22 @@ fn read_all(catalogue: &Path) -> Result<u64, Error> {
     let store = Store::open(catalogue, Options::new().create(false))?;
     store.verify(|_| ())?;
     Ok(store.stat().records)
+}
+
+/// The directory of backups must exist: the host does not make it.
+fn examine_backups(settings: &Settings, found: &mut Findings) {
+    let Some(backups) = &settings.backups else { return };
+    match std::fs::read_dir(backups) {
+        Ok(_) => found.add(State::Ok, "backups", backups.display().to_string()),
+        Err(error) => {
+            let detail = format!(
+                "{}: {error}; umbel backup is refused until it is a directory that the host's \
+                 user can write",
+                backups.display()
+            );
+            found.add(State::Warning, "backups", detail);
+        }
+    }
 }
 
 // ---- secrets and certificates

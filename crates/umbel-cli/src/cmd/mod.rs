@@ -12,6 +12,7 @@ mod man;
 mod model;
 mod plan;
 mod prefix;
+mod restore;
 mod serve;
 mod store;
 
@@ -44,6 +45,8 @@ pub(crate) enum Command {
     Info(host::Info),
     Publish(host::Publish),
     Leave(host::Leave),
+    Backup(host::Backup),
+    Restore(restore::Restore),
     Policy(host::PolicyCommand),
     Reserve(host::Reserve),
     /// Compute by formula what a filter, a replica or a routing entry will do
@@ -85,6 +88,8 @@ impl Command {
             Self::Info(info) => info.run(),
             Self::Publish(publish) => publish.run(),
             Self::Leave(leave) => leave.run(),
+            Self::Backup(backup) => backup.run(),
+            Self::Restore(restore) => restore.run(),
             Self::Policy(policy) => policy.run(),
             Self::Reserve(reserve) => reserve.run(),
             Self::Model(command) => command.run(),

@@ -25,7 +25,8 @@ use crate::output::print;
 A host answers from its own memory which hosts hold a key, and publishes what it holds itself.
 Flags override environment variables (UMBEL_NAME, UMBEL_SET_CAPACITY, ...), which override the
 configuration file; umbel config show prints the result. SIGTERM and Ctrl-C stop the host
-cleanly; SIGHUP reloads policies, users, certificates, peers and the log level.
+cleanly; SIGHUP reloads policies, users, certificates, peers and the log level, and refuses a
+configuration in which anything else has changed, such as a port.
 
 Examples:
   umbel serve --name a --memory
@@ -99,21 +100,26 @@ impl Serve {
 impl Serve {
     /// Reads the configuration again and applies it; if it is invalid, nothing changes.
     async fn reload(&self, host: &Host, log: &Log) {
-        let read = self.configuration.draft().and_then(|draft| Ok(draft.settings()?));
-        let outcome = read.and_then(|settings| {
-            log(levels(&settings)?)?;
-            Ok(settings)
-        });
-        match outcome {
-            Ok(settings) => {
+        match self.try_reload(host, log).await {
+            Ok(()) => {
                 tracing::info!("configuration read again");
-                host.reload(settings).await;
+                notify_manager(&NotifyState::Status("serving"));
             }
             Err(error) => {
                 let error = format!("{error:#}");
                 tracing::error!(%error, "the configuration stays as it was");
+                // `systemctl status` shows it; `systemctl reload` cannot fail.
+                let status = format!("reload refused: {}", umbel::text::for_log(&error));
+                notify_manager(&NotifyState::Status(&status));
             }
         }
+    }
+
+    async fn try_reload(&self, host: &Host, log: &Log) -> anyhow::Result<()> {
+        let settings = self.configuration.draft()?.settings()?;
+        let levels = levels(&settings)?;
+        host.reload(settings).await?;
+        log(levels)
     }
 }
 

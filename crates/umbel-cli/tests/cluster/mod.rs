@@ -1,5 +1,6 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
+mod backups;
 mod budgets;
 mod cable;
 mod checker;

@@ -272,6 +272,14 @@ fn a_hang_up_reads_the_configuration_again() {
     cluster.signal(0, "HUP");
     eventually("a mistake is told", || cluster.log(0).contains("stays as it was"));
     assert_eq!(policy("first"), "interval:30s");
+
+    // What only a restart can change is refused, and everything else with it.
+    let changed = "users = 'users.toml'\n[set]\npolicy = 'interval:10'\n[timing]\ngrace = 9\n";
+    write(changed);
+    cluster.signal(0, "HUP");
+    let reason = "only a restart can change users, timing";
+    eventually("it says what", || cluster.log(0).contains(reason));
+    assert_eq!(policy("first"), "interval:30s");
 }
 
 #[test]
@@ -298,6 +306,9 @@ fn bad_certificates_and_users_are_refused_and_nothing_is_overwritten() {
     };
     assert!(names("certs/b.pem").contains("\"b\"") && !names("certs/b.pem").contains("localhost"));
     says(&joined(&make, &["--add", "d", "--localhost"]), &[], "");
+    says(&joined(&make, &["--add", "e=10.0.0.5+e.example.org"]), &[], "");
+    assert!(names("certs/e.pem").contains("e.example.org") && names("certs/e.pem").contains("10"));
+    refuses(&joined(&make, &["--add", "f=10.0.0.6+"]), &[], "NAME=ADDRESS+ADDRESS");
     assert!(names("certs/d.pem").contains("localhost"));
     let mode = |file: &str| {
         let found = std::fs::metadata(path(file)).expect("made").permissions();

@@ -13,12 +13,13 @@
 
 use std::collections::HashMap;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Condvar, Mutex, RwLock};
+use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use smallvec::SmallVec;
 use tokio::sync::watch;
 use umbel_store::{Batch, Snapshot, Store};
@@ -56,6 +57,8 @@ pub(crate) struct Journal {
     syncs: Latency,
     /// Writes that failed.
     failures: AtomicU64,
+    /// Held while a backup is written: one at a time.
+    backups: Mutex<()>,
 }
 
 /// The state of the store.
@@ -126,6 +129,7 @@ impl Journal {
             done,
             syncs: Latency::default(),
             failures: AtomicU64::new(0),
+            backups: Mutex::default(),
         });
         let writer = Arc::clone(&journal);
         let thread = std::thread::Builder::new().name("umbel-journal".into());
@@ -286,6 +290,17 @@ impl Journal {
             // Some of them may be written: only a restart can find out which.
             self.fail(&error.to_string());
         }
+    }
+
+    /// Held by the only backup at a time; `None` while there is another.
+    pub(crate) fn lock_backups(&self) -> Option<MutexGuard<'_, ()>> {
+        self.backups.try_lock()
+    }
+
+    /// Gives the store's files a second name in an empty directory and copies recent changes there:
+    /// the store as it is now. Writes wait meanwhile.
+    pub(crate) fn link_store(&self, to: &Path) -> umbel_store::Result<()> {
+        self.store.read().backup_linked(to, |_| ()).map(drop)
     }
 
     /// Waits until all changes are written.

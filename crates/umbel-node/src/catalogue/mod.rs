@@ -20,7 +20,7 @@ use umbel::filter::ComponentId;
 
 pub use journal::Ticket;
 pub(crate) use journal::{Journal, JournalReport};
-pub(crate) use layout::{SetNumber, SetRecord};
+pub(crate) use layout::{SetNumber, SetRecord, VERSION as LAYOUT};
 use pass::Pass;
 
 /// A catalogue provided by the embedding program.

@@ -13,6 +13,7 @@
 //! Starting a host is done one level above (`start`).
 
 mod ask;
+mod backup;
 #[cfg(feature = "http")]
 mod cache;
 mod chain;
@@ -86,6 +87,7 @@ pub use ports::Addresses;
 pub(crate) use ports::Ports;
 #[cfg(feature = "http")]
 pub(crate) use proxy::{NotPassedOn, Object};
+pub use reload::RestartNeeded;
 pub use sets::Lifetime;
 use sets::SetChange;
 pub(crate) use sets::{Sets, State, StoredSet};

@@ -132,14 +132,97 @@ fn peer_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
     settings.peer_tls.iter().flat_map(|files| [&files.ca, &files.own.cert, &files.own.key])
 }
 
+/// Why a new configuration was refused: only a restart can change these settings. Nothing has
+/// changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("only a restart can change {}", keys.join(", "))]
+#[non_exhaustive]
+pub struct RestartNeeded {
+    /// The settings, or sections of them.
+    pub keys: Vec<&'static str>,
+}
+
+/// The settings that cannot change while a host runs, of which these differ.
+fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
+    // Every field is named, so that the compiler finds a new one that is forgotten here.
+    let Settings {
+        name,
+        cluster,
+        storage,
+        durability,
+        resp,
+        http,
+        listen,
+        through_routers,
+        peer_tls,
+        http_hosts,
+        users,
+        tls,
+        overlay,
+        advertise,
+        confirm_origins,
+        origins,
+        hash_key,
+        hash_key_file,
+        allow_remote,
+        leave_on_stop,
+        limits,
+        timing,
+        log_format,
+        // These can change.
+        set: _,
+        backups: _,
+        peers: _,
+        peers_file: _,
+        peers_dns: _,
+        hosts: _,
+        log_level: _,
+    } = new;
+    let settings = [
+        ("name", *name != old.name),
+        ("cluster", *cluster != old.cluster),
+        ("data or memory", *storage != old.storage),
+        ("durability", *durability != old.durability),
+        ("resp", *resp != old.resp),
+        ("http", *http != old.http),
+        ("listen", *listen != old.listen),
+        ("through_routers", *through_routers != old.through_routers),
+        ("peer_ca, peer_cert or peer_key", *peer_tls != old.peer_tls),
+        ("http_hosts", *http_hosts != old.http_hosts),
+        ("users", *users != old.users),
+        ("tls_cert or tls_key", *tls != old.tls),
+        ("links or overlay", *overlay != old.overlay),
+        ("advertise", *advertise != old.advertise),
+        ("confirm_origins", *confirm_origins != old.confirm_origins),
+        ("origins", *origins != old.origins),
+        ("the hash key", *hash_key != old.hash_key || *hash_key_file != old.hash_key_file),
+        ("allow_remote", *allow_remote != old.allow_remote),
+        ("leave_on_stop", *leave_on_stop != old.leave_on_stop),
+        ("limits", *limits != old.limits),
+        ("timing", *timing != old.timing),
+        ("log.format", *log_format != old.log_format),
+    ];
+    settings.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
+}
+
 impl Host {
-    /// Applies a new configuration as far as it can change while the host runs (`set.*`, `peers`,
-    /// `peers_file`, `peers_dns`, `hosts`), and reloads users, certificates and peers. Own sets
-    /// with the old default policy get the new one. Errors are logged and change nothing.
-    pub async fn reload(&self, settings: Settings) {
+    /// Applies a new configuration (`set.*`, `backups`, `peers`, `peers_file`, `peers_dns`,
+    /// `hosts`), and reloads users, certificates and peers. Own sets with the old default policy
+    /// get the new one. Files that cannot be read are logged and change nothing.
+    ///
+    /// # Errors
+    /// If any other setting has changed, such as a port: only a restart can apply it. Then nothing
+    /// has changed.
+    pub async fn reload(&self, settings: Settings) -> Result<(), RestartNeeded> {
         let old = self.inner.live.current();
+        let keys = fixed_that_differ(&old, &settings);
+        if !keys.is_empty() {
+            return Err(RestartNeeded { keys });
+        }
         let new = Settings {
             set: settings.set,
+            backups: settings.backups,
+            log_level: settings.log_level,
             peers: settings.peers,
             peers_file: settings.peers_file,
             peers_dns: settings.peers_dns,
@@ -152,6 +235,7 @@ impl Host {
             self.follow_policy(&old.set.policy.to_string(), policy);
         }
         self.look(true).await;
+        Ok(())
     }
 
     /// Gives own sets with the old default policy the new one.

@@ -80,6 +80,7 @@ impl From<HostError> for Problem {
             HostError::TooManySets(_) => (StatusCode::CONFLICT, "too_many_sets"),
             HostError::Catalogue(_) => (StatusCode::INTERNAL_SERVER_ERROR, "catalogue"),
             HostError::InMemory => (StatusCode::CONFLICT, "in_memory"),
+            HostError::Backup(_) => (StatusCode::CONFLICT, "backup"),
             HostError::Stopping => (StatusCode::SERVICE_UNAVAILABLE, "stopping"),
         };
         Self::new(status, code, error.to_string())

@@ -1,4 +1,4 @@
-//! Slow commands: those that send requests to other hosts and wait for the replies.
+//! Slow commands: those that send requests to other hosts and wait for the replies, and backups.
 //!
 //! Neighbouring slow commands of a pipeline run concurrently; their replies keep the order.
 
@@ -8,7 +8,7 @@ use tokio::task::JoinSet;
 
 use super::context::Refusal;
 use super::reply::Replies;
-use crate::{Announced, Host, HostError, Missing};
+use crate::{Announced, Fields, Host, HostError, Missing};
 
 /// A slow command. Owns its arguments, because the buffer may be reused meanwhile.
 #[derive(Debug)]
@@ -29,6 +29,9 @@ pub(super) enum Slow {
         set: String,
         name: String,
         timeout: Duration,
+    },
+    Backup {
+        name: Option<String>,
     },
     /// A command with an error: it asks no host and only waits for its turn.
     Refused(Refusal),
@@ -51,6 +54,7 @@ enum Answer {
     /// Paths to hosts.
     Paths(Vec<Vec<String>>),
     Announced(Option<Announced>),
+    Fields(Fields),
     Refused(Refusal),
 }
 
@@ -61,6 +65,7 @@ impl Slow {
             Self::Missing { keys, .. } => keys.iter().map(|key| key.len() + 24).sum(),
             Self::Locate { key, .. } => key.len(),
             Self::Match { name, .. } => name.len(),
+            Self::Backup { name } => name.as_ref().map_or(0, String::len),
             Self::Refused(why) => why.len(),
         }
     }
@@ -85,6 +90,7 @@ impl Slow {
             Self::Match { set, name, timeout } => {
                 Answer::Announced(host.match_confirmed(&set, &name, timeout).await?)
             }
+            Self::Backup { name } => Answer::Fields(host.backup(name.as_deref()).await?.fields()),
             Self::Refused(why) => Answer::Refused(why),
         })
     }
@@ -147,6 +153,7 @@ impl Waiting {
                     }
                 }
                 Some(Ok(Answer::Announced(found))) => replies.announced(found.as_ref()),
+                Some(Ok(Answer::Fields(fields))) => replies.fields(&fields),
                 Some(Ok(Answer::Refused(why))) => replies.error(&why),
                 Some(Err(error)) => replies.error(&error.to_string()),
                 None => replies.error("the question to other hosts broke off"),

@@ -99,6 +99,7 @@ impl Draft {
             cluster: self.one("cluster", value::name)?,
             storage: self.storage()?,
             durability: self.one("durability", value::durability)?,
+            backups: self.optional("backups", value::path)?,
             resp: self.one("resp", value::address_or_off)?,
             http: self.one("http", value::address_or_off)?,
             listen: self.one("listen", value::listen)?,

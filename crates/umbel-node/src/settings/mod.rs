@@ -63,6 +63,8 @@ pub struct Settings {
     pub storage: Storage,
     /// When an add is acknowledged, for a catalogue in a folder.
     pub durability: Durability,
+    /// Where backups are written; `None`: none are.
+    pub backups: Option<PathBuf>,
     /// Where Redis clients connect; `None`: no such port.
     pub resp: Option<SocketAddr>,
     /// Where HTTP is served; `None`: no such port.

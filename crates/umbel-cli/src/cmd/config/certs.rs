@@ -23,7 +23,8 @@ use crate::output::print;
 #[command(after_help = "\
 Every host gets its own certificate, whose common name is the host's name; with it a host can
 speak under its own name only. Keep ca.key somewhere safe: it is needed to add hosts, and
-whoever has it can be any host. A name may have addresses: cache-1=10.0.0.1.
+whoever has it can be any host. A name may have addresses under which clients find the host:
+cache-1=10.0.0.1, or several: cache-1=10.0.0.1+cache-1.example.org.
 
 Examples:
   umbel config certs --hosts cache-1,cache-2,cache-3 --out certs
@@ -52,25 +53,27 @@ pub(super) struct Certs {
     json: bool,
 }
 
-/// A host and perhaps the address where clients find it.
+/// A host and perhaps the addresses where clients find it.
 #[derive(Debug, Clone)]
 struct HostName {
     name: String,
-    address: Option<String>,
+    addresses: Vec<String>,
 }
 
 impl HostName {
     fn parse(text: &str) -> Result<Self, String> {
-        let (name, address) = match text.split_once('=') {
-            Some((name, address)) => (name, Some(address.to_owned())),
-            None => (text, None),
+        let (name, addresses) = match text.split_once('=') {
+            Some((name, addresses)) => (name, addresses.split('+').map(str::to_owned).collect()),
+            None => (text, Vec::new()),
         };
         // Apply the rules for host names.
         Settings::in_memory(name).map_err(|error| error.to_string())?;
-        if address.as_deref().is_some_and(str::is_empty) || name == "ca" {
-            return Err("NAME or NAME=ADDRESS is needed, and 'ca' is the authority".to_owned());
+        if addresses.iter().any(String::is_empty) || name == "ca" {
+            let range =
+                "NAME, NAME=ADDRESS or NAME=ADDRESS+ADDRESS is needed, and 'ca' is the authority";
+            return Err(range.to_owned());
         }
-        Ok(Self { name: name.to_owned(), address })
+        Ok(Self { name: name.to_owned(), addresses })
     }
 }
 
@@ -178,7 +181,7 @@ fn certify(
     let local: &[&str] = if options.localhost { &["localhost", "127.0.0.1", "::1"] } else { &[] };
     let local = local.iter().map(|name| (*name).to_owned());
     let names: Vec<String> =
-        [host.name.clone()].into_iter().chain(host.address.clone()).chain(local).collect();
+        [host.name.clone()].into_iter().chain(host.addresses.clone()).chain(local).collect();
     let mut params = CertificateParams::new(names).with_context(|| host.name.clone())?;
     let dated = dated(&host.name, options.days)?;
     params.distinguished_name = dated.distinguished_name;

@@ -17,6 +17,7 @@ macro_rules! usage {
 }
 
 mod ask;
+mod backup;
 mod chain;
 mod change;
 mod commands;
@@ -33,6 +34,7 @@ mod watch;
 use clap::Args;
 
 pub(crate) use ask::{Has, Missing, Who};
+pub(crate) use backup::Backup;
 pub(crate) use chain::Chain;
 pub(crate) use change::{Add, Remove};
 pub(crate) use commands::{Leave, PolicyCommand, Publish, Reserve};

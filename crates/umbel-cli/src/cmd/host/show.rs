@@ -88,13 +88,13 @@ impl Info {
 }
 
 /// The fields as a map, whichever RESP type the host used.
-fn map(fields: &Fields<'_>) -> Value {
+pub(super) fn map(fields: &Fields<'_>) -> Value {
     let pair =
         |(name, value): (&str, &Value)| (Value::SimpleString(name.to_owned()), value.clone());
     Value::Map(fields.iter().map(pair).collect())
 }
 
-fn print_json(answer: &Value) -> anyhow::Result<ExitCode> {
+pub(super) fn print_json(answer: &Value) -> anyhow::Result<ExitCode> {
     print(&format!("{}\n", serde_json::to_string_pretty(&json(answer))?))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use umbel_store::Progress;
 use super::Outcome;
 
 /// A progress bar that counts bytes; without a total it is a spinner. Hidden without a terminal.
-pub(super) fn bytes_bar(what: &'static str, total: u64) -> ProgressBar {
+pub(crate) fn bytes_bar(what: &'static str, total: u64) -> ProgressBar {
     let (bar, template) = match total {
         0 => (ProgressBar::new_spinner(), "{msg} {bytes} ({bytes_per_sec}) {spinner}"),
         _ => (ProgressBar::new(total), "{msg} {wide_bar} {bytes}/{total_bytes} {eta}"),
@@ -29,7 +29,7 @@ fn style(bar: ProgressBar, what: &'static str, template: &str) -> ProgressBar {
 }
 
 /// A progress callback that updates a bar.
-fn follow(bar: &ProgressBar) -> impl FnMut(Progress) {
+pub(crate) fn follow(bar: &ProgressBar) -> impl FnMut(Progress) {
     |progress| {
         bar.set_length(progress.total);
         bar.set_position(progress.done);

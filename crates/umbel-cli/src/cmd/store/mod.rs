@@ -23,6 +23,7 @@ use umbel_store::{Options, Reader, Scan, Store};
 
 use crate::output::{part, print};
 use long::How;
+pub(crate) use long::{bytes_bar, follow};
 use records::Format;
 
 /// Keep a durable catalogue of keys and small values in a directory

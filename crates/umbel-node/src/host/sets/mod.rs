@@ -278,6 +278,11 @@ impl Sets {
         }
     }
 
+    /// The journal, if the keys are stored in a folder.
+    pub(super) fn journal(&self) -> Option<Arc<Journal>> {
+        self.journal.clone()
+    }
+
     fn check_journal(&self) -> Result<(), HostError> {
         self.journal.as_ref().map_or(Ok(()), |journal| journal.check())
     }

@@ -92,6 +92,7 @@ pub(super) static NEEDS: &[(&str, Need)] = &[
     ("UMBEL.ADD", WRITE),
     ("UMBEL.ADDEX", WRITE),
     ("UMBEL.ANNOUNCE", WRITE),
+    ("UMBEL.BACKUP", ADMIN),
     ("UMBEL.CHAIN", READ),
     ("UMBEL.HAS", READ),
     ("UMBEL.HELP", Need::Login),

@@ -81,6 +81,15 @@ pub(super) fn leave(
     Ok(())
 }
 
+/// Writes a backup of this host.
+pub(super) fn backup(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
+    let name = match arguments.get(1) {
+        None => None,
+        Some(_) => Some(text(&arguments, 1, "a backup's name")?.to_owned()),
+    };
+    Ok(Slow::Backup { name })
+}
+
 pub(super) fn locate(arguments: Arguments<'_, '_>) -> Result<Slow, Refusal> {
     const TIMEOUT: &str = "TIMEOUT takes whole milliseconds, 1 to 3600000";
     const HOPS: &str = "HOPS takes a whole number of hops, 1 to 255";

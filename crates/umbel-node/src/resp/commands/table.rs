@@ -413,6 +413,18 @@ pub(super) static TABLE: &[Command] = &[
         ["O(N) in the number of prefixes", PREFIX_PARTS],
         Action::Plain(names::announce),
     ),
+    Command {
+        arguments: &[Argument::new("name", Kind::String).optional()],
+        flags: &[Flag::Admin],
+        complexity: "O(N) in the bytes of the catalogue",
+        bound: "one at a time; on a thread of its own, while others read and write",
+        ..command(
+            "UMBEL.BACKUP",
+            Group::Umbel,
+            "Writes a backup of this host's keys into its directory of backups.",
+            Action::Slow(sets::backup),
+        )
+    },
     about_set(
         "UMBEL.CHAIN",
         &[
