@@ -12,6 +12,7 @@ mod documents;
 mod fuzz;
 mod modules;
 mod options;
+mod python;
 mod redis_py;
 mod screenshots;
 
@@ -26,7 +27,7 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   test    everything CI runs: format, links of documents, module cycles, clippy, tests, doc tests, docs, benches once, packages, the
-          Debian package, the container image, the manifests for Kubernetes
+          Debian package, the container image, the manifests for Kubernetes, the Python package
   documents
           checks that every link between the documents leads to a file and a heading
   modules which modules of a crate use which: names of crates (default all); fails on cycles
@@ -34,6 +35,7 @@ usage: cargo xtask <command>
   worlds  seeded worlds of faults against the replica protocol: --seeds N (default 10000), --seed S of the first (default 1)
   model   the locks of sets and banks under schedules of a scheduler: --schedules N of each kind (default 20000)
   clients the clients that tests use: redis-tools, redis-server; redis-py, ioredis, node-redis and schemathesis below target/
+  python  the Python package: builds its wheel, and runs its tests in a virtual environment below target/
   redis-py redis-py's own tests of Bloom and cuckoo filters, in RESP2 and RESP3 (from the package index)
   mesh    a secured mesh of twenty processes that grows by one while it runs
   traffic what hosts cost on the wire, in a mesh and through routers: --hosts N (default 5, 20 and 50; needs root)
@@ -68,6 +70,7 @@ fn main() -> ExitCode {
         Some("clients") => options::none().and_then(|()| clients()),
         Some("screenshots") => options::none().and_then(|()| screenshots::run()),
         Some("dashboard-screenshots") => options::none().and_then(|()| screenshots::dashboard()),
+        Some("python") => options::none().and_then(|()| python::run()),
         Some("redis-py") => options::none().and_then(|()| redis_py::run()),
         Some("dist") => options::none().and_then(|()| dist::run()),
         Some("image") => options::none().and_then(|()| containers::image()),
@@ -160,6 +163,7 @@ fn test() -> Result<(), String> {
     deb::short()?;
     containers::image_short()?;
     containers::kubernetes()?;
+    python::run_if_possible()?;
     if installed("cargo-deny") {
         step("licences and duplicates", cargo("deny check licenses bans sources"))?;
     } else {

@@ -248,6 +248,12 @@ impl KeyHasher {
         self.seed == SeedKnowledge::Locked
     }
 
+    /// Whether files hold only a fingerprint of the seed: it is secret, or not known here.
+    #[must_use]
+    pub const fn is_secret(&self) -> bool {
+        !matches!(self.seed, SeedKnowledge::Public(_))
+    }
+
     /// The seed, if it may be stored.
     pub(crate) const fn public_seed(&self) -> Option<Seed> {
         match self.seed {
@@ -491,7 +497,8 @@ mod tests {
         assert!(locked.is_locked());
         locked.unlock(secret).unwrap();
         assert_eq!(locked.hash(b"k"), KeyHasher::secret(HashId::SipHash13, secret).hash(b"k"));
-        assert!(locked.public_seed().is_none());
+        assert!(locked.public_seed().is_none() && locked.is_secret());
+        assert!(!KeyHasher::default().is_secret());
     }
 
     #[test]
