@@ -61,14 +61,12 @@ impl Host {
     }
 
     /// As [`Self::turn`], but blocks the thread.
-    #[cfg(feature = "http")]
     pub(crate) fn blocking_turn(&self, set: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         self.inner.sets.own(set).map(|own| own.blocking_turn())
     }
 
     /// Waits asynchronously for a lane for long work; keep it for about a millisecond. Take it
     /// before any turn.
-    #[cfg(feature = "http")]
     pub(crate) async fn lane(&self) -> impl Drop + Send + use<> {
         self.inner.sets.lane().await
     }

@@ -134,8 +134,9 @@ fn peer_files(settings: &Settings) -> impl Iterator<Item = &PathBuf> {
 
 impl Host {
     /// Applies a new configuration as far as it can change while the host runs (`set.*`, `peers`,
-    /// `peers_file`, `peers_dns`, `hosts`), and reloads users, certificates and peers. Own sets
-    /// with the old default policy get the new one. Errors are logged and change nothing.
+    /// `peers_file`, `peers_dns`, `hosts`, watched directories), and reloads users, certificates and
+    /// peers. Own sets with the old default policy get the new one. Errors are logged and change
+    /// nothing.
     pub async fn reload(&self, settings: Settings) {
         let old = self.inner.live.current();
         let new = Settings {
@@ -144,8 +145,12 @@ impl Host {
             peers_file: settings.peers_file,
             peers_dns: settings.peers_dns,
             hosts: settings.hosts,
+            watches: settings.watches,
             ..(*old).clone()
         };
+        if let Err(error) = self.watch(&new.watches) {
+            tracing::error!(%error, "not every directory is watched: cannot start a thread");
+        }
         let policy = new.set.policy;
         self.inner.live.replace(new);
         if policy != old.set.policy {

@@ -58,10 +58,13 @@ impl Draft {
             }
         }
         self.layer.given.extend(layer.given);
+        if !layer.watches.is_empty() {
+            self.layer.watches = layer.watches;
+        }
         Ok(self)
     }
 
-    /// Every key, its value and where it comes from.
+    /// Every key, its value and where it comes from; then a row per watched directory.
     #[must_use]
     pub fn shown(&self) -> Vec<Shown> {
         let show = |key: &'static Key| match self.layer.given.get(key.name) {
@@ -76,7 +79,12 @@ impl Draft {
                 origin: Origin::Default,
             },
         };
-        KEYS.iter().map(show).collect()
+        let watches = self.layer.watches.iter().map(|(watch, origin)| Shown {
+            key: "watch",
+            value: Some(watch.to_string()),
+            origin: origin.clone(),
+        });
+        KEYS.iter().map(show).chain(watches).collect()
     }
 
     /// The resulting settings.
@@ -122,6 +130,7 @@ impl Draft {
             set: self.set()?,
             limits: self.limits()?,
             timing: self.timing()?,
+            watches: self.layer.watches.iter().map(|(watch, _)| watch.clone()).collect(),
             log_level: self.one("log.level", value::log_level)?,
             log_format: self.one("log.format", value::log_format)?,
         };

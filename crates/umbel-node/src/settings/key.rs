@@ -50,11 +50,16 @@ impl Key {
     /// The key that was most likely meant by `name`.
     #[must_use]
     pub fn nearest(name: &str) -> Option<&'static Self> {
+        Self::nearest_of(KEYS, name)
+    }
+
+    /// The key of a list that was most likely meant by `name`.
+    pub(super) fn nearest_of(keys: &'static [Self], name: &str) -> Option<&'static Self> {
         let distance = |key: &Key| {
             let last = key.name.rsplit('.').next().unwrap_or(key.name);
             strsim::damerau_levenshtein(name, key.name).min(strsim::damerau_levenshtein(name, last))
         };
-        let nearest = KEYS.iter().min_by_key(|key| distance(key))?;
+        let nearest = keys.iter().min_by_key(|key| distance(key))?;
         (distance(nearest) <= 1.max(name.len() / 3)).then_some(nearest)
     }
 
@@ -105,6 +110,30 @@ macro_rules! key {
         }
     };
 }
+
+/// The keys of a `[[watch]]` table. A file may have several of these tables; they have neither
+/// flags nor environment variables.
+#[rustfmt::skip]
+pub static WATCH_KEYS: &[Key] = &[
+    key!("watch.set", "SET", None, "images", One, value::set_name,
+        "Set that is kept equal to the directory; one directory per set"),
+    key!("watch.dir", "DIR", None, "/var/cache/images", Path, value::path,
+        "Directory whose files are the keys of the set"),
+    key!("watch.key", "FORM", Some("path"), "", One, value::key_form,
+        "Key of a file: 'path' (below the directory), 'basename' or 'stem' (its name without the suffix)"),
+    key!("watch.include", "PATTERN", None, "*.png", Many, value::pattern,
+        "Only files that fit one of these patterns ('*', '?'; with a / they are compared with the path)"),
+    key!("watch.exclude", "PATTERN", None, "*.log", Many, value::pattern,
+        "No file that fits one of these patterns"),
+    key!("watch.min_age", "DURATION", Some("0"), "", One, value::min_age,
+        "Ignore files that changed more recently, until they are older"),
+    key!("watch.temporary", "BOOL", Some("false"), "", Switch, value::flag,
+        "Include temporary files: .*, *~, *.tmp, *.temp, *.part, *.partial, *.swp, *.lock, *.0123456789"),
+    key!("watch.every", "DURATION", Some("600"), "", One, value::seconds,
+        "Interval between scans of the whole directory"),
+    key!("watch.allow_empty", "BOOL", Some("false"), "", Switch, value::flag,
+        "Let a directory without files empty the set"),
+];
 
 /// All keys, in the order of the documentation.
 #[rustfmt::skip]

@@ -18,6 +18,7 @@ mod origin;
 mod overlay;
 mod template;
 mod value;
+mod watch;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -32,7 +33,7 @@ use crate::{Confirm, Template};
 
 pub use draft::{Draft, Shown};
 pub use error::SettingsError;
-pub use key::{KEYS, Key, Kind};
+pub use key::{KEYS, Key, Kind, WATCH_KEYS};
 pub use layer::Layer;
 pub use object_origin::ObjectOrigin;
 pub use origin::Origin;
@@ -41,6 +42,7 @@ pub use overlay::{Link, Overlay};
 pub use template::template;
 #[cfg(feature = "zenoh")]
 pub(crate) use value::peer_line;
+pub use watch::WatchedDirectory;
 
 /// The complete, validated configuration of a host.
 ///
@@ -111,6 +113,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Intervals and timeouts.
     pub timing: Timing,
+    /// Directories whose files are the keys of own sets.
+    pub watches: Vec<WatchedDirectory>,
     /// The log level, or levels per module as in `info,zenoh=debug`.
     pub log_level: String,
     /// The format of the log.

@@ -137,7 +137,6 @@ impl Sets {
     }
 
     /// Waits asynchronously for a lane for long work.
-    #[cfg(feature = "http")]
     pub(super) async fn lane(&self) -> Lane {
         self.lanes.enter().await
     }
