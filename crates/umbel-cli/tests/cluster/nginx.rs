@@ -153,6 +153,7 @@ fn two_nginx_caches_ask_the_origin_once() {
     let two = with_umbel("cache-2", &path("2"), &at, Some(&one.between));
     eventually("nginx answers", || TcpStream::connect(&two.listen).is_ok());
     ask_both(&[one.listen.clone(), two.listen.clone()], || {
+        // Asked for by name; the set holds what nginx calls its files.
         let keys: Vec<String> = (0..OBJECTS).map(|object| format!("o/{object}")).collect();
         eventually("the second host knows what the first cache holds", || {
             let mut umbel = Command::new(env!("CARGO_BIN_EXE_umbel"));

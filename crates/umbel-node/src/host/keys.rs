@@ -123,9 +123,21 @@ impl Host {
     /// overlay only hosts within range are named. A set that no host is known to have answers like
     /// an empty one ([`Host::knows`] distinguishes the two).
     ///
+    /// Here and in [`Host::locate`], [`Host::missing`] and [`Host::fetch`], keys of a set with a
+    /// transform are given as the names from which its keys are made.
+    ///
     /// # Errors
     /// If the set's name is invalid; in an overlay, if its entries do not distinguish hosts.
     pub fn who(
+        &self,
+        set: &str,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(&[&str]),
+    ) -> Result<(), HostError> {
+        self.inner.sets.with_keys(set, keys, |keys| self.who_holds(set, keys, each))
+    }
+
+    fn who_holds(
         &self,
         set: &str,
         keys: &[&[u8]],

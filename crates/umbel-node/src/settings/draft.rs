@@ -12,7 +12,7 @@ use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
     Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Origin, Overlay, PeerFiles,
-    SetPlan, Settings, SettingsError, Storage, Timing,
+    SetPlan, SetTransform, Settings, SettingsError, Storage, Timing,
 };
 
 /// A stack of layers: for each key the last layer that sets it wins.
@@ -100,6 +100,7 @@ impl Draft {
             self.tls().map(drop),
             self.peer_tls().map(drop),
             self.overlay().map(drop),
+            self.transforms().map(drop),
             self.hash_key().map(drop),
         ])?;
         let settings = Settings {
@@ -123,6 +124,7 @@ impl Draft {
             advertise: self.optional("advertise", value::advertise)?,
             confirm_origins: self.all("confirm_origins", value::confirm_origin)?,
             origins: self.all("origins", value::object_origin)?,
+            transforms: self.transforms()?,
             hash_key: self.hash_key()?,
             hash_key_file: self.optional("hash_key_file", value::path)?,
             allow_remote: self.one("allow_remote", value::flag)?,
@@ -165,6 +167,23 @@ impl Draft {
             }
             (None, None, None) => Ok(None),
             _ => Err(SettingsError::Missing(HALF_PEER_TLS)),
+        }
+    }
+
+    /// At most one transform per set.
+    fn transforms(&self) -> Result<Vec<SetTransform>, SettingsError> {
+        let all = self.all("transforms", value::set_transform)?;
+        let second = all.iter().enumerate().find(|(place, transform)| {
+            all[..*place].iter().any(|other| other.set() == transform.set())
+        });
+        match second {
+            None => Ok(all),
+            Some((_, transform)) => Err(SettingsError::Value {
+                origin: self.origin("transforms"),
+                key: "transforms",
+                range: "one transform per set is permitted".to_owned(),
+                given: format!("a second one for '{}'", transform.set()),
+            }),
         }
     }
 

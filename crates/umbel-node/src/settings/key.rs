@@ -75,7 +75,9 @@ impl Key {
             ("log", _) => "Log",
             (_, "name" | "cluster" | "data" | "memory" | "durability" | "leave_on_stop") => "Host",
             (_, "resp" | "http" | "http_hosts" | "users" | "tls_cert" | "tls_key") => "Clients",
-            (_, "allow_remote" | "advertise" | "confirm_origins" | "origins") => "Clients",
+            (_, "allow_remote" | "advertise" | "confirm_origins" | "origins" | "transforms") => {
+                "Clients"
+            }
             _ => "Other hosts",
         }
     }
@@ -180,6 +182,8 @@ pub static KEYS: &[Key] = &[
         "Further servers that the CONFIRM option of a set may name, besides those of advertise and set.confirm"),
     key!("origins", "[SET=]URL", None, "images=http://origin.example/{key}", Many, value::object_origin,
         "Where objects are fetched that no host holds, for 'fetch' with else=origin: a URL with {key} or {key64}, for one set or for all others"),
+    key!("transforms", "SET=TRANSFORM", None, "pages=template:/{key}|md5", Many, value::set_transform,
+        "How the keys of a set are made from the names that clients ask for: steps md5, sha256, path and template:TEXT with | between them; the same on every host"),
     key!("hash_key", "TEXT", None, "", Secret, value::secret,
         "Secret key of the cluster's key hash; the same on every host; at least 16 bytes"),
     key!("hash_key_file", "FILE", None, "/etc/umbel/hash-key", Path, value::path,

@@ -16,6 +16,7 @@ mod layer;
 mod object_origin;
 mod origin;
 mod overlay;
+mod set_transform;
 mod template;
 mod value;
 mod watch;
@@ -39,6 +40,7 @@ pub use object_origin::ObjectOrigin;
 pub use origin::Origin;
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
+pub use set_transform::SetTransform;
 pub use template::template;
 #[cfg(feature = "zenoh")]
 pub(crate) use value::peer_line;
@@ -98,6 +100,8 @@ pub struct Settings {
     pub confirm_origins: Vec<String>,
     /// Where objects are fetched from that no host holds.
     pub origins: Vec<ObjectOrigin>,
+    /// How the keys of sets are made from the names that clients ask for.
+    pub transforms: Vec<SetTransform>,
     /// The key of the cluster's key hash.
     pub hash_key: HashKey,
     /// The file that it was read from, if any.

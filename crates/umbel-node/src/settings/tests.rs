@@ -117,6 +117,13 @@ fn mistakes_in_a_file_are_told_with_their_line() {
         ("peers = ['localhost:1']\nlinks = ['b']", "line 2: give 'peers' or 'links', not both"),
         ("links = ['b']\n[overlay]\nitems = 1e12", "line 3: overlay items: fewer keys and filters"),
         ("[overlay]\nentry = 'bloom'", "line 2: overlay entry: cubf, abf or attenuated is needed"),
+        ("transforms = ['md5']", "line 1: transforms: SET=TRANSFORM is needed, not 'md5'"),
+        ("transforms = ['s=md4']", "transforms: steps with | between them are needed"),
+        ("transforms = ['a b=md5']", "transforms: a set's name has"),
+        (
+            "transforms = ['s=md5', 't=path', 's=sha256']",
+            "transforms: one transform per set is permitted, not a second one for 's'",
+        ),
         (
             "[watch]\nset = 's'",
             "line 1: watch: tables are needed, each headed [[watch]], not a TOML table",

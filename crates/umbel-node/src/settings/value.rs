@@ -11,7 +11,7 @@ use umbel::replica::{Name, Policy};
 use umbel::route::EntryKind;
 use umbel_store::Durability;
 
-use super::{Endpoint, Link, LogFormat, ObjectOrigin};
+use super::{Endpoint, Link, LogFormat, ObjectOrigin, SetTransform};
 use crate::Confirm;
 use crate::watch::KeyForm;
 
@@ -175,6 +175,11 @@ pub(super) fn confirm_origin(text: &str) -> Result<String, String> {
 
 /// Where objects of one set, or of all others, are fetched from if no host holds them.
 pub(super) fn object_origin(text: &str) -> Result<ObjectOrigin, String> {
+    text.parse()
+}
+
+/// How the keys of one set are made from names.
+pub(super) fn set_transform(text: &str) -> Result<SetTransform, String> {
     text.parse()
 }
 
