@@ -15,6 +15,7 @@ mod kv;
 mod load;
 mod names;
 mod nginx;
+mod oci;
 mod overlay;
 mod restarts;
 mod routers;

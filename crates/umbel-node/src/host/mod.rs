@@ -27,6 +27,8 @@ mod filters;
 #[cfg(feature = "http")]
 mod findings;
 mod greetings;
+#[cfg(feature = "http")]
+mod held_files;
 mod info;
 mod keys;
 mod lifecycle;

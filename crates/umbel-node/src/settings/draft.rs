@@ -11,7 +11,7 @@ use crate::Confirm;
 use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
-    Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Origin, Overlay, PeerFiles,
+    Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Oci, Origin, Overlay, PeerFiles,
     SetPlan, SetTransform, Settings, SettingsError, Storage, Timing,
 };
 
@@ -132,6 +132,7 @@ impl Draft {
             set: self.set()?,
             limits: self.limits()?,
             timing: self.timing()?,
+            oci: self.oci()?,
             watches: self.layer.watches.iter().map(|(watch, _)| watch.clone()).collect(),
             log_level: self.one("log.level", value::log_level)?,
             log_format: self.one("log.format", value::log_format)?,
@@ -287,6 +288,13 @@ impl Draft {
                 Err(refuse("overlay.items", &range, format!("{items} and {filters}")))
             }
         }
+    }
+
+    fn oci(&self) -> Result<Oci, SettingsError> {
+        Ok(Oci {
+            set: self.optional("oci.set", value::set_name)?,
+            origin: self.optional("oci.origin", value::server)?,
+        })
     }
 
     fn limits(&self) -> Result<Limits, SettingsError> {

@@ -70,6 +70,7 @@ impl Key {
         match (section, self.name) {
             ("set", _) => "New sets",
             ("overlay", _) => "Overlay",
+            ("oci", _) => "Containers",
             ("limits", _) => "Limits",
             ("timing", _) => "Timing",
             ("log", _) => "Log",
@@ -135,6 +136,8 @@ pub static WATCH_KEYS: &[Key] = &[
         "Interval between scans of the whole directory"),
     key!("watch.allow_empty", "BOOL", Some("false"), "", Switch, value::flag,
         "Let a directory without files empty the set"),
+    key!("watch.serve", "BOOL", Some("false"), "", Switch, value::flag,
+        "Serve the files at /v1/sets/SET/objects/KEY of the HTTP port; keys must be paths"),
 ];
 
 /// All keys, in the order of the documentation.
@@ -224,6 +227,10 @@ pub static KEYS: &[Key] = &[
         "Measure keys and filters in the overlay, and plan again when they drift"),
     key!("overlay.walk", "STEPS", Some("128"), "", One, value::walk,
         "Steps of the random walk of a query that no link claims"),
+    key!("oci.set", "SET", None, "blobs", One, value::set_name,
+        "Set whose keys are the digests of container blobs: with it, /v2/ is a mirror of container registries"),
+    key!("oci.origin", "URL", None, "https://registry.example", One, value::server,
+        "Registry to which this mirror redirects what no host holds; without it, clients get status 404 and ask the registry themselves"),
     key!("limits.connections", "COUNT", Some("10000"), "", One, value::some,
         "Maximum number of RESP connections"),
     key!("limits.idle", "DURATION", Some("none"), "", One, value::lifetime,

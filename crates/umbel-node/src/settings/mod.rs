@@ -117,6 +117,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Intervals and timeouts.
     pub timing: Timing,
+    /// The mirror of container registries.
+    pub oci: Oci,
     /// Directories whose files are the keys of own sets.
     pub watches: Vec<WatchedDirectory>,
     /// The log level, or levels per module as in `info,zenoh=debug`.
@@ -304,6 +306,16 @@ pub struct SetPlan {
     pub lifetime: Option<Duration>,
     /// Who confirms one of this host's keys: the catalogue or the cache.
     pub confirm: Confirm,
+}
+
+/// A mirror of container registries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Oci {
+    /// The set whose keys are the digests of blobs; `None`: the host is no mirror.
+    pub set: Option<Name>,
+    /// The registry that has what no host holds.
+    pub origin: Option<String>,
 }
 
 /// Limits: what exceeds them is refused.

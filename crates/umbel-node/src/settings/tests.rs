@@ -117,6 +117,12 @@ fn mistakes_in_a_file_are_told_with_their_line() {
         ("peers = ['localhost:1']\nlinks = ['b']", "line 2: give 'peers' or 'links', not both"),
         ("links = ['b']\n[overlay]\nitems = 1e12", "line 3: overlay items: fewer keys and filters"),
         ("[overlay]\nentry = 'bloom'", "line 2: overlay entry: cubf, abf or attenuated is needed"),
+        (
+            "[[watch]]\nset = 's'\ndir = '/d'\nkey = 'stem'\nserve = true",
+            "watch serve: key = 'path' is needed for files that are served, not 'stem'",
+        ),
+        ("[oci]\norigin = 'https://a/b'", "line 2: oci origin: the address of a server is needed"),
+        ("[oci]\nset = 'a b'", "line 2: oci set: a set's name has"),
         ("transforms = ['md5']", "line 1: transforms: SET=TRANSFORM is needed, not 'md5'"),
         ("transforms = ['s=md4']", "transforms: steps with | between them are needed"),
         ("transforms = ['a b=md5']", "transforms: a set's name has"),

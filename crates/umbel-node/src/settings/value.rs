@@ -173,6 +173,14 @@ pub(super) fn confirm_origin(text: &str) -> Result<String, String> {
     origin.filter(|origin| origin.len() == text.len()).ok_or_else(|| range.to_owned())
 }
 
+/// The address of a server, without a path.
+pub(super) fn server(text: &str) -> Result<String, String> {
+    let range =
+        "the address of a server is needed, such as https://registry.example, without a path";
+    let origin = crate::confirm::origin(text);
+    origin.filter(|origin| origin.len() == text.len()).ok_or_else(|| range.to_owned())
+}
+
 /// Where objects of one set, or of all others, are fetched from if no host holds them.
 pub(super) fn object_origin(text: &str) -> Result<ObjectOrigin, String> {
     text.parse()

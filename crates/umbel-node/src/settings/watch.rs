@@ -8,7 +8,7 @@ use std::time::Duration;
 use umbel::replica::Name;
 
 use super::{Origin, SettingsError, value};
-use crate::watch::{Tree, WatchOptions};
+use crate::watch::{KeyForm, Tree, WatchOptions};
 
 /// A directory whose files are the keys of an own set.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct WatchedDirectory {
     pub every: Duration,
     /// Whether a directory without files empties the set.
     pub allow_empty: bool,
+    /// Whether the HTTP port serves its files.
+    pub serve: bool,
 }
 
 /// The values of one table, each already validated.
@@ -52,7 +54,18 @@ impl WatchedDirectory {
             })
         };
         SettingsError::all(["watch.set", "watch.dir"].map(needed))?;
+        let key = text("watch.key").map(|text| parsed(text, value::key_form)).unwrap_or_default();
+        let serve = text("watch.serve").is_some_and(|text| parsed(text, value::flag));
+        if serve && key != KeyForm::Path {
+            return Err(SettingsError::Value {
+                origin: origin.clone(),
+                key: "watch.serve",
+                range: "key = 'path' is needed for files that are served".to_owned(),
+                given: format!("'{key}'"),
+            });
+        }
         Ok(Self {
+            serve,
             set: parsed(needed("watch.set")?, value::set_name),
             dir: parsed(needed("watch.dir")?, value::path),
             options: WatchOptions {
@@ -60,9 +73,7 @@ impl WatchedDirectory {
                 exclude: list("watch.exclude"),
                 min_age: text("watch.min_age")
                     .map_or(Duration::ZERO, |t| parsed(t, value::min_age)),
-                key: text("watch.key")
-                    .map(|text| parsed(text, value::key_form))
-                    .unwrap_or_default(),
+                key,
                 temporary: text("watch.temporary").is_some_and(|text| parsed(text, value::flag)),
             },
             every: text("watch.every").map_or(EVERY, |text| parsed(text, value::seconds)),
@@ -106,7 +117,9 @@ impl fmt::Display for WatchedDirectory {
         if !min_age.is_zero() {
             write!(f, ", min_age {min_age:?}")?;
         }
-        for (what, is_set) in [("temporary", *temporary), ("allow_empty", self.allow_empty)] {
+        let flags =
+            [("temporary", *temporary), ("allow_empty", self.allow_empty), ("serve", self.serve)];
+        for (what, is_set) in flags {
             if is_set {
                 write!(f, ", {what}")?;
             }
