@@ -1,6 +1,7 @@
 //! Clusters of real processes: what is promised of them holds, whatever happens to a host.
 
 mod budgets;
+mod build_cache;
 mod cable;
 mod checker;
 mod coverage;
