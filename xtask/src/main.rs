@@ -309,8 +309,14 @@ fn node_clients() {
 /// Installs what the tests of the dashboard, of alert rules and of recipes need; without it they print a
 /// message.
 fn browser() {
-    let wanted =
-        [("chromedriver", "chromium-driver"), ("promtool", "prometheus"), ("nginx", "nginx-light")];
+    let wanted = [
+        ("chromedriver", "chromium-driver"),
+        ("promtool", "prometheus"),
+        ("nginx", "nginx-light"),
+        ("skopeo", "skopeo"),
+        ("ccache", "ccache"),
+        ("curl", "curl"),
+    ];
     for (program, package) in wanted {
         if !installed(program) && !install(package) {
             println!(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use assert_cmd::Command;
-use umbel_node::settings::KEYS;
+use umbel_node::settings::{KEYS, WATCH_KEYS};
 
 /// Exit status, standard output, standard error.
 fn umbel(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
@@ -140,7 +140,7 @@ fn each_mistake_in_a_configuration_is_one_line() {
 fn the_documentation_names_every_key_with_its_default() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/configuration.md");
     let text = std::fs::read_to_string(path).expect("docs/configuration.md");
-    for key in KEYS {
+    for key in KEYS.iter().chain(WATCH_KEYS) {
         let row = text.lines().find(|line| line.starts_with(&format!("| `{}` |", key.name)));
         let row =
             row.unwrap_or_else(|| panic!("docs/configuration.md has no row for {}", key.name));

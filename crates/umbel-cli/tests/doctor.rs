@@ -157,3 +157,21 @@ fn certificates_are_looked_at() {
     let (state, stderr) = of(&found, "host certificate");
     assert!((code, state) == (1, "wrong") && stderr.contains("it is of 'b'"), "{stderr}");
 }
+
+#[test]
+fn watched_directories_are_checked() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (file, dir) = (folder.path().join("umbel.toml"), folder.path().join("cache"));
+    std::fs::create_dir(&dir).expect("made");
+    let text = "name = 'a'\nmemory = true\n[[watch]]\nset = 's'\ndir = 'cache'\n\
+                [[watch]]\nset = 't'\ndir = 'gone'\n";
+    std::fs::write(&file, text).expect("written");
+    let (code, found) = doctor(&with_ports(&["--config", path(&file)]));
+    let (state, detail) = of(&found, "watch of 's'");
+    assert!(state == "warning" && detail.contains("allow_empty"), "{detail}");
+    let (state, detail) = of(&found, "watch of 't'");
+    assert!(state == "wrong" && detail.contains("No such file"), "{detail}");
+    assert_eq!(code, 1);
+    std::fs::write(dir.join("a"), "").expect("written");
+    assert_eq!(of(&doctor(&with_ports(&["--config", path(&file)])).1, "watch of 's'").0, "ok");
+}

@@ -60,6 +60,7 @@ pub mod settings;
 mod start;
 #[cfg(feature = "tls")]
 pub mod tls;
+mod transform;
 mod value;
 pub mod watch;
 
@@ -75,4 +76,5 @@ pub use network::LocalNetwork;
 pub use priority::runtime;
 pub use settings::{Settings, SettingsError};
 pub use start::Builder;
+pub use transform::{Transform, TransformError};
 pub use value::{Fields, Value};

@@ -22,7 +22,7 @@ use crate::host::reload::Seen;
 use crate::host::{Cache, Objects};
 use crate::host::{
     Clock, Cluster, Host, HostEvent, Inner, Lifecycle, LiveSettings, Ports, Sets, StoredSet,
-    wall_clock_ms,
+    Watches, wall_clock_ms,
 };
 use crate::memory;
 use crate::network::{Inbox, Join, LocalNetwork, Member, Network, NetworkEvents};
@@ -197,6 +197,8 @@ impl Builder {
         if self.ports {
             host.open_ports()?;
         }
+        host.watch(&host.inner.settings.watches)
+            .map_err(|error| StartError::Network(format!("cannot start a thread: {error}")))?;
         host.inner.lifecycle.runtime.spawn(host.clone().keep_looking());
         Ok(host)
     }
@@ -434,6 +436,7 @@ fn assemble(
         inner: Arc::new(Inner {
             live,
             watched: tokio::sync::Mutex::new(seen),
+            watches: Watches::default(),
             clock,
             sets,
             cluster,

@@ -16,7 +16,8 @@ use serde::Serialize;
 use umbel::text::for_terminal;
 use umbel_node::modes::{private_paths, too_wide};
 use umbel_node::network::peers_of;
-use umbel_node::settings::{Endpoint, KeyFiles, PeerFiles, Storage};
+use umbel_node::settings::{Endpoint, KeyFiles, PeerFiles, Storage, WatchedDirectory};
+use umbel_node::watch::Follower;
 use umbel_node::{Settings, tls};
 use umbel_store::{Error, Options, Store};
 
@@ -29,7 +30,8 @@ use crate::output::print;
 #[command(after_help = "\
 Takes the flags, the environment and the file that umbel serve takes, and checks each part:
 the configuration itself, the folder of the catalogue (all of it is read, unless a host has
-it open), certificates and secrets, the ports, and whether every peer can be reached. Nothing
+it open), watched directories, certificates and secrets, the ports, and whether every peer can
+be reached. Nothing
 is changed, but that opening the folder cuts off what a crash left half written, as a host
 would. The exit code is 0 if a host would run well, 1 if something must be done.
 
@@ -114,6 +116,7 @@ fn text_of(found: &Findings) -> String {
 fn examine(settings: &Settings, found: &mut Findings) {
     let is_open = examine_storage(settings, found);
     examine_backups(settings, found);
+    settings.watches.iter().for_each(|watch| examine_watch(watch, found));
     examine_modes(settings, found);
     if let Some(files) = &settings.tls {
         examine_certificate("certificate", files, None, found);
@@ -190,6 +193,25 @@ fn examine_backups(settings: &Settings, found: &mut Findings) {
             );
             found.add(State::Warning, "backups", detail);
         }
+    }
+}
+
+// ---- watched directories
+
+/// Checks that a directory can be followed, and that it has files.
+fn examine_watch(watch: &WatchedDirectory, found: &mut Findings) {
+    let (what, dir) = (format!("watch of '{}'", watch.set), watch.dir.display());
+    let tree = watch.tree();
+    if let Err(error) = Follower::new(tree.clone()) {
+        let detail = format!("{dir}: {error}; the set keeps its keys until it can be read");
+        return found.add(State::Wrong, what, detail);
+    }
+    match tree.is_empty() && !watch.allow_empty {
+        true => {
+            let detail = format!("{dir}: no files in it: nothing is removed (allow_empty)");
+            found.add(State::Warning, what, detail);
+        }
+        false => found.add(State::Ok, what, format!("{dir}")),
     }
 }
 
@@ -359,6 +381,10 @@ fn examine_host(mut client: Client, found: &mut Findings) {
     }
     if let Some(reason) = fields.text("catalogue_failure") {
         let text = format!("it refuses changes until its catalogue can be written: {reason}");
+        found.add(State::Wrong, what, text);
+    }
+    for failure in fields.texts("watch_failures") {
+        let text = format!("a set does not follow its directory: {failure}");
         found.add(State::Wrong, what, text);
     }
     match number("not_accepted") {

@@ -25,8 +25,8 @@ use crate::output::print;
 A host answers from its own memory which hosts hold a key, and publishes what it holds itself.
 Flags override environment variables (UMBEL_NAME, UMBEL_SET_CAPACITY, ...), which override the
 configuration file; umbel config show prints the result. SIGTERM and Ctrl-C stop the host
-cleanly; SIGHUP reloads policies, users, certificates, peers and the log level, and refuses a
-configuration in which anything else has changed, such as a port.
+cleanly; SIGHUP reloads policies, users, certificates, peers, watched directories and the log
+level, and refuses a configuration in which anything else has changed, such as a port.
 
 Examples:
   umbel serve --name a --memory

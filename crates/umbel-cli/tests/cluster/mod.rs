@@ -2,6 +2,7 @@
 
 mod backups;
 mod budgets;
+mod build_cache;
 mod cable;
 mod checker;
 mod coverage;
@@ -16,6 +17,7 @@ mod kv;
 mod load;
 mod names;
 mod nginx;
+mod oci;
 mod overlay;
 mod restarts;
 mod routers;

@@ -44,7 +44,7 @@ impl Origin {
 }
 
 /// A process that is asked to end with the test, and ends those that it started.
-struct Process(Child);
+pub(super) struct Process(pub(super) Child);
 
 impl Drop for Process {
     fn drop(&mut self) {
@@ -58,7 +58,7 @@ fn recipe() -> PathBuf {
 }
 
 /// An address that nobody listens at for the moment.
-fn free() -> String {
+pub(super) fn free() -> String {
     TcpListener::bind("127.0.0.1:0")
         .expect("in a test")
         .local_addr()
@@ -105,7 +105,7 @@ fn without_umbel(dir: &Path, origin: &str) -> (Process, String) {
     (Process(nginx.stderr(Stdio::null()).spawn().expect("in a test")), listen)
 }
 
-fn is_root() -> bool {
+pub(super) fn is_root() -> bool {
     let id = Command::new("id").arg("-u").output().expect("coreutils");
     id.stdout == b"0\n"
 }
@@ -153,6 +153,7 @@ fn two_nginx_caches_ask_the_origin_once() {
     let two = with_umbel("cache-2", &path("2"), &at, Some(&one.between));
     eventually("nginx answers", || TcpStream::connect(&two.listen).is_ok());
     ask_both(&[one.listen.clone(), two.listen.clone()], || {
+        // Asked for by name; the set holds what nginx calls its files.
         let keys: Vec<String> = (0..OBJECTS).map(|object| format!("o/{object}")).collect();
         eventually("the second host knows what the first cache holds", || {
             let mut umbel = Command::new(env!("CARGO_BIN_EXE_umbel"));

@@ -15,6 +15,18 @@ impl Real {
         Self::run(Command::new(assert_cmd::cargo::cargo_bin("umbel")), &[])
     }
 
+    /// One with more flags.
+    pub(crate) fn with_flags(flags: &[&str]) -> Self {
+        Self::run(Command::new(assert_cmd::cargo::cargo_bin("umbel")), flags)
+    }
+
+    /// Makes it read its configuration again.
+    pub(crate) fn reload(&self) {
+        let process = self.child.id().to_string();
+        let status = Command::new("kill").args(["-HUP", &process]).status();
+        assert!(status.expect("coreutils").success());
+    }
+
     /// One that may open so many files, with more flags.
     pub(crate) fn with_descriptors(max: u32, flags: &[&str]) -> Self {
         let mut shell = Command::new("sh");

@@ -108,3 +108,79 @@ fn sync_takes_the_same_options() {
     let young = ["sync", "s", "--dir", dir, "--min-age", "1h"];
     assert!(refused(&host.at, &young, "").contains("--allow-empty"));
 }
+
+/// The configuration of a host that watches these directories.
+fn tables(file: &Path, watches: &[(&str, &Path, &str)]) {
+    let table = |(set, dir, more): &(&str, &Path, &str)| {
+        format!("[[watch]]\nset = '{set}'\ndir = '{}'\n{more}\n", dir.display())
+    };
+    std::fs::write(file, watches.iter().map(table).collect::<String>()).unwrap();
+}
+
+fn info(host: &Real, field: &str) -> serde_json::Value {
+    let (_, printed) = run(&host.at, &["info", "--json"], "");
+    serde_json::from_str::<serde_json::Value>(&printed).expect("JSON")[field].clone()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < Duration::from_secs(30), "not {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_host_follows_the_directories_of_its_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let [one, two, gone, file] =
+        ["one", "two", "gone", "umbel.toml"].map(|name| folder.path().join(name));
+    std::fs::create_dir_all(one.join("sub")).unwrap();
+    std::fs::create_dir(&two).unwrap();
+    (0..3000).for_each(|number| std::fs::write(one.join(format!("sub/{number}")), "").unwrap());
+    tables(&file, &[("s", &one, "key = 'basename'"), ("t", &gone, "")]);
+    let host = Real::with_flags(&["--config", file.to_str().unwrap()]);
+    until("scanned", || keys(&host.at).len() == 3000);
+    std::fs::write(one.join("new"), "").unwrap();
+    std::fs::remove_file(one.join("sub/7")).unwrap();
+    until("followed", || {
+        let keys = keys(&host.at);
+        keys.contains(&"new".to_owned()) && !keys.contains(&"7".to_owned())
+    });
+    // A directory that is not there is reported, and changes nothing else.
+    let failures = || info(&host, "watch_failures").to_string();
+    assert!(failures().contains("t: ") && failures().contains("No such file"), "{}", failures());
+    // An emptied directory removes nothing.
+    std::fs::remove_dir_all(&one).unwrap();
+    until("refused", || failures().contains("s: "));
+    assert!(keys(&host.at).contains(&"new".to_owned()));
+    // After a reload other directories are followed; the keys of the first stay.
+    tables(&file, &[("t", &two, "")]);
+    std::fs::write(two.join("x"), "").unwrap();
+    host.reload();
+    until("followed", || run(&host.at, &["keys", "t"], "").1 == "x\n");
+    assert_eq!((failures().as_str(), info(&host, "watches").as_u64()), ("[]", Some(1)));
+    assert!(keys(&host.at).contains(&"new".to_owned()));
+    // A mistake in the file changes nothing.
+    std::fs::write(&file, "[[watch]]\nset = 't'\n").unwrap();
+    host.reload();
+    std::fs::write(two.join("y"), "").unwrap();
+    until("followed", || run(&host.at, &["keys", "t"], "").1.lines().count() == 2);
+}
+
+#[test]
+fn a_watch_of_a_host_starts_from_what_its_catalogue_has() {
+    let folder = tempfile::tempdir().unwrap();
+    let (dir, file) = (folder.path().join("cache"), folder.path().join("umbel.toml"));
+    std::fs::create_dir(&dir).unwrap();
+    tables(&file, &[("s", &dir, "")]);
+    let host = Real::with_flags(&["--config", file.to_str().unwrap()]);
+    // An empty directory and an empty set agree; a set with keys would be emptied.
+    assert_eq!(info(&host, "watch_failures").to_string(), "[]");
+    run(&host.at, &["add", "s", "by hand"], "");
+    std::fs::create_dir(dir.join("sub")).unwrap();
+    until("refused", || info(&host, "watch_failures").to_string().contains("allow_empty"));
+    assert_eq!(keys(&host.at), ["by hand"]);
+    std::fs::write(dir.join("a"), "").unwrap();
+    eventually(&host.at, &["a"]);
+}

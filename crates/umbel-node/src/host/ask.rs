@@ -114,6 +114,11 @@ impl Host {
 
     /// For each host, the indexes of the keys that it may hold according to memory.
     pub(super) fn candidates(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
+        let set = known.name.as_str();
+        self.inner.sets.with_keys(set, keys, |keys| self.candidates_of(known, keys))
+    }
+
+    fn candidates_of(&self, known: &Known, keys: &[&[u8]]) -> BTreeMap<Name, Vec<usize>> {
         let hashes: Vec<_> = keys.iter().map(|key| self.inner.sets.hasher.hash(key)).collect();
         let mut candidates: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
         let (mut places, mut denied, held) = (0.., Vec::new(), known.held());

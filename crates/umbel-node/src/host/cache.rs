@@ -138,17 +138,19 @@ impl Host {
     /// Removes keys that the cache does not hold from the catalogue. A client stores an object
     /// before it adds the key. So the cache is asked once more after the removal: if it holds the
     /// object now, somebody added it meanwhile, and the key is put back.
-    async fn repair(&self, set: &str, template: &Template, keys: Vec<Vec<u8>>) {
-        for key in keys {
-            let key = key.as_slice();
-            let mut removed = Vec::new();
-            if self.remove(set, &[key], &mut removed).is_err() || removed != [true] {
+    async fn repair(&self, set: &str, template: &Template, names: Vec<Vec<u8>>) {
+        let sets = &self.inner.sets;
+        for name in names {
+            let (name, mut removed) = (name.as_slice(), Vec::new());
+            let outcome = sets.with_keys(set, &[name], |key| self.remove(set, key, &mut removed));
+            if outcome.is_err() || removed != [true] {
                 continue;
             }
             let until = Instant::now() + self.inner.cache.patience;
-            let url = self.cache_url(template, set, key);
+            let url = self.cache_url(template, set, name);
             if self.inner.cache.ask(template, url, until).await != ABSENT {
-                let _ = self.add(set, &[key], Lifetime::Default, &mut removed);
+                let add = |key: &[&[u8]]| self.add(set, key, Lifetime::Default, &mut removed);
+                let _ = sets.with_keys(set, &[name], add);
             }
         }
     }

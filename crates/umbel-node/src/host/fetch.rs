@@ -81,6 +81,18 @@ impl Host {
         template.url("", set, key)
     }
 
+    /// The set whose keys are the digests of container blobs, if this host is a mirror.
+    #[cfg(feature = "http")]
+    pub(crate) fn oci_set(&self) -> Option<String> {
+        self.inner.settings.oci.set.as_ref().map(|set| set.as_str().to_owned())
+    }
+
+    /// The registry that a mirror redirects to for what no host holds.
+    #[cfg(feature = "http")]
+    pub(crate) fn oci_origin(&self) -> Option<&str> {
+        self.inner.settings.oci.origin.as_deref()
+    }
+
     /// Whether the object may be fetched from this host itself.
     pub(super) fn may_fetch_from_self(&self, how: &Fetch) -> bool {
         !how.except_self && how.includes(self.name())

@@ -210,6 +210,10 @@ pub struct Status {
     pub links_reopened: u64,
     /// Configured peers that cannot be reached now, with the reason.
     pub waiting_for: Vec<String>,
+    /// Directories that own sets follow.
+    pub watches: u64,
+    /// Sets that do not follow their directories at present, each with the reason.
+    pub watch_failures: Vec<String>,
     /// Failed logins, at both client ports.
     pub failed_logins: u64,
     /// The host's part in an overlay, if it is in one.
@@ -300,7 +304,7 @@ impl Status {
     /// The same, as named fields.
     #[must_use]
     pub fn fields(&self) -> Fields {
-        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, complete, hosts_known, hosts_expected, missing_hosts, sets, durable, writable, catalogue_failure, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, failed_logins);
+        let mut fields = fields!(self: name, cluster, version, build, incarnation, uptime, ready, complete, hosts_known, hosts_expected, missing_hosts, sets, durable, writable, catalogue_failure, messages, refused, not_accepted, replica_bytes, replica_bytes_limit, own_bytes, gaps, mismatches, updates_sent, update_bytes_sent, page_bytes_sent, dropped, name_taken, links_opened, links_reopened, waiting_for, watches, watch_failures, failed_logins);
         fields.extend(self.routing.iter().flat_map(Routing::fields));
         fields
     }

@@ -61,14 +61,12 @@ impl Host {
     }
 
     /// As [`Self::turn`], but blocks the thread.
-    #[cfg(feature = "http")]
     pub(crate) fn blocking_turn(&self, set: &str) -> Option<tokio::sync::OwnedMutexGuard<()>> {
         self.inner.sets.own(set).map(|own| own.blocking_turn())
     }
 
     /// Waits asynchronously for a lane for long work; keep it for about a millisecond. Take it
     /// before any turn.
-    #[cfg(feature = "http")]
     pub(crate) async fn lane(&self) -> impl Drop + Send + use<> {
         self.inner.sets.lane().await
     }
@@ -125,9 +123,21 @@ impl Host {
     /// overlay only hosts within range are named. A set that no host is known to have answers like
     /// an empty one ([`Host::knows`] distinguishes the two).
     ///
+    /// Here and in [`Host::locate`], [`Host::missing`] and [`Host::fetch`], keys of a set with a
+    /// transform are given as the names from which its keys are made.
+    ///
     /// # Errors
     /// If the set's name is invalid; in an overlay, if its entries do not distinguish hosts.
     pub fn who(
+        &self,
+        set: &str,
+        keys: &[&[u8]],
+        each: &mut dyn FnMut(&[&str]),
+    ) -> Result<(), HostError> {
+        self.inner.sets.with_keys(set, keys, |keys| self.who_holds(set, keys, each))
+    }
+
+    fn who_holds(
         &self,
         set: &str,
         keys: &[&[u8]],

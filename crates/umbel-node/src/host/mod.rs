@@ -28,6 +28,8 @@ mod filters;
 #[cfg(feature = "http")]
 mod findings;
 mod greetings;
+#[cfg(feature = "http")]
+mod held_files;
 mod info;
 mod keys;
 mod lifecycle;
@@ -49,6 +51,7 @@ mod sets;
 mod single;
 #[cfg(feature = "http")]
 mod survey;
+mod watches;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -94,6 +97,8 @@ pub(crate) use sets::{Sets, State, StoredSet};
 #[cfg(feature = "http")]
 pub(crate) use survey::{PeerReport, ReplicaReport, SetReport, Survey};
 
+pub(crate) use watches::Watches;
+
 /// A host's reply about one key: it holds it, it does not, or it cannot tell now. Hosts of a
 /// version that knows only the first two treat the third as "does not".
 #[cfg(feature = "http")]
@@ -119,6 +124,8 @@ pub(crate) struct Inner {
     pub(crate) live: Arc<LiveSettings>,
     /// The files that are reloaded when they change.
     pub(crate) watched: tokio::sync::Mutex<reload::Seen>,
+    /// The directories that own sets follow.
+    pub(crate) watches: Watches,
     pub(crate) clock: Clock,
     pub(crate) sets: Sets,
     pub(crate) cluster: Cluster,
@@ -281,6 +288,7 @@ impl Host {
         if !lifecycle.begin_stop() {
             return;
         }
+        self.inner.watches.stop();
         let deadline = settings.timing.stop;
         let absence = lifecycle.absence().unwrap_or(match settings.leave_on_stop {
             true => Duration::ZERO,

@@ -57,13 +57,14 @@ impl Host {
         keys: &[&[u8]],
         limits: impl Fn(Search) -> Search,
     ) -> Result<Vec<Located>, HostError> {
-        let under_way: Vec<_> = {
+        let under_way: Vec<_> = self.inner.sets.with_keys(set.as_str(), keys, |keys| {
             let mut state = self.inner.sets.lock();
             self.inner.sets.check_open()?;
             let now = self.inner.now();
             let search = |key: &&[u8]| state.search(now, set, key, &limits);
-            keys.iter().map(search).collect::<Result<_, _>>()?
-        };
+            let searches = keys.iter().map(search).collect::<Result<Vec<_>, _>>()?;
+            Ok::<_, HostError>(searches)
+        })?;
         self.inner.cluster.wake();
         let mut located = Vec::with_capacity(keys.len());
         for answer in under_way {

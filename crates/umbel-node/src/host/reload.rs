@@ -162,6 +162,8 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
         advertise,
         confirm_origins,
         origins,
+        transforms,
+        oci,
         hash_key,
         hash_key_file,
         allow_remote,
@@ -172,6 +174,7 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
         // These can change.
         set: _,
         backups: _,
+        watches: _,
         peers: _,
         peers_file: _,
         peers_dns: _,
@@ -195,6 +198,8 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("advertise", *advertise != old.advertise),
         ("confirm_origins", *confirm_origins != old.confirm_origins),
         ("origins", *origins != old.origins),
+        ("transforms", *transforms != old.transforms),
+        ("oci", *oci != old.oci),
         ("the hash key", *hash_key != old.hash_key || *hash_key_file != old.hash_key_file),
         ("allow_remote", *allow_remote != old.allow_remote),
         ("leave_on_stop", *leave_on_stop != old.leave_on_stop),
@@ -207,8 +212,8 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
 
 impl Host {
     /// Applies a new configuration (`set.*`, `backups`, `peers`, `peers_file`, `peers_dns`,
-    /// `hosts`), and reloads users, certificates and peers. Own sets with the old default policy
-    /// get the new one. Files that cannot be read are logged and change nothing.
+    /// `hosts`, watched directories), and reloads users, certificates and peers. Own sets with the
+    /// old default policy get the new one. Files that cannot be read are logged and change nothing.
     ///
     /// # Errors
     /// If any other setting has changed, such as a port: only a restart can apply it. Then nothing
@@ -227,8 +232,12 @@ impl Host {
             peers_file: settings.peers_file,
             peers_dns: settings.peers_dns,
             hosts: settings.hosts,
+            watches: settings.watches,
             ..(*old).clone()
         };
+        if let Err(error) = self.watch(&new.watches) {
+            tracing::error!(%error, "not every directory is watched: cannot start a thread");
+        }
         let policy = new.set.policy;
         self.inner.live.replace(new);
         if policy != old.set.policy {

@@ -262,6 +262,8 @@ impl Host {
             links_opened: links.opened,
             links_reopened: links.reopened,
             waiting_for: links.waiting_for,
+            watches: self.inner.watches.count(),
+            watch_failures: self.inner.watches.failures(),
             failed_logins: self.inner.ports.access.counts().0,
         }
     }

@@ -124,7 +124,7 @@ pub(super) async fn fetch(
     }
 }
 
-fn redirect(address: String) -> Option<Response> {
+pub(super) fn redirect(address: String) -> Option<Response> {
     let location = HeaderValue::try_from(address).ok()?;
     let headers = [(header::LOCATION, location), (header::CACHE_CONTROL, NO_STORE)];
     Some((StatusCode::TEMPORARY_REDIRECT, headers).into_response())
@@ -180,7 +180,7 @@ fn no_origin() -> Problem {
 
 /// A host that holds a key now may not hold it the next time.
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-const UNKNOWN_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
-const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
-const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
+pub(super) const UNKNOWN_TYPE: HeaderValue = HeaderValue::from_static("application/octet-stream");
+pub(super) const SANDBOX: HeaderValue = HeaderValue::from_static("default-src 'none'; sandbox");
+pub(super) const NO_SNIFF: HeaderValue = HeaderValue::from_static("nosniff");
 const HOLDER: HeaderName = HeaderName::from_static("umbel-host");

@@ -41,6 +41,8 @@ mod locate;
 mod metrics;
 mod missing;
 mod names;
+mod objects;
+mod oci;
 mod openapi;
 mod origin;
 mod plan;

@@ -27,6 +27,7 @@ use super::problem::Problem;
         (name = "names", description = "Prefixes of names, and the longest one that hosts announce"),
         (name = "sets", description = "Named collections of keys, each with a plan"),
         (name = "hosts", description = "The cluster, and what happens in it"),
+        (name = "containers", description = "A mirror of container registries: part of the OCI distribution specification"),
         (name = "health", description = "For probes")
     )
 )]

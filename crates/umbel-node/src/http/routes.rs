@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::guard::{Gate, guard};
 use super::{
     App, Limits, authority, bulk, chain, dashboard, events, fetch, health, hosts, keys, listing,
-    locate, metrics, missing, names, openapi, origin, plan, problem, sets, who,
+    locate, metrics, missing, names, objects, oci, openapi, origin, plan, problem, sets, who,
 };
 use crate::access::Permission;
 
@@ -34,6 +34,9 @@ fn read() -> OpenApiRouter<App> {
         .routes(routes!(locate::locate))
         .routes(routes!(missing::missing))
         .routes(routes!(fetch::fetch))
+        .routes(routes!(objects::get))
+        .routes(routes!(oci::version))
+        .routes(routes!(oci::get))
         .routes(routes!(sets::list))
         .routes(routes!(sets::get))
         .routes(routes!(hosts::hosts))

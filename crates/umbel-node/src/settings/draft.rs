@@ -11,8 +11,8 @@ use crate::Confirm;
 use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
-    Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Origin, Overlay, PeerFiles,
-    SetPlan, Settings, SettingsError, Storage, Timing,
+    Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Oci, Origin, Overlay, PeerFiles,
+    SetPlan, SetTransform, Settings, SettingsError, Storage, Timing,
 };
 
 /// A stack of layers: for each key the last layer that sets it wins.
@@ -58,10 +58,13 @@ impl Draft {
             }
         }
         self.layer.given.extend(layer.given);
+        if !layer.watches.is_empty() {
+            self.layer.watches = layer.watches;
+        }
         Ok(self)
     }
 
-    /// Every key, its value and where it comes from.
+    /// Every key, its value and where it comes from; then a row per watched directory.
     #[must_use]
     pub fn shown(&self) -> Vec<Shown> {
         let show = |key: &'static Key| match self.layer.given.get(key.name) {
@@ -76,7 +79,12 @@ impl Draft {
                 origin: Origin::Default,
             },
         };
-        KEYS.iter().map(show).collect()
+        let watches = self.layer.watches.iter().map(|(watch, origin)| Shown {
+            key: "watch",
+            value: Some(watch.to_string()),
+            origin: origin.clone(),
+        });
+        KEYS.iter().map(show).chain(watches).collect()
     }
 
     /// The resulting settings.
@@ -92,6 +100,7 @@ impl Draft {
             self.tls().map(drop),
             self.peer_tls().map(drop),
             self.overlay().map(drop),
+            self.transforms().map(drop),
             self.hash_key().map(drop),
         ])?;
         let settings = Settings {
@@ -116,6 +125,7 @@ impl Draft {
             advertise: self.optional("advertise", value::advertise)?,
             confirm_origins: self.all("confirm_origins", value::confirm_origin)?,
             origins: self.all("origins", value::object_origin)?,
+            transforms: self.transforms()?,
             hash_key: self.hash_key()?,
             hash_key_file: self.optional("hash_key_file", value::path)?,
             allow_remote: self.one("allow_remote", value::flag)?,
@@ -123,6 +133,8 @@ impl Draft {
             set: self.set()?,
             limits: self.limits()?,
             timing: self.timing()?,
+            oci: self.oci()?,
+            watches: self.layer.watches.iter().map(|(watch, _)| watch.clone()).collect(),
             log_level: self.one("log.level", value::log_level)?,
             log_format: self.one("log.format", value::log_format)?,
         };
@@ -157,6 +169,23 @@ impl Draft {
             }
             (None, None, None) => Ok(None),
             _ => Err(SettingsError::Missing(HALF_PEER_TLS)),
+        }
+    }
+
+    /// At most one transform per set.
+    fn transforms(&self) -> Result<Vec<SetTransform>, SettingsError> {
+        let all = self.all("transforms", value::set_transform)?;
+        let second = all.iter().enumerate().find(|(place, transform)| {
+            all[..*place].iter().any(|other| other.set() == transform.set())
+        });
+        match second {
+            None => Ok(all),
+            Some((_, transform)) => Err(SettingsError::Value {
+                origin: self.origin("transforms"),
+                key: "transforms",
+                range: "one transform per set is permitted".to_owned(),
+                given: format!("a second one for '{}'", transform.set()),
+            }),
         }
     }
 
@@ -260,6 +289,13 @@ impl Draft {
                 Err(refuse("overlay.items", &range, format!("{items} and {filters}")))
             }
         }
+    }
+
+    fn oci(&self) -> Result<Oci, SettingsError> {
+        Ok(Oci {
+            set: self.optional("oci.set", value::set_name)?,
+            origin: self.optional("oci.origin", value::server)?,
+        })
     }
 
     fn limits(&self) -> Result<Limits, SettingsError> {

@@ -50,11 +50,16 @@ impl Key {
     /// The key that was most likely meant by `name`.
     #[must_use]
     pub fn nearest(name: &str) -> Option<&'static Self> {
+        Self::nearest_of(KEYS, name)
+    }
+
+    /// The key of a list that was most likely meant by `name`.
+    pub(super) fn nearest_of(keys: &'static [Self], name: &str) -> Option<&'static Self> {
         let distance = |key: &Key| {
             let last = key.name.rsplit('.').next().unwrap_or(key.name);
             strsim::damerau_levenshtein(name, key.name).min(strsim::damerau_levenshtein(name, last))
         };
-        let nearest = KEYS.iter().min_by_key(|key| distance(key))?;
+        let nearest = keys.iter().min_by_key(|key| distance(key))?;
         (distance(nearest) <= 1.max(name.len() / 3)).then_some(nearest)
     }
 
@@ -65,6 +70,7 @@ impl Key {
         match (section, self.name) {
             ("set", _) => "New sets",
             ("overlay", _) => "Overlay",
+            ("oci", _) => "Containers",
             ("limits", _) => "Limits",
             ("timing", _) => "Timing",
             ("log", _) => "Log",
@@ -73,7 +79,9 @@ impl Key {
                 "name" | "cluster" | "data" | "memory" | "durability" | "backups" | "leave_on_stop",
             ) => "Host",
             (_, "resp" | "http" | "http_hosts" | "users" | "tls_cert" | "tls_key") => "Clients",
-            (_, "allow_remote" | "advertise" | "confirm_origins" | "origins") => "Clients",
+            (_, "allow_remote" | "advertise" | "confirm_origins" | "origins" | "transforms") => {
+                "Clients"
+            }
             _ => "Other hosts",
         }
     }
@@ -108,6 +116,32 @@ macro_rules! key {
         }
     };
 }
+
+/// The keys of a `[[watch]]` table. A file may have several of these tables; they have neither
+/// flags nor environment variables.
+#[rustfmt::skip]
+pub static WATCH_KEYS: &[Key] = &[
+    key!("watch.set", "SET", None, "images", One, value::set_name,
+        "Set that is kept equal to the directory; one directory per set"),
+    key!("watch.dir", "DIR", None, "/var/cache/images", Path, value::path,
+        "Directory whose files are the keys of the set"),
+    key!("watch.key", "FORM", Some("path"), "", One, value::key_form,
+        "Key of a file: 'path' (below the directory), 'basename' or 'stem' (its name without the suffix)"),
+    key!("watch.include", "PATTERN", None, "*.png", Many, value::pattern,
+        "Only files that fit one of these patterns ('*', '?'; with a / they are compared with the path)"),
+    key!("watch.exclude", "PATTERN", None, "*.log", Many, value::pattern,
+        "No file that fits one of these patterns"),
+    key!("watch.min_age", "DURATION", Some("0"), "", One, value::min_age,
+        "Ignore files that changed more recently, until they are older"),
+    key!("watch.temporary", "BOOL", Some("false"), "", Switch, value::flag,
+        "Include temporary files: .*, *~, *.tmp, *.temp, *.part, *.partial, *.swp, *.lock, *.0123456789"),
+    key!("watch.every", "DURATION", Some("600"), "", One, value::seconds,
+        "Interval between scans of the whole directory"),
+    key!("watch.allow_empty", "BOOL", Some("false"), "", Switch, value::flag,
+        "Let a directory without files empty the set"),
+    key!("watch.serve", "BOOL", Some("false"), "", Switch, value::flag,
+        "Serve the files at /v1/sets/SET/objects/KEY of the HTTP port; keys must be paths"),
+];
 
 /// All keys, in the order of the documentation.
 #[rustfmt::skip]
@@ -156,6 +190,8 @@ pub static KEYS: &[Key] = &[
         "Further servers that the CONFIRM option of a set may name, besides those of advertise and set.confirm"),
     key!("origins", "[SET=]URL", None, "images=http://origin.example/{key}", Many, value::object_origin,
         "Where objects are fetched that no host holds, for 'fetch' with else=origin: a URL with {key} or {key64}, for one set or for all others"),
+    key!("transforms", "SET=TRANSFORM", None, "pages=template:/{key}|md5", Many, value::set_transform,
+        "How the keys of a set are made from the names that clients ask for: steps md5, sha256, path and template:TEXT with | between them; the same on every host"),
     key!("hash_key", "TEXT", None, "", Secret, value::secret,
         "Secret key of the cluster's key hash; the same on every host; at least 16 bytes"),
     key!("hash_key_file", "FILE", None, "/etc/umbel/hash-key", Path, value::path,
@@ -196,6 +232,10 @@ pub static KEYS: &[Key] = &[
         "Measure keys and filters in the overlay, and plan again when they drift"),
     key!("overlay.walk", "STEPS", Some("128"), "", One, value::walk,
         "Steps of the random walk of a query that no link claims"),
+    key!("oci.set", "SET", None, "blobs", One, value::set_name,
+        "Set whose keys are the digests of container blobs: with it, /v2/ is a mirror of container registries"),
+    key!("oci.origin", "URL", None, "https://registry.example", One, value::server,
+        "Registry to which this mirror redirects what no host holds; without it, clients get status 404 and ask the registry themselves"),
     key!("limits.connections", "COUNT", Some("10000"), "", One, value::some,
         "Maximum number of RESP connections"),
     key!("limits.idle", "DURATION", Some("none"), "", One, value::lifetime,

@@ -9,6 +9,8 @@ use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::key::WATCH_KEYS;
+use super::watch::{Values, WatchedDirectory};
 use super::{KEYS, Key, Kind, Origin, SettingsError};
 
 /// The values of a key, and where they were given. A key that is not a list has exactly one.
@@ -22,6 +24,8 @@ pub(super) struct Given {
 #[derive(Debug, Clone, Default)]
 pub struct Layer {
     pub(super) given: BTreeMap<&'static str, Given>,
+    /// The `[[watch]]` tables of a file.
+    pub(super) watches: Vec<(WatchedDirectory, Origin)>,
 }
 
 impl Layer {
@@ -140,11 +144,10 @@ impl Layer {
         let section = format!("{name}.");
         match (Key::named(&name), value) {
             (Some(key), value) => {
-                let values = texts(value)
-                    .filter(|_| key.kind == Kind::Many || !value.is_array())
-                    .ok_or_else(|| wrong_kind(key, value, origin_here.clone()))?;
+                let values = values_of(key, value, &origin_here)?;
                 self.put(key, values, origin_here)
             }
+            (None, value) if name == "watch" => self.put_watches(value, &origin_here, origin),
             (None, DeValue::Table(inner))
                 if KEYS.iter().any(|key| key.name.starts_with(&section)) =>
             {
@@ -154,24 +157,38 @@ impl Layer {
         }
     }
 
+    /// Reads the `[[watch]]` tables.
+    fn put_watches(
+        &mut self,
+        value: &DeValue<'_>,
+        origin_here: &Origin,
+        origin: &impl Fn(usize) -> Origin,
+    ) -> Result<(), SettingsError> {
+        let wrong = || SettingsError::Value {
+            origin: origin_here.clone(),
+            key: "watch",
+            range: "tables are needed, each headed [[watch]]".to_owned(),
+            given: format!("a TOML {}", value.type_str()),
+        };
+        let DeValue::Array(tables) = value else { return Err(wrong()) };
+        let mut read = |table: &Spanned<DeValue<'_>>| {
+            let DeValue::Table(inner) = table.get_ref() else { return Err(wrong()) };
+            let begin = origin(table.span().start);
+            let values = watch_values(inner, origin)?;
+            self.watches.push((WatchedDirectory::read(&values, &begin)?, begin));
+            Ok(())
+        };
+        SettingsError::all(tables.iter().map(&mut read).collect::<Vec<_>>())?;
+        WatchedDirectory::check_all(&self.watches)
+    }
+
     fn put(
         &mut self,
         key: &'static Key,
         values: Vec<String>,
         origin: Origin,
     ) -> Result<(), SettingsError> {
-        for value in &values {
-            (key.check)(value).map_err(|range| SettingsError::Value {
-                origin: origin.clone(),
-                key: key.name,
-                range,
-                given: shown(key, value),
-            })?;
-        }
-        let values = match &origin {
-            Origin::File(file, _) if key.kind == Kind::Path => beside(file, values),
-            _ => values,
-        };
+        let values = checked(key, values, &origin)?;
         self.given.insert(key.name, Given { values, origin });
         Ok(())
     }
@@ -216,6 +233,58 @@ const CLIENT_VARIABLES: [&str; 7] = [
 fn unknown(written: &str, origin: Origin, called: fn(&Key) -> String) -> SettingsError {
     let meant = Key::nearest(&written.replace('-', "_")).map(called);
     SettingsError::Unknown { origin, key: written.to_owned(), meant }
+}
+
+/// The values of one `[[watch]]` table.
+fn watch_values(
+    table: &DeTable<'_>,
+    origin: &impl Fn(usize) -> Origin,
+) -> Result<Values, SettingsError> {
+    let mut values = Values::new();
+    let mut put = |(written, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+        let here = origin(written.span().start);
+        let name = format!("watch.{}", AsRef::<str>::as_ref(written.get_ref()));
+        let Some(key) = WATCH_KEYS.iter().find(|key| key.name == name) else {
+            let meant = Key::nearest_of(WATCH_KEYS, &name).map(Key::name_of);
+            return Err(SettingsError::Unknown { origin: here, key: name, meant });
+        };
+        let given = values_of(key, value.get_ref(), &here)?;
+        values.insert(key.name, checked(key, given, &here)?);
+        Ok(())
+    };
+    SettingsError::all(table.iter().map(&mut put).collect::<Vec<_>>())?;
+    Ok(values)
+}
+
+/// The values of a key as texts.
+fn values_of(
+    key: &'static Key,
+    value: &DeValue<'_>,
+    origin: &Origin,
+) -> Result<Vec<String>, SettingsError> {
+    texts(value)
+        .filter(|_| key.kind == Kind::Many || !value.is_array())
+        .ok_or_else(|| wrong_kind(key, value, origin.clone()))
+}
+
+/// The values of a key, if all are in its range; paths in a file become relative to it.
+fn checked(
+    key: &'static Key,
+    values: Vec<String>,
+    origin: &Origin,
+) -> Result<Vec<String>, SettingsError> {
+    for value in &values {
+        (key.check)(value).map_err(|range| SettingsError::Value {
+            origin: origin.clone(),
+            key: key.name,
+            range,
+            given: shown(key, value),
+        })?;
+    }
+    Ok(match origin {
+        Origin::File(file, _) if key.kind == Kind::Path => beside(file, values),
+        _ => values,
+    })
 }
 
 fn wrong_kind(key: &'static Key, value: &DeValue<'_>, origin: Origin) -> SettingsError {

@@ -16,8 +16,10 @@ mod layer;
 mod object_origin;
 mod origin;
 mod overlay;
+mod set_transform;
 mod template;
 mod value;
+mod watch;
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -32,15 +34,17 @@ use crate::{Confirm, Template};
 
 pub use draft::{Draft, Shown};
 pub use error::SettingsError;
-pub use key::{KEYS, Key, Kind};
+pub use key::{KEYS, Key, Kind, WATCH_KEYS};
 pub use layer::Layer;
 pub use object_origin::ObjectOrigin;
 pub use origin::Origin;
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
+pub use set_transform::SetTransform;
 pub use template::template;
 #[cfg(feature = "zenoh")]
 pub(crate) use value::peer_line;
+pub use watch::WatchedDirectory;
 
 /// The complete, validated configuration of a host.
 ///
@@ -98,6 +102,8 @@ pub struct Settings {
     pub confirm_origins: Vec<String>,
     /// Where objects are fetched from that no host holds.
     pub origins: Vec<ObjectOrigin>,
+    /// How the keys of sets are made from the names that clients ask for.
+    pub transforms: Vec<SetTransform>,
     /// The key of the cluster's key hash.
     pub hash_key: HashKey,
     /// The file that it was read from, if any.
@@ -113,6 +119,10 @@ pub struct Settings {
     pub limits: Limits,
     /// Intervals and timeouts.
     pub timing: Timing,
+    /// The mirror of container registries.
+    pub oci: Oci,
+    /// Directories whose files are the keys of own sets.
+    pub watches: Vec<WatchedDirectory>,
     /// The log level, or levels per module as in `info,zenoh=debug`.
     pub log_level: String,
     /// The format of the log.
@@ -298,6 +308,16 @@ pub struct SetPlan {
     pub lifetime: Option<Duration>,
     /// Who confirms one of this host's keys: the catalogue or the cache.
     pub confirm: Confirm,
+}
+
+/// A mirror of container registries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Oci {
+    /// The set whose keys are the digests of blobs; `None`: the host is no mirror.
+    pub set: Option<Name>,
+    /// The registry that has what no host holds.
+    pub origin: Option<String>,
 }
 
 /// Limits: what exceeds them is refused.

@@ -1,6 +1,6 @@
 //! The commented file that `umbel config init` writes.
 
-use super::{KEYS, Key, Kind};
+use super::{KEYS, Key, Kind, WATCH_KEYS};
 
 /// A file with every key, its default and its purpose. Only keys that a host requires are set; the
 /// rest are comments.
@@ -26,6 +26,14 @@ pub fn template(name: &str, data: &str) -> String {
         let comment = if given.is_some() { "" } else { "#" };
         let value = given.or(key.default).unwrap_or(key.example);
         text.push_str(&format!("\n# {}\n{comment}{last} = {}\n", key.what, literal(key, value)));
+    }
+    text.push_str(
+        "\n# A directory whose files are the keys of a set; may be repeated.\n#[[watch]]\n",
+    );
+    for key in WATCH_KEYS {
+        let last = key.name.trim_start_matches("watch.");
+        let value = key.default.unwrap_or(key.example);
+        text.push_str(&format!("\n# {}\n#{last} = {}\n", key.what, literal(key, value)));
     }
     text
 }

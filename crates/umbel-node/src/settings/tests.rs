@@ -117,6 +117,38 @@ fn mistakes_in_a_file_are_told_with_their_line() {
         ("peers = ['localhost:1']\nlinks = ['b']", "line 2: give 'peers' or 'links', not both"),
         ("links = ['b']\n[overlay]\nitems = 1e12", "line 3: overlay items: fewer keys and filters"),
         ("[overlay]\nentry = 'bloom'", "line 2: overlay entry: cubf, abf or attenuated is needed"),
+        (
+            "[[watch]]\nset = 's'\ndir = '/d'\nkey = 'stem'\nserve = true",
+            "watch serve: key = 'path' is needed for files that are served, not 'stem'",
+        ),
+        ("[oci]\norigin = 'https://a/b'", "line 2: oci origin: the address of a server is needed"),
+        ("[oci]\nset = 'a b'", "line 2: oci set: a set's name has"),
+        ("transforms = ['md5']", "line 1: transforms: SET=TRANSFORM is needed, not 'md5'"),
+        ("transforms = ['s=md4']", "transforms: steps with | between them are needed"),
+        ("transforms = ['a b=md5']", "transforms: a set's name has"),
+        (
+            "transforms = ['s=md5', 't=path', 's=sha256']",
+            "transforms: one transform per set is permitted, not a second one for 's'",
+        ),
+        (
+            "[watch]\nset = 's'",
+            "line 1: watch: tables are needed, each headed [[watch]], not a TOML table",
+        ),
+        ("watch = ['s']", "line 1: watch: tables are needed"),
+        ("[[watch]]\nset = 's'", "watch dir: a value is needed, not nothing"),
+        ("[[watch]]\nset = 'a b'\ndir = '/d'", "line 2: watch set: a set's name has"),
+        ("[[watch]]\nset = 's'\ndir = ''", "line 3: watch dir: "),
+        (
+            "[[watch]]\nset = 's'\ndir = '/d'\nevry = 5",
+            "line 4: there is no key 'watch.evry'; did you mean 'watch.every'?",
+        ),
+        ("[[watch]]\nset = 's'\ndir = '/d'\nkey = 'name'", "line 4: watch key: 'path', 'basename'"),
+        ("[[watch]]\nset = 's'\ndir = '/d'\nevery = 0", "line 4: watch every: a number of seconds"),
+        ("[[watch]]\nset = 's'\ndir = '/d'\ninclude = ['']", "watch include: a pattern is needed"),
+        (
+            "[[watch]]\nset = 's'\ndir = '/d'\n[[watch]]\nset = 's'\ndir = '/e'",
+            "line 4: watch set: one directory per set is permitted, not a second one for 's'",
+        ),
         ("links = ['b@cache-2:7447']", "links: hosts of several machines need a secret"),
     ] {
         let error = error_of(text);
@@ -229,6 +261,26 @@ fn the_file_that_init_writes_works_and_says_what_holds_anyway() {
             .collect()
     };
     assert_eq!(values(&all), values(&given));
+}
+
+#[test]
+fn directories_to_watch_come_from_tables_of_a_file() {
+    let text = "name = 'a'\nmemory = true\n[[watch]]\nset = 's'\ndir = 'd'\n\
+                [[watch]]\nset = 't'\ndir = '/e'\nkey = 'stem'\ninclude = ['*.png', 'x/*']\n\
+                exclude = '*.log'\nmin_age = '5s'\ntemporary = true\nevery = 60\nallow_empty = true";
+    let draft = Draft::new().with(file(text).unwrap()).unwrap();
+    // A stronger layer without tables leaves them.
+    let draft = draft.with(flags(&[("name", "b")]).unwrap()).unwrap();
+    let [first, second] = &draft.settings().unwrap().watches[..] else { panic!("two tables") };
+    assert_eq!((first.set.as_str(), &*first.dir), ("s", Path::new("conf/d")));
+    assert!(!first.allow_empty && first.every == Duration::from_secs(600));
+    assert_eq!(
+        second.to_string(),
+        "t = /e, key stem, every 60s, include *.png x/*, exclude *.log, min_age 5s, temporary, allow_empty"
+    );
+    let shown = draft.shown().into_iter().filter(|shown| shown.key == "watch");
+    let origins: Vec<String> = shown.map(|shown| shown.origin.to_string()).collect();
+    assert_eq!(origins, ["conf/umbel.toml, line 3", "conf/umbel.toml, line 6"]);
 }
 
 #[test]

@@ -11,8 +11,9 @@ use umbel::replica::{Name, Policy};
 use umbel::route::EntryKind;
 use umbel_store::Durability;
 
-use super::{Endpoint, Link, LogFormat, ObjectOrigin};
+use super::{Endpoint, Link, LogFormat, ObjectOrigin, SetTransform};
 use crate::Confirm;
+use crate::watch::KeyForm;
 
 /// Maximum length of the name of a host or cluster, in bytes.
 const LONGEST_NAME: usize = 64;
@@ -172,8 +173,21 @@ pub(super) fn confirm_origin(text: &str) -> Result<String, String> {
     origin.filter(|origin| origin.len() == text.len()).ok_or_else(|| range.to_owned())
 }
 
+/// The address of a server, without a path.
+pub(super) fn server(text: &str) -> Result<String, String> {
+    let range =
+        "the address of a server is needed, such as https://registry.example, without a path";
+    let origin = crate::confirm::origin(text);
+    origin.filter(|origin| origin.len() == text.len()).ok_or_else(|| range.to_owned())
+}
+
 /// Where objects of one set, or of all others, are fetched from if no host holds them.
 pub(super) fn object_origin(text: &str) -> Result<ObjectOrigin, String> {
+    text.parse()
+}
+
+/// How the keys of one set are made from names.
+pub(super) fn set_transform(text: &str) -> Result<SetTransform, String> {
     text.parse()
 }
 
@@ -275,6 +289,25 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 pub(super) fn grace(text: &str) -> Result<Duration, String> {
     let range = "a number of seconds from 2 to 10^9 is needed";
     seconds(text).ok().filter(|grace| grace.as_secs() >= 2).ok_or_else(|| range.to_owned())
+}
+
+/// The name of a set.
+pub(super) fn set_name(text: &str) -> Result<Name, String> {
+    Name::new(text).ok_or_else(|| crate::HostError::SetName.to_string())
+}
+
+/// How old a file must be before it counts; 0: it counts at once.
+pub(super) fn min_age(text: &str) -> Result<Duration, String> {
+    if text == "0" { Ok(Duration::ZERO) } else { seconds(text) }
+}
+
+pub(super) fn key_form(text: &str) -> Result<KeyForm, String> {
+    text.parse()
+}
+
+/// A pattern for names of files.
+pub(super) fn pattern(text: &str) -> Result<String, String> {
+    if text.is_empty() { Err("a pattern is needed, such as *.png".into()) } else { Ok(text.into()) }
 }
 
 pub(super) fn log_level(text: &str) -> Result<String, String> {

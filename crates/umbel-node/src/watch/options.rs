@@ -1,6 +1,7 @@
 //! Which files of a directory count, and what their keys are.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::str::FromStr;
@@ -16,6 +17,16 @@ pub enum KeyForm {
     Basename,
     /// Its name without what follows the last `.`.
     Stem,
+}
+
+impl fmt::Display for KeyForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Path => "path",
+            Self::Basename => "basename",
+            Self::Stem => "stem",
+        })
+    }
 }
 
 impl FromStr for KeyForm {

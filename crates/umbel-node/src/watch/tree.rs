@@ -78,6 +78,18 @@ impl Tree {
         is_path && matches!(self.look(path), State::Present(_))
     }
 
+    /// The file of a key, with all symbolic links resolved; `None` if it is not there or leads out
+    /// of the directory, and unless keys are paths.
+    #[must_use]
+    pub fn file(&self, key: &[u8]) -> Option<PathBuf> {
+        use std::os::unix::ffi::OsStrExt as _;
+        if !self.has(key) {
+            return None;
+        }
+        let file = self.root.join(std::ffi::OsStr::from_bytes(key)).canonicalize().ok()?;
+        file.starts_with(self.root.canonicalize().ok()?).then_some(file)
+    }
+
     /// Whether there is no file that counts.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -12,8 +12,8 @@ use anyhow::{Context as _, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use umbel::text::for_terminal;
-use umbel_node::Settings;
 use umbel_node::settings::{Draft, Layer, template};
+use umbel_node::{Settings, Transform};
 
 use super::serve::Configuration;
 use crate::lines::name;
@@ -40,6 +40,7 @@ enum Action {
     Show(Box<Show>),
     User(user::UserCommand),
     Certs(certs::Certs),
+    Key(MakeKey),
 }
 
 impl Config {
@@ -50,6 +51,7 @@ impl Config {
             Action::Show(show) => show.run(),
             Action::User(user) => user.run(),
             Action::Certs(certs) => certs.run(),
+            Action::Key(key) => key.run(),
         }
     }
 }
@@ -123,6 +125,36 @@ impl Check {
                 )
             }
             false => format!("{file} is valid: host {host} of cluster {cluster}\n"),
+        })?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Show which keys a transform makes from names
+#[derive(Args)]
+#[command(after_help = "\
+Example:
+  umbel config key 'template:/{key}|md5' cat.png")]
+struct MakeKey {
+    /// Steps md5, sha256, path and template:TEXT, with | between them
+    transform: Transform,
+    /// Names that clients ask for
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+    /// Print JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+impl MakeKey {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        let key = |name: &String| {
+            String::from_utf8_lossy(&self.transform.key(name.as_bytes())).into_owned()
+        };
+        let keys: Vec<String> = self.names.iter().map(key).collect();
+        print(&match self.json {
+            true => format!("{}\n", serde_json::to_string(&keys)?),
+            false => keys.iter().map(|key| format!("{}\n", for_terminal(key))).collect(),
         })?;
         Ok(ExitCode::SUCCESS)
     }

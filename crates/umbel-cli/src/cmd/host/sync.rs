@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde::Serialize;
-use umbel_node::watch::Tree;
+use umbel_node::watch::{Synced, Tree};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use super::files::FileArgs;
@@ -93,13 +93,13 @@ pub(super) enum Listing<'a> {
     Lines(Source<'a>),
 }
 
-/// Result of one pass.
+/// Result of one pass, as it is printed.
 #[derive(Serialize)]
-pub(super) struct Synced<'a> {
-    pub(super) set: &'a str,
-    pub(super) listed: u64,
-    pub(super) added: u64,
-    pub(super) removed: u64,
+struct Report<'a> {
+    set: &'a str,
+    listed: u64,
+    added: u64,
+    removed: u64,
 }
 
 impl Sync {
@@ -116,7 +116,7 @@ impl Sync {
         );
         let Self { set, options, allow_empty, .. } = self;
         let target = Target { set, options, allow_empty: *allow_empty };
-        target.report(&target.pass(&listing)?)?;
+        target.report(target.pass(&listing)?)?;
         let Some(every) = self.every.map(Duration::from_secs_f64) else {
             return Ok(ExitCode::SUCCESS);
         };
@@ -126,7 +126,7 @@ impl Sync {
             next = (next + every).max(Instant::now());
             std::thread::sleep(next.saturating_duration_since(Instant::now()));
             match target.pass(&listing) {
-                Ok(synced) => target.report(&synced)?,
+                Ok(synced) => target.report(synced)?,
                 Err(error) => crate::complain(&format!("{error:#}")),
             }
         }
@@ -141,22 +141,23 @@ pub(super) struct Target<'a> {
     pub(super) allow_empty: bool,
 }
 
-impl<'a> Target<'a> {
-    pub(super) fn report(&self, synced: &Synced<'_>) -> anyhow::Result<()> {
+impl Target<'_> {
+    pub(super) fn report(&self, synced: Synced) -> anyhow::Result<()> {
+        let (set, Synced { listed, added, removed }) = (self.set, synced);
         if self.options.json {
-            return print(&format!("{}\n", serde_json::to_string(synced)?));
+            let report = Report { set, listed, added, removed };
+            return print(&format!("{}\n", serde_json::to_string(&report)?));
         }
-        let Synced { set, listed, added, removed } = synced;
-        let (listed, added, removed) = (count(*listed), count(*added), count(*removed));
+        let (listed, added, removed) = (count(listed), count(added), count(removed));
         print(&format!("{set}: {listed} keys listed, {added} added, {removed} removed\n"))
     }
 
-    pub(super) fn pass(&self, listing: &Listing<'_>) -> anyhow::Result<Synced<'a>> {
+    pub(super) fn pass(&self, listing: &Listing<'_>) -> anyhow::Result<Synced> {
         listing.check()?;
         let held = KeyList::of(&mut self.options.at.connect()?, self.set)?;
         let (listed, added) = self.add(listing)?;
         let removed = self.remove(held, &listed, listing)?;
-        Ok(Synced { set: self.set, listed: listed.keys, added, removed })
+        Ok(Synced { listed: listed.keys, added, removed })
     }
 
     fn add(&self, listing: &Listing<'_>) -> anyhow::Result<(Listed, u64)> {

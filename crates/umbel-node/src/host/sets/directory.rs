@@ -263,10 +263,11 @@ impl Sets {
             .is_some_and(|known| known.own.is_some() && matches!(known.confirm, Confirm::Cache(_)))
     }
 
-    /// Which of these keys this host holds, according to its catalogue.
-    pub(crate) fn holds(&self, set: &str, keys: &[&[u8]]) -> Vec<u8> {
+    /// Which of the keys of these names this host holds, according to its catalogue.
+    pub(crate) fn holds(&self, set: &str, names: &[&[u8]]) -> Vec<u8> {
         let known = self.known(set);
         let own = known.as_ref().and_then(|known| known.held());
-        keys.iter().map(|key| own.is_some_and(|own| own.contains(key)).into()).collect()
+        let holds = |key: &&[u8]| own.is_some_and(|own| own.contains(key)).into();
+        self.with_keys(set, names, |keys| keys.iter().map(holds).collect())
     }
 }

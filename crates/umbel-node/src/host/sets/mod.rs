@@ -52,9 +52,11 @@ use umbel::route::{Located, QueryId, Search};
 
 use super::clock::Clock;
 use super::live::LiveSettings;
+use crate::Transform;
 use crate::catalogue::{Journal, JournalReport, Ticket};
 use crate::error::HostError;
 use crate::protocol::HostProtocol;
+use crate::settings::Settings;
 use builder::Builder;
 use directory::Directory;
 pub(super) use directory::Known;
@@ -71,6 +73,8 @@ pub(crate) struct Sets {
     clock: Clock,
     live: Arc<LiveSettings>,
     pub(super) hasher: KeyHasher,
+    /// How the keys of some sets are made from the names that clients ask for.
+    transforms: HashMap<String, Transform>,
     /// Seed of catalogues in memory.
     seed: u64,
     state: Mutex<State>,
@@ -85,6 +89,11 @@ pub(crate) struct Sets {
     sleeping_until: AtomicU64,
     /// Whether changes are no longer accepted.
     is_closed: AtomicBool,
+}
+
+fn transforms(settings: &Settings) -> HashMap<String, Transform> {
+    let all = settings.transforms.iter();
+    all.map(|one| (one.set().to_owned(), one.transform().clone())).collect()
 }
 
 /// What the driver works on, and the list of own sets.
@@ -111,6 +120,7 @@ impl Sets {
         Self {
             clock,
             hasher: live.current().hasher(),
+            transforms: transforms(&live.current()),
             live,
             seed,
             state: Mutex::new(state),
@@ -136,8 +146,20 @@ impl Sets {
         self.state.lock()
     }
 
+    /// Calls `run` with the keys that a set holds for these names: the names themselves, unless the
+    /// set has a transform. Questions to the cluster are asked by name; changes are made by key.
+    pub(in crate::host) fn with_keys<R>(
+        &self,
+        set: &str,
+        names: &[&[u8]],
+        run: impl FnOnce(&[&[u8]]) -> R,
+    ) -> R {
+        let Some(transform) = self.transforms.get(set) else { return run(names) };
+        let keys: Vec<Vec<u8>> = names.iter().map(|name| transform.key(name)).collect();
+        run(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
     /// Waits asynchronously for a lane for long work.
-    #[cfg(feature = "http")]
     pub(super) async fn lane(&self) -> Lane {
         self.lanes.enter().await
     }

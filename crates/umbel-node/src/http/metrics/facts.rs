@@ -52,6 +52,7 @@ impl Collector for Facts {
         let mut host = self.host.status().fields();
         let access = self.host.access().counts();
         host.push(("logins", access.1.into()));
+        host.push(("watches_failing", self.host.inner.watches.failing().into()));
         host.push(("late_lookups", self.host.inner.sets.late_lookups().into()));
         one_of_each(out, HOST, &host)?;
         ports(out, &self.clients, &self.host)?;
@@ -98,7 +99,7 @@ enum Kind {
 
 use Kind::{Counter as C, Gauge as G};
 
-/// The host itself, by the fields of `UMBEL.INFO` and two more.
+/// The host itself, by the fields of `UMBEL.INFO` and some more.
 #[rustfmt::skip]
 const HOST: &[Fact] = &[
     ("incarnation", "host_incarnation", U::None, G, "Incarnation of the host: grows with each start"),
@@ -124,6 +125,8 @@ const HOST: &[Fact] = &[
     ("name_taken", "host_name_taken", U::None, C, "How often another host had this host's name"),
     ("links_opened", "host_links", U::None, G, "Links to other hosts that this host has opened"),
     ("links_reopened", "host_links_reopened", U::None, C, "How often a link was opened again because its host did not reply"),
+    ("watches", "host_watches", U::None, G, "Directories that own sets follow"),
+    ("watches_failing", "host_watches_failing", U::None, G, "Sets that do not follow their directories"),
     ("failed_logins", "host_logins_failed", U::None, C, "Logins that failed, at both ports"),
     ("logins", "host_logins", U::None, C, "Logins that succeeded, at both ports"),
     ("late_lookups", "host_late_lookups", U::None, C, "Lookups that named nobody although a host may have held the key: an upper bound"),

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Starts the build cache of one machine: nginx and an umbel host. Ends both when it ends. Usage:
+#   cache.sh NAME DIR LISTEN RESP HTTP PEERS_LISTEN [PEER]...
+# such as
+#   cache.sh build-1 /var/cache/b1 127.0.0.1:8081 127.0.0.1:7440 127.0.0.1:7441 127.0.0.1:7447
+#   cache.sh build-2 /var/cache/b2 127.0.0.1:8082 127.0.0.1:7450 127.0.0.1:7451 127.0.0.1:7457 127.0.0.1:7447
+set -eu
+name=$1 dir=$2 listen=$3 resp=$4 http=$5 between=$6
+shift 6
+peers=""
+for peer in "$@"; do peers="$peers --peer $peer"; done
+here=$(dirname "$0")
+mkdir -p "$dir/objects"
+cp "$here/umbel.toml" "$dir/umbel.toml"
+sed -e "s|@DIR@|$dir|g" -e "s|@LISTEN@|$listen|" -e "s|@UMBEL@|$http|" "$here/cache.conf" > "$dir/nginx.conf"
+# As root, nginx's workers are of another user, who must be able to write there.
+globals=""
+if [ "$(id -u)" = 0 ]; then
+    globals="user ${NGINX_USER:-www-data};"
+    chown -R "${NGINX_USER:-www-data}" "$dir"
+fi
+started=""
+trap 'kill $started 2>/dev/null || true; wait' EXIT
+trap 'exit 0' INT TERM
+"${UMBEL:-umbel}" serve --config "$dir/umbel.toml" --name "$name" \
+    --advertise "http://$http/v1/sets/build/objects" --resp "$resp" --http "$http" --listen "$between" \
+    $peers --log-level warn &
+started="$started $!"
+nginx -e "$dir/error.log" -p "$dir" -c "$dir/nginx.conf" -g "$globals" &
+started="$started $!"
+wait
