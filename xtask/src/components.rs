@@ -116,7 +116,7 @@ fn checksums() -> Result<BTreeMap<(String, String), String>, String> {
     Ok(lock.split("[[package]]").filter_map(entry).collect())
 }
 
-/// A software bill of materials, in the form of CycloneDX 1.5.
+/// A software bill of materials, in the form of `CycloneDX` 1.5.
 pub(crate) fn bill_of_materials(version: &str, components: &[Component]) -> String {
     let is_own = |component: &&Component| component.name != "umbel-cli";
     let listed: Vec<Value> = components.iter().filter(is_own).map(Component::json).collect();
