@@ -27,6 +27,10 @@ mode() { stat -c '%U:%G %a' "$1"; }
 expect() { [ "$2" = "$3" ] || fail "$1: '$2' instead of '$3'"; }
 missing() { for path; do [ ! -e "$path" ] || fail "$path is still there"; done; }
 
+# Whatever this machine has of it is gone in the overlay.
+dpkg -P umbel >/dev/null 2>&1 || true
+rm -rf /etc/umbel /var/lib/umbel /var/backups/umbel
+
 echo "-- install"
 dpkg -i /tmp/umbel.deb >/dev/null
 for path in /usr/bin/umbel /usr/lib/systemd/system/umbel.service /usr/share/man/man1/umbel.1.gz \

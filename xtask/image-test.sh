@@ -15,9 +15,10 @@ for volume in var/lib/umbel backups; do
 done
 mount -o remount,bind,ro "$image"
 
-within() { env -i PATH=/usr/sbin:/usr/bin UMBEL_DATA=/var/lib/umbel UMBEL_BACKUPS=/backups "$@"; }
-as_user() { within chroot --userspec=7440:7440 "$image" "$@"; }
-as_user /usr/bin/umbel serve --name image >/dev/null 2>&1 &
+export PATH=/usr/sbin:/usr/bin UMBEL_DATA=/var/lib/umbel UMBEL_BACKUPS=/backups
+as_user() { chroot --userspec=7440:7440 "$image" "$@"; }
+# Not through the function: the signal is for the host, not for a shell.
+chroot --userspec=7440:7440 "$image" /usr/bin/umbel serve --name image >/dev/null 2>&1 &
 host=$!
 for _ in $(seq 100); do
     as_user /usr/bin/umbel info --json >/dev/null 2>&1 && break

@@ -3,7 +3,7 @@
 Every manifest is validated against the schemas of Kubernetes. Then three hosts are started with the
 variables of the StatefulSet, as three pods would be: each with its own name and address, with the
 secret that the README describes. They must find each other by the name of the headless service and
-answer the probes. Called inside of a mount namespace: /etc/hosts and /etc/umbel are the test's own.
+answer the probes. Called inside of a mount namespace: /etc/hosts is the test's own.
 """
 
 import json
@@ -117,8 +117,6 @@ def make_secret(binary, folder):
     (secret / "hash-key").write_text("a secret of sixteen bytes or more")
     user = ["config", "user", "add", "alice", "--permissions", "read,write,admin"]
     run(binary, *user, "--users", str(secret / "users.toml"), input=PASSWORD + "\n")
-    pathlib.Path("/etc/umbel").mkdir(exist_ok=True)
-    subprocess.run(["mount", "--bind", str(secret), "/etc/umbel"], check=True)
 
 
 def probe(address, container, name):
@@ -161,6 +159,8 @@ def start(binary, folder, statefulset):
         made["UMBEL_DATA"] = str(folder / pod / "data")
         made["UMBEL_BACKUPS"] = str(folder / pod)
         (folder / pod).mkdir()
+        # Where the secret is mounted.
+        made = {key: value.replace("/etc/umbel", str(folder / "secret")) for key, value in made.items()}
         for port in ("UMBEL_RESP", "UMBEL_HTTP"):
             made[port] = made[port].replace("0.0.0.0", address)
         log = open(folder / f"{pod}.log", "w")
@@ -171,7 +171,7 @@ def start(binary, folder, statefulset):
 def check_hosts(binary, folder, container, addresses):
     for name in ("startupProbe", "livenessProbe", "readinessProbe"):
         eventually(f"{name} of all pods", lambda: all(probe(a, container, name) == 200 for a in addresses))
-    login = ["--user", "alice", "--ca", "/etc/umbel/ca.pem"]
+    login = ["--user", "alice", "--ca", str(folder / "secret" / "ca.pem")]
     environment = {"UMBEL_PASSWORD": PASSWORD}
     info = lambda: json.loads(run(binary, "info", "--json", "--at", "umbel:7440", *login, env=environment).stdout)
     eventually("the service's name leads to all hosts", lambda: info()["hosts_known"] == len(PODS))

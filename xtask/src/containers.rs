@@ -17,7 +17,8 @@ pub(crate) fn image_short() -> Result<(), String> {
     run_image(&tested_binary())
 }
 
-fn tested_binary() -> PathBuf {
+/// The binary that the tests use.
+pub(crate) fn tested_binary() -> PathBuf {
     target().join("debug/umbel")
 }
 

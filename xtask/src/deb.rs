@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::components;
-use crate::containers::is_root;
+use crate::containers::{is_root, tested_binary};
 use crate::dist::{self, VERSION, empty, io, target};
 use crate::{command, ensure_installed, install, installed, step};
 
@@ -26,20 +26,28 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// The same with the binary of the tests, which must have been built, packed as it is; skipped where
-/// a tool is missing or the machine does not permit it.
+/// The same with the binary of the tests, which must have been built, packed quickly.
+pub(crate) fn quick() -> Result<(), String> {
+    let package = pack(&tested_binary(), QUICKLY)?;
+    lint(&package)?;
+    try_out(&package)
+}
+
+/// As [`quick`] for CI, without lintian, which takes most of the time; skipped where a tool is
+/// missing or the machine does not permit it.
 pub(crate) fn short() -> Result<(), String> {
-    let missing = [("dpkg-deb", "dpkg"), ("lintian", "lintian"), ("unshare", "util-linux")]
+    let missing = [("dpkg-deb", "dpkg"), ("unshare", "util-linux")]
         .into_iter()
         .find(|(program, package)| !installed(program) && !install(package));
     if let Some((program, package)) = missing {
         println!("== Debian package: skipped, {program} is missing (Debian: {package})");
         return Ok(());
     }
-    let package = pack(&target().join("debug/umbel"), "none")?;
-    lint(&package)?;
-    try_out(&package)
+    try_out(&pack(&tested_binary(), QUICKLY)?)
 }
+
+/// A compression that takes little time.
+const QUICKLY: &str = "gzip -z1";
 
 /// The machine's architecture, as Debian calls it.
 fn architecture() -> &'static str {

@@ -76,7 +76,7 @@ fn main() -> ExitCode {
         Some("image") => options::none().and_then(|()| containers::image()),
         Some("kubernetes") => with_tested_binary(containers::kubernetes),
         Some("image-quick") => with_tested_binary(containers::image_short),
-        Some("deb-quick") => with_tested_binary(deb::short),
+        Some("deb-quick") => with_tested_binary(deb::quick),
         Some("deb") => options::none().and_then(|()| deb::run()),
         Some("mesh") => options::none().and_then(|()| mesh()),
         Some("traffic") => traffic(),
@@ -124,13 +124,13 @@ fn seed_of_the_clock() -> u64 {
 const PACKAGES: &str = "package --quiet --no-verify --allow-dirty --package umbel --package umbel-store \
      --package umbel-kv --package umbel-lab --package umbel-node --package umbel-cli";
 
-/// The binary that tests use.
-const BINARY: &str = "build --workspace --bin umbel";
-
-/// Builds that binary, then runs a step that needs it.
+/// Runs a step with the binary of the tests. It is not built here: without the tests it would have
+/// other features of its dependencies, and everything would be compiled again.
 fn with_tested_binary(run: fn() -> Result<(), String>) -> Result<(), String> {
     options::none()?;
-    step("binary", cargo(BINARY))?;
+    if !containers::tested_binary().exists() {
+        return Err("build the tests first: cargo test --workspace --no-run".to_owned());
+    }
     run()
 }
 
