@@ -2,7 +2,8 @@
 
 use umbel::overlay::SearchError;
 use umbel::params::ParamError;
-use umbel::replica::Name;
+
+use crate::settings::SetNameError;
 
 /// Why a request to a host failed. Nothing changed, unless the variant says otherwise.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -15,10 +16,7 @@ pub enum HostError {
     #[error("this host has no set '{0}' of its own")]
     NotOwn(String),
     /// An invalid name of a set.
-    #[error(
-        "a set's name has 1 to {} bytes of printable text without spaces and direction marks",
-        Name::LONGEST
-    )]
+    #[error("{}", SetNameError)]
     SetName,
     /// An empty or too long key.
     #[error("a key has 1 to {max} bytes, not {given}")]

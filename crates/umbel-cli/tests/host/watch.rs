@@ -114,7 +114,7 @@ fn tables(file: &Path, watches: &[(&str, &Path, &str)]) {
     let table = |(set, dir, more): &(&str, &Path, &str)| {
         format!("[[watch]]\nset = '{set}'\ndir = '{}'\n{more}\n", dir.display())
     };
-    std::fs::write(file, watches.iter().map(table).collect::<String>()).unwrap();
+    std::fs::write(file, watches.iter().map(table).collect::<String>()).expect("a file");
 }
 
 fn info(host: &Real, field: &str) -> serde_json::Value {

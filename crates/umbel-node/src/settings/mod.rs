@@ -16,6 +16,7 @@ mod layer;
 mod object_origin;
 mod origin;
 mod overlay;
+mod set_name;
 mod set_transform;
 mod template;
 mod value;
@@ -40,6 +41,7 @@ pub use object_origin::ObjectOrigin;
 pub use origin::Origin;
 pub(crate) use overlay::agreement;
 pub use overlay::{Link, Overlay};
+pub(crate) use set_name::SetNameError;
 pub use set_transform::SetTransform;
 pub use template::template;
 #[cfg(feature = "zenoh")]

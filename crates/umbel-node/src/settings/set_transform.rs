@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use umbel::replica::Name;
 
+use super::set_name::set_name;
 use crate::Transform;
 
 /// The transform of one set, written `pages=template:/{key}|md5`.
@@ -33,7 +34,7 @@ impl FromStr for SetTransform {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (set, transform) = text.split_once('=').ok_or("SET=TRANSFORM is needed")?;
-        let set = super::value::set_name(set)?;
+        let set = set_name(set)?;
         let transform =
             transform.parse().map_err(|error: crate::TransformError| error.to_string())?;
         Ok(Self { set, transform })

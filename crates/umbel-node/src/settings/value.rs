@@ -11,6 +11,7 @@ use umbel::replica::{Name, Policy};
 use umbel::route::EntryKind;
 use umbel_store::Durability;
 
+pub(super) use super::set_name::set_name;
 use super::{Endpoint, Link, LogFormat, ObjectOrigin, SetTransform};
 use crate::Confirm;
 use crate::watch::KeyForm;
@@ -289,11 +290,6 @@ pub(super) fn seconds(text: &str) -> Result<Duration, String> {
 pub(super) fn grace(text: &str) -> Result<Duration, String> {
     let range = "a number of seconds from 2 to 10^9 is needed";
     seconds(text).ok().filter(|grace| grace.as_secs() >= 2).ok_or_else(|| range.to_owned())
-}
-
-/// The name of a set.
-pub(super) fn set_name(text: &str) -> Result<Name, String> {
-    Name::new(text).ok_or_else(|| crate::HostError::SetName.to_string())
 }
 
 /// How old a file must be before it counts; 0: it counts at once.
