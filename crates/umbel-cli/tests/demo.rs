@@ -62,6 +62,18 @@ fn hosts_that_cannot_be_started_are_refused() {
 }
 
 #[test]
+fn the_demo_ends_with_a_summary() {
+    let demo = umbel()
+        .args(["demo", "--hosts", "2", "--minutes", "0.05", "--keys", "500", "--churn", "10"])
+        .assert()
+        .success();
+    let text = String::from_utf8(demo.get_output().stdout.clone()).expect("text");
+    for expected in ["promised", "host-2 was killed", "while host-2 was gone", "updates: sent"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
 fn real_hosts_keep_what_they_promise() {
     let output = umbel()
         .args(["demo", "--hosts", "3", "--minutes", "0.15", "--keys", "5000", "--json"])
@@ -78,6 +90,13 @@ fn real_hosts_keep_what_they_promise() {
     let hosts = shown["hosts"].as_array().expect("a list");
     assert!(hosts.iter().all(|host| host["updates"].as_f64() >= Some(3.0)), "{shown}");
     assert_eq!(shown["hosts"].as_array().map(Vec::len), Some(3));
+    // One of them was killed and came back; the others' answers stayed right.
+    let outage = &shown["outage"];
+    let [asked, missed] = ["members_asked", "missed"].map(|name| outage[name].as_f64());
+    assert_eq!(outage["host"], "host-3", "{outage}");
+    // A small sample: twice the target leaves room for chance.
+    assert!(asked > Some(100.0) && missed <= asked.map(|asked| asked * 0.02), "{outage}");
+    assert!(["named_seconds", "back_seconds"].iter().all(|time| outage[time].is_number()));
 }
 
 /// Processes whose command line has this text, but for zombies.
@@ -119,7 +138,7 @@ fn nothing_is_left_of_a_demo_that_is_told_to_end() {
         demo.wait().expect("it ends");
         wait_for(0);
         let left = std::fs::read_dir(folder.path()).expect("the folder").count();
-        // Nobody can clean up after being killed outright; its folder holds only logs.
+        // Nobody can clean up after being killed outright; its folder holds logs and catalogues.
         assert_eq!(left, if signal == "-KILL" { 2 } else { 1 }, "{signal}");
     }
 }

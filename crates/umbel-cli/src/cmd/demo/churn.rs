@@ -89,10 +89,11 @@ impl Objects {
     }
 
     /// Adds and removes this many objects per second, until stopped. Errors are ignored here: the
-    /// check of the processes notices a host that is gone.
+    /// check of the processes notices a host that is gone, and one that was killed comes back.
     pub(super) fn churn(&self, per_second: u64, stop: &Stop) {
-        if per_second > 0 {
+        while per_second > 0 && !stop.is_set() {
             _ = self.churn_until(per_second, stop);
+            stop.wait(TICK);
         }
     }
 

@@ -21,6 +21,8 @@ use crate::client::Address;
 /// Running hosts.
 pub(super) struct Cluster {
     hosts: Vec<Host>,
+    /// The host that was killed, if one is gone.
+    killed: Option<usize>,
     folder: TempDir,
 }
 
@@ -47,7 +49,7 @@ impl Cluster {
     pub(super) fn start(hosts: usize, stop: &Stop) -> anyhow::Result<Self> {
         let folder = tempfile::Builder::new().prefix("umbel-demo-").tempdir();
         let folder = folder.context("cannot make a temporary folder")?;
-        let mut cluster = Self { hosts: Vec::new(), folder };
+        let mut cluster = Self { hosts: Vec::new(), killed: None, folder };
         for number in 1..=hosts {
             cluster.start_one(&format!("host-{number}"), stop)?;
         }
@@ -58,9 +60,29 @@ impl Cluster {
         self.hosts.iter()
     }
 
-    /// Checks that all of them still run.
+    /// Ends a host as a crash would.
+    pub(super) fn kill(&mut self, place: usize) -> anyhow::Result<()> {
+        let host = &mut self.hosts[place];
+        self.killed = Some(place);
+        host.child.kill().and_then(|()| host.child.wait()).map(drop).context("cannot kill a host")
+    }
+
+    /// Starts a host that was killed, with its catalogue and at its old ports.
+    pub(super) fn restart(&mut self, place: usize, stop: &Stop) -> anyhow::Result<()> {
+        let host = &self.hosts[place];
+        let name = host.name.clone();
+        let ports = [host.at.to_string(), host.http.clone(), host.listen.clone()];
+        let child = self.command(&name, &ports)?.spawn().context("cannot start a host")?;
+        self.hosts[place].child = child;
+        self.killed = None;
+        self.ports_of(place, stop).map(drop)
+    }
+
+    /// Checks that all of them still run, but for one that was killed.
     pub(super) fn check(&mut self) -> anyhow::Result<()> {
-        for host in &mut self.hosts {
+        let killed = self.killed;
+        let running = self.hosts.iter_mut().enumerate().filter(|(place, _)| Some(*place) != killed);
+        for (_, host) in running {
             if let Some(status) = host.child.try_wait()? {
                 bail!(
                     "{} has ended ({status}): {}",
@@ -73,7 +95,8 @@ impl Cluster {
     }
 
     fn start_one(&mut self, name: &str, stop: &Stop) -> anyhow::Result<()> {
-        let child = self.command(name)?.spawn().context("cannot start a host")?;
+        let any = ["127.0.0.1:0"; 3].map(str::to_owned);
+        let child = self.command(name, &any)?.spawn().context("cannot start a host")?;
         // From here on the cluster owns the process and ends it, whatever it prints.
         let at = Address::parse("127.0.0.1:1").map_err(|error| anyhow!(error))?;
         self.hosts.push(Host {
@@ -83,27 +106,37 @@ impl Cluster {
             listen: String::new(),
             child,
         });
-        let folder = self.folder.path();
-        let host = self.hosts.last_mut().expect("it was just pushed");
-        let output = host.child.stdout.take().expect("its output is a pipe");
-        let line = first_line(output, stop)
-            .map_err(|why| anyhow!("{name} {why}: {}", last_words(folder, name)))?;
-        let ports: Ports = serde_json::from_str(&line)
-            .with_context(|| format!("{name} printed '{}' instead of its ports", line.trim()))?;
+        let place = self.hosts.len() - 1;
+        let ports = self.ports_of(place, stop)?;
+        let host = &mut self.hosts[place];
         host.at = Address::parse(&ports.resp).map_err(|error| anyhow!("{name}: {error}"))?;
         host.http = ports.http;
         host.listen = ports.listen;
         Ok(())
     }
 
-    fn command(&self, name: &str) -> anyhow::Result<Command> {
+    /// What a host prints when its ports are open.
+    fn ports_of(&mut self, place: usize, stop: &Stop) -> anyhow::Result<Ports> {
+        let (folder, host) = (self.folder.path(), &mut self.hosts[place]);
+        let name = &host.name;
+        let output = host.child.stdout.take().expect("its output is a pipe");
+        let line = first_line(output, stop)
+            .map_err(|why| anyhow!("{name} {why}: {}", last_words(folder, name)))?;
+        serde_json::from_str(&line)
+            .with_context(|| format!("{name} printed '{}' instead of its ports", line.trim()))
+    }
+
+    fn command(&self, name: &str, [resp, http, listen]: &[String; 3]) -> anyhow::Result<Command> {
         let binary = std::env::current_exe().context("cannot find this program")?;
-        let log = File::create(self.folder.path().join(format!("{name}.log")))?;
+        let folder = self.folder.path();
+        let log =
+            File::options().create(true).append(true).open(folder.join(format!("{name}.log")))?;
         let mut command = Command::new(binary);
-        command.args(["serve", "--name", name, "--memory", "--cluster", "demo"]);
-        command.args(["--resp", "127.0.0.1:0", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0"]);
+        command.args(["serve", "--name", name, "--cluster", "demo"]);
+        command.arg("--data").arg(folder.join(name));
+        command.args(["--resp", resp, "--http", http, "--listen", listen]);
         command.args(["--print-ports", "json", "--stop-with-input", "--log-level", "warn"]);
-        for peer in &self.hosts {
+        for peer in self.hosts.iter().filter(|peer| peer.name != name) {
             command.args(["--peer", &peer.listen]);
         }
         // The user's environment may configure other hosts; do not apply it to these.

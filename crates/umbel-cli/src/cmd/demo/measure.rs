@@ -13,6 +13,7 @@ use umbel::Rate;
 
 use super::churn::Objects;
 use super::cluster::Cluster;
+use super::outage::Outage;
 use super::{MISS_TARGET, SET, at};
 use crate::client::{At, Client, Fields, texts, wrong_answer};
 
@@ -37,6 +38,8 @@ pub(super) struct Measured {
     pub(super) bytes_sent: f64,
     pub(super) full_broadcast_bytes: f64,
     pub(super) hosts: Vec<HostMeasured>,
+    /// What happened when a host was killed; `None` if it has not been yet.
+    pub(super) outage: Option<Outage>,
 }
 
 /// What one host reports about its own set.
@@ -65,6 +68,11 @@ pub(super) struct Measuring<'a> {
     absent_asked: u64,
     falsely_named: u64,
     hosts: Vec<HostMeasured>,
+    /// The host that is not asked, because it was killed.
+    left_out: Option<usize>,
+    /// Counters of the process before, for a host that was started again.
+    carried: Vec<HostMeasured>,
+    pub(super) outage: Option<Outage>,
     /// Counters after the initial load, to be subtracted: only churn is measured.
     before: Vec<HostMeasured>,
 }
@@ -87,6 +95,9 @@ impl<'a> Measuring<'a> {
             absent_asked: 0,
             falsely_named: 0,
             hosts: vec![HostMeasured::default(); cluster.hosts().len()],
+            left_out: None,
+            carried: vec![HostMeasured::default(); cluster.hosts().len()],
+            outage: None,
             before: Vec::new(),
         };
         measuring.ask_hosts()?;
@@ -96,16 +107,35 @@ impl<'a> Measuring<'a> {
 
     /// Asks every host about the objects of every other.
     pub(super) fn round(&mut self) -> anyhow::Result<()> {
-        for asked in 0..self.objects.len() {
-            self.members(asked)?;
+        let left_out = self.left_out;
+        for asked in (0..self.objects.len()).filter(|asked| Some(*asked) != left_out) {
+            self.ask_members(asked)?;
             self.absent(asked)?;
         }
         self.ask_hosts()
     }
 
-    fn members(&mut self, asked: usize) -> anyhow::Result<()> {
+    /// Objects of others that hosts were asked for so far, and those that were missed.
+    pub(super) const fn members(&self) -> (u64, u64) {
+        (self.members_asked, self.missed)
+    }
+
+    /// Neither asks a host nor asks for its objects until this is called with `None`. Then it is a
+    /// new process, whose counters begin at zero.
+    pub(super) fn leave_out(&mut self, place: Option<usize>) -> anyhow::Result<()> {
+        if let (None, Some(back)) = (place, self.left_out) {
+            self.clients[back] = self.objects[back].connect()?;
+            self.carried[back] = self.hosts[back].clone();
+        }
+        self.left_out = place;
+        Ok(())
+    }
+
+    fn ask_members(&mut self, asked: usize) -> anyhow::Result<()> {
         let mut sample = Vec::new();
-        for home in (0..self.objects.len()).filter(|home| *home != asked) {
+        let left_out = self.left_out;
+        let is_asked_for = |home: &usize| *home != asked && Some(*home) != left_out;
+        for home in (0..self.objects.len()).filter(is_asked_for) {
             let range = self.objects[home].range();
             for _ in 0..SAMPLE.min(range.end - range.start) {
                 sample.push((home, range.start + self.next() % (range.end - range.start)));
@@ -135,20 +165,22 @@ impl<'a> Measuring<'a> {
     }
 
     fn ask_hosts(&mut self) -> anyhow::Result<()> {
-        for (objects, (client, host)) in
-            self.objects.iter().zip(self.clients.iter_mut().zip(&mut self.hosts))
-        {
+        for (place, objects) in self.objects.iter().enumerate() {
+            if Some(place) == self.left_out {
+                continue;
+            }
+            let (client, carried) = (&mut self.clients[place], &self.carried[place]);
             let answer = at(client.ask(&[b"UMBEL.INFO", SET.as_bytes()]), &objects.host)?;
             let fields = Fields::of(&answer).ok_or_else(|| wrong_answer(&objects.at, &answer))?;
             let number = |name: &str| fields.number(name).unwrap_or(0.0);
-            *host = HostMeasured {
+            self.hosts[place] = HostMeasured {
                 name: objects.host.clone(),
                 at: objects.at.to_string(),
                 items: number("items"),
-                updates: number("updates_sent"),
+                updates: number("updates_sent") + carried.updates,
                 miss: number("miss"),
-                bytes_sent: number("bytes_sent"),
-                full_broadcast_bytes: number("full_broadcast_bytes"),
+                bytes_sent: number("bytes_sent") + carried.bytes_sent,
+                full_broadcast_bytes: number("full_broadcast_bytes") + carried.full_broadcast_bytes,
             };
         }
         Ok(())
@@ -173,6 +205,7 @@ impl<'a> Measuring<'a> {
             bytes_sent: churn(|host| host.bytes_sent),
             full_broadcast_bytes: churn(|host| host.full_broadcast_bytes),
             hosts: self.hosts.clone(),
+            outage: self.outage.clone(),
         }
     }
 
@@ -203,8 +236,17 @@ pub(super) fn converged(cluster: &Cluster, objects: &[Objects]) -> anyhow::Resul
     Ok(true)
 }
 
+/// How many times a host is named for a key by another one: 0 or 1.
+pub(super) fn names(at: &At, key: &str, named: &str) -> anyhow::Result<usize> {
+    let hosts = who(&mut at.connect()?, &[key.to_owned()])?;
+    Ok(hosts.iter().flatten().filter(|host| *host == named).count())
+}
+
 /// The hosts that are named for each key.
 fn who(client: &mut Client, keys: &[String]) -> anyhow::Result<Vec<Vec<String>>> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
     let mut words: Vec<&[u8]> = vec![b"UMBEL.WHO", SET.as_bytes()];
     words.extend(keys.iter().map(String::as_bytes));
     let answer = client.ask(&words)?;

@@ -2,13 +2,15 @@
 //!
 //! It starts host processes of this same binary, linked to each other ([`cluster`]); adds and
 //! removes objects at each of them ([`churn`]); asks every host for a sample of every other host's
-//! objects, and for objects that no host has ([`measure`]); and shows the results ([`view`]).
+//! objects, and for objects that no host has ([`measure`]); kills one of them and starts it again
+//! ([`outage`]); and shows the results ([`view`]).
 //! Everything is removed when the demo ends, however it ends ([`cluster`]).
 
 mod churn;
 mod cluster;
 mod measure;
 mod offline;
+mod outage;
 mod signals;
 mod view;
 
@@ -36,8 +38,9 @@ use crate::values;
 #[command(after_help = "\
 Starts host processes, lets objects come and go at each of them, asks every host for a
 sample of every other host's objects and for objects that nobody has, and shows how often
-the answers are wrong, how fresh the replicas are, and what that costs. Everything is gone
-when it ends. --offline needs no host: it shows filters and a lookup over many at once.
+the answers are wrong, how fresh the replicas are, and what that costs. At half of the time,
+or after 20 seconds, one host is killed and started again. At the end stands a summary of what
+was promised, measured and sent. Everything is gone when it ends. --offline needs no host: it shows filters and a lookup over many at once.
 
 Examples:
   umbel demo
@@ -116,6 +119,7 @@ impl Demo {
         self.load(&mut cluster, &objects, keys, &stop, &mut view)?;
         let started = Instant::now();
         let until = self.length().map(|length| started + length);
+        let outage_at = started + self.length().map_or(OUTAGE, |length| length / 2);
         let mut measuring = Measuring::new(&cluster, &objects, self.false_positive)?;
         std::thread::scope(|scope| {
             // Leaving this block in any way ends the churn.
@@ -128,9 +132,16 @@ impl Demo {
                 cluster.check()?;
                 measuring.round()?;
                 view.show(&measuring.measured(started.elapsed()), &cluster, &objects)?;
+                if measuring.outage.is_none() && Instant::now() >= outage_at {
+                    let (cluster, measuring) = (&mut cluster, &mut measuring);
+                    measuring.outage =
+                        outage::run(cluster, &objects, measuring, &stop, &mut view, started)?;
+                }
                 stop.wait(ROUND);
             }
-            Ok(measuring.measured(started.elapsed()))
+            let measured = measuring.measured(started.elapsed());
+            view.summary(&measured)?;
+            Ok(measured)
         })
     }
 
@@ -171,6 +182,9 @@ impl Demo {
         self.minutes.or_else(default).map(|minutes| Duration::from_secs_f64(60.0 * minutes))
     }
 }
+
+/// When a host is killed, if the demo has no end.
+const OUTAGE: Duration = Duration::from_secs(20);
 
 /// Interval between measurements.
 const ROUND: Duration = Duration::from_millis(500);

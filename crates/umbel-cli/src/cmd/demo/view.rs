@@ -7,6 +7,7 @@ use console::{Term, style};
 use super::churn::Objects;
 use super::cluster::Cluster;
 use super::measure::{HostMeasured, Measured};
+use super::outage::Outage;
 use super::{MISS_TARGET, SET};
 use crate::output::{bytes, count, number, percent, print};
 
@@ -17,6 +18,8 @@ pub(super) struct View {
     drawn: usize,
     next_line: Instant,
     introduced: bool,
+    /// The last things that happened.
+    news: Vec<String>,
 }
 
 enum Form {
@@ -34,7 +37,7 @@ impl View {
             (false, true) => Form::Picture(term),
             (false, false) => Form::Lines,
         };
-        Self { form, drawn: 0, next_line: Instant::now(), introduced: false }
+        Self { form, drawn: 0, next_line: Instant::now(), introduced: false, news: Vec::new() }
     }
 
     /// Shows what is being done.
@@ -42,6 +45,26 @@ impl View {
         match self.form {
             Form::Nothing => Ok(()),
             _ => print(&format!("{what}\n")),
+        }
+    }
+
+    /// Shows what has happened, until the end.
+    pub(super) fn news(&mut self, what: &str) -> anyhow::Result<()> {
+        match self.form {
+            Form::Nothing => Ok(()),
+            Form::Picture(_) => {
+                self.news.push(what.to_owned());
+                Ok(())
+            }
+            Form::Lines => print(&format!("{what}\n")),
+        }
+    }
+
+    /// Shows what was promised, what was measured and what was sent.
+    pub(super) fn summary(&self, measured: &Measured) -> anyhow::Result<()> {
+        match self.form {
+            Form::Nothing => Ok(()),
+            _ => print(&format!("\n{}\n", summary(measured).join("\n"))),
         }
     }
 
@@ -56,6 +79,7 @@ impl View {
             Form::Nothing => Ok(()),
             Form::Picture(term) => {
                 let mut lines = picture(measured);
+                lines.extend(self.news.iter().cloned());
                 lines.push(String::new());
                 lines.extend(to_try(cluster, objects));
                 lines.push(String::new());
@@ -157,6 +181,39 @@ fn rates(measured: &Measured) -> [String; 3] {
             bytes(measured.full_broadcast_bytes)
         ),
     ]
+}
+
+/// What was promised, what was measured and what was sent.
+fn summary(measured: &Measured) -> Vec<String> {
+    let kept = |is_kept: bool| if is_kept { "kept" } else { "NOT KEPT" };
+    let Measured { miss_rate, miss_target, false_positive_rate, .. } = measured;
+    let false_positive = measured.false_positive_promised;
+    let row = |what: &str, promised: f64, found: f64| {
+        let verdict = kept(found <= promised);
+        format!("{what:<48} {:>10} {:>10}  {verdict}", percent(promised), percent(found))
+    };
+    let title = format!("In {:.0} s, {} hosts:", measured.seconds, measured.hosts.len());
+    let mut lines = vec![
+        format!("{title:<48} {:>10} {:>10}", "promised", "measured"),
+        row("objects of others that were missed", *miss_target, *miss_rate),
+        row("objects of nobody for which a host was named", false_positive, *false_positive_rate),
+    ];
+    if let Some(Outage { host, members_asked, missed, named_seconds, back_seconds }) =
+        &measured.outage
+    {
+        let rate = *missed as f64 / (*members_asked).max(1) as f64;
+        lines.push(row(
+            &format!("the same as the first, while {host} was gone"),
+            *miss_target,
+            rate,
+        ));
+        lines.push(format!(
+            "{host} was killed: named for {named_seconds:.1} s more, back {back_seconds:.1} s after its start"
+        ));
+    }
+    let [.., sent] = rates(measured);
+    lines.push(format!("updates: {sent}"));
+    lines
 }
 
 /// The dashboard and command lines that work while the demo runs.
