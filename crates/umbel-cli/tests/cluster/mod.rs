@@ -15,6 +15,8 @@ mod kv;
 mod load;
 mod names;
 mod nginx;
+#[cfg(feature = "otel")]
+mod otel;
 mod overlay;
 mod restarts;
 mod routers;
