@@ -55,6 +55,7 @@ usage: cargo xtask <command>
   soak    clients at full speed while hosts are killed, stopped, starved and cut off, their disks filled and their
           clocks moved: --minutes M (default 5), --seed S (all of it with root only)
   checker asks hosts for keys that it knows meanwhile: --minutes M (default 5), --seed S (all of it with root only)
+  otel    tests of the export of traces, which other builds do not compile
   screenshots
           the quick report of the lab and pictures of it at 1200 and 390 pixels, below target/report (needs chromium)
   dashboard-screenshots
@@ -70,6 +71,7 @@ fn main() -> ExitCode {
         Some("clients") => options::none().and_then(|()| clients()),
         Some("screenshots") => options::none().and_then(|()| screenshots::run()),
         Some("dashboard-screenshots") => options::none().and_then(|()| screenshots::dashboard()),
+        Some("otel") => options::none().and_then(|()| otel()),
         Some("python") => options::none().and_then(|()| python::run()),
         Some("redis-py") => options::none().and_then(|()| redis_py::run()),
         Some("dist") => options::none().and_then(|()| dist::run()),
@@ -215,6 +217,15 @@ fn disturbed(name: &str, tests: &str, variable: &str) -> Result<(), String> {
         install("libfaketime");
     }
     seeded(name, tests, variable)
+}
+
+/// Tests of the export of traces. Not part of CI: the feature compiles umbel-node and all that is
+/// built on it once more.
+fn otel() -> Result<(), String> {
+    let tests = cargo(
+        "test --package umbel-cli --package umbel-node --features umbel-cli/otel -- traces:: otel:: config::",
+    );
+    step("export of traces", tests)
 }
 
 /// The cluster test with a large mesh; CI runs one of four hosts.

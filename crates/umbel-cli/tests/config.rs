@@ -122,6 +122,11 @@ fn each_mistake_in_a_configuration_is_one_line() {
         ("--set-capacity", "0", "2^40"),
         ("--set-policy", "often", "unknown policy"),
         ("--clutser", "x", "--cluster"),
+        ("--traces-share", "2", "a number from 0 to 1"),
+        #[cfg(not(feature = "otel"))]
+        ("--traces-endpoint", "http://127.0.0.1:4318", "built without the feature 'otel'"),
+        #[cfg(feature = "otel")]
+        ("--traces-endpoint", "127.0.0.1:4318", "the URL of a collector"),
         ("--print-ports", "xml", "json"),
     ] {
         let arguments = ["serve", "--name", "a", "--memory", flag, value];

@@ -6,7 +6,8 @@
 //!
 //! Features, all enabled by default: `zenoh` (a network between hosts; without it, only hosts of
 //! one process reach each other), `resp` (a port for Redis clients), `http` (the HTTP API, its
-//! description, metrics and health checks), `tls` (certificates on those ports).
+//! description, metrics and health checks), `tls` (certificates on those ports). Not enabled by
+//! default: `otel` (export of traces by OpenTelemetry's protocol).
 
 // Text may come from outside: it must go through the log, whose writer makes it safe to display.
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
@@ -60,6 +61,8 @@ pub mod settings;
 mod start;
 #[cfg(feature = "tls")]
 pub mod tls;
+#[cfg(feature = "otel")]
+pub mod traces;
 mod transform;
 mod value;
 pub mod watch;

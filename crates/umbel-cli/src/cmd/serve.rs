@@ -11,10 +11,14 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, ValueEnum};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing_subscriber::layer::SubscriberExt as _;
+#[cfg(feature = "otel")]
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, reload};
 use umbel_node::settings::{Draft, KEYS, Key, Kind, Layer, LogFormat};
+#[cfg(feature = "otel")]
+use umbel_node::traces::TraceLayer;
 use umbel_node::{Addresses, Host, Settings, SettingsError};
 
 use crate::output::print;
@@ -55,7 +59,8 @@ pub(crate) enum PortsFormat {
 impl Serve {
     pub(crate) fn run(&self) -> anyhow::Result<ExitCode> {
         let settings = self.configuration.draft()?.settings()?;
-        let log = start_log(&settings)?;
+        // Its end sends the last traces.
+        let (log, _traces) = start_log(&settings)?;
         let runtime = umbel_node::runtime()?;
         let served = runtime.block_on(self.serve(settings, &log));
         // Do not wait for tasks that are still running.
@@ -178,16 +183,30 @@ fn log_line(event: &[u8]) -> String {
 
 /// Logs go to standard error, so that standard output contains only answers. There are no colours:
 /// the log's own escape sequences could not be distinguished from those that came from outside.
-fn start_log(settings: &Settings) -> anyhow::Result<Log> {
+fn start_log(settings: &Settings) -> anyhow::Result<(Log, Traces)> {
     let (filter, handle) = reload::Layer::new(levels(settings)?);
-    let log = tracing_subscriber::registry().with(filter);
     let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(|| LogLines);
-    match settings.log_format {
-        LogFormat::Json => log.with(lines.json()).init(),
-        LogFormat::Text => log.with(lines).init(),
-    }
-    Ok(Box::new(move |levels| Ok(handle.reload(levels)?)))
+    let lines = match settings.log_format {
+        LogFormat::Json => lines.json().boxed(),
+        LogFormat::Text => lines.boxed(),
+    };
+    // The filter is that of the lines alone: which spans are exported does not depend on the level.
+    let log = tracing_subscriber::registry().with(lines.with_filter(filter));
+    #[cfg(feature = "otel")]
+    let (layer, traces) = umbel_node::traces::start(settings).unzip();
+    #[cfg(feature = "otel")]
+    let log = log.with(layer.map(|layer| layer.with_filter(filter_fn(TraceLayer::wants))));
+    #[cfg(not(feature = "otel"))]
+    let traces = None;
+    log.init();
+    Ok((Box::new(move |levels| Ok(handle.reload(levels)?)), traces))
 }
+
+/// What exports traces, if anything does.
+#[cfg(feature = "otel")]
+type Traces = Option<umbel_node::traces::Exporter>;
+#[cfg(not(feature = "otel"))]
+type Traces = Option<std::convert::Infallible>;
 
 /// zenoh logs links that open and close as warnings and errors. Hosts report what matters of that
 /// in their own lines, so zenoh's are shown only at level debug.

@@ -18,6 +18,8 @@ mod load;
 mod names;
 mod nginx;
 mod oci;
+#[cfg(feature = "otel")]
+mod otel;
 mod overlay;
 mod restarts;
 mod routers;

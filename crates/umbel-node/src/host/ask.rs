@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "otel")]
+use tracing::Instrument as _;
 use umbel::replica::Name;
 
 use super::sets::Known;
@@ -91,7 +93,10 @@ impl Host {
                 let bytes = PeerRequest::Holds { set, keys: named }.encode();
                 let network = Arc::clone(&self.inner.cluster.network);
                 let to = host.clone();
-                let answer = tokio::spawn(async move { network.ask(&to, bytes, timeout).await });
+                let answer = async move { network.ask(&to, bytes, timeout).await };
+                #[cfg(feature = "otel")]
+                let answer = answer.instrument(crate::traces::peer_request(&host, set, part.len()));
+                let answer = tokio::spawn(answer);
                 asked.push((host.clone(), part, answer));
             }
         }

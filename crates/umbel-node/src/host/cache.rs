@@ -13,6 +13,8 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
+#[cfg(feature = "otel")]
+use tracing::Instrument as _;
 
 use super::{ABSENT, HELD, Host, UNKNOWN};
 use crate::confirm::{Confirm, Template};
@@ -59,6 +61,8 @@ impl Cache {
                 if template.asks_for_the_whole() { client.get(&url) } else { client.head(&url) };
             request.send().await.map(|answer| answer.status()).ok()
         };
+        #[cfg(feature = "otel")]
+        let asked = asked.instrument(crate::traces::cache_request());
         match timeout_at(until, asked).await.ok().flatten() {
             Some(status) if status.is_success() => HELD,
             Some(reqwest::StatusCode::NOT_FOUND | reqwest::StatusCode::GONE) => ABSENT,

@@ -171,6 +171,7 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
         limits,
         timing,
         log_format,
+        traces,
         // These can change.
         set: _,
         backups: _,
@@ -206,6 +207,7 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("limits", *limits != old.limits),
         ("timing", *timing != old.timing),
         ("log.format", *log_format != old.log_format),
+        ("traces", *traces != old.traces),
     ];
     settings.into_iter().filter(|(_, differs)| *differs).map(|(key, _)| key).collect()
 }

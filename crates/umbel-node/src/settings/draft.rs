@@ -12,7 +12,7 @@ use super::layer::Given;
 use super::value::{self, SHORTEST_SECRET};
 use super::{
     Endpoint, HashKey, KEYS, Key, KeyFiles, Kind, Layer, Limits, Oci, Origin, Overlay, PeerFiles,
-    SetPlan, SetTransform, Settings, SettingsError, Storage, Timing,
+    SetPlan, SetTransform, Settings, SettingsError, Storage, Timing, Traces,
 };
 
 /// A stack of layers: for each key the last layer that sets it wins.
@@ -137,6 +137,7 @@ impl Draft {
             watches: self.layer.watches.iter().map(|(watch, _)| watch.clone()).collect(),
             log_level: self.one("log.level", value::log_level)?,
             log_format: self.one("log.format", value::log_format)?,
+            traces: self.traces()?,
         };
         SettingsError::all([
             self.check_exposure(&settings),
@@ -144,6 +145,12 @@ impl Draft {
             self.check_confirm(&settings),
         ])?;
         Ok(settings)
+    }
+
+    fn traces(&self) -> Result<Option<Traces>, SettingsError> {
+        let share = self.one("traces.share", value::share)?;
+        let endpoint = self.one("traces.endpoint", value::traces_endpoint)?;
+        Ok(endpoint.map(|endpoint| Traces { endpoint, share }))
     }
 
     fn name(&self) -> Result<Name, SettingsError> {

@@ -74,6 +74,7 @@ impl Key {
             ("limits", _) => "Limits",
             ("timing", _) => "Timing",
             ("log", _) => "Log",
+            ("traces", _) => "Traces",
             (
                 _,
                 "name" | "cluster" | "data" | "memory" | "durability" | "backups" | "leave_on_stop",
@@ -298,6 +299,10 @@ pub static KEYS: &[Key] = &[
         "trace, debug, info, warn or error; for one part as in 'info,zenoh=debug'"),
     key!("log.format", "FORMAT", Some("text"), "", One, value::log_format,
         "'text' or 'json'"),
+    key!("traces.endpoint", "URL", Some("off"), "", One, value::traces_endpoint,
+        "OpenTelemetry collector that receives traces over HTTP, such as http://127.0.0.1:4318; 'off': none. Needs a program built with the feature 'otel'"),
+    key!("traces.share", "SHARE", Some("0.01"), "", One, value::share,
+        "Share of the requests that are traced, of those whose caller did not decide it"),
 ];
 
 #[cfg(test)]

@@ -129,6 +129,8 @@ pub struct Settings {
     pub log_level: String,
     /// The format of the log.
     pub log_format: LogFormat,
+    /// Where traces are exported to; `None`: nowhere.
+    pub traces: Option<Traces>,
 }
 
 impl Settings {
@@ -173,6 +175,15 @@ impl Settings {
             HashKey::Secret(seed) => KeyHasher::secret(HashId::SipHash13, seed),
         }
     }
+}
+
+/// The export of traces, which needs the feature `otel`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traces {
+    /// URL of the collector; spans are sent to `/v1/traces` below it.
+    pub endpoint: String,
+    /// Share of the requests that are traced, of those whose caller did not decide it.
+    pub share: f64,
 }
 
 /// Where a catalogue is stored.

@@ -318,6 +318,30 @@ pub(super) fn log_level(text: &str) -> Result<String, String> {
     if text.split(',').all(is_valid) { Ok(text.to_owned()) } else { Err(range.to_owned()) }
 }
 
+/// A collector of traces, or `off`.
+pub(super) fn traces_endpoint(text: &str) -> Result<Option<String>, String> {
+    if text == "off" {
+        return Ok(None);
+    }
+    if cfg!(not(feature = "otel")) {
+        return Err("'off' is needed: this program was built without the feature 'otel'".to_owned());
+    }
+    let range = "'off' is needed, or the URL of a collector such as http://127.0.0.1:4318";
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+    let is_plain =
+        |rest: &str| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic());
+    let has_more = text.contains(['?', '#', '@']);
+    rest.filter(|rest| is_plain(rest) && !has_more && text.len() <= 255)
+        .map(|_| Some(text.to_owned()))
+        .ok_or_else(|| range.to_owned())
+}
+
+/// A share of all requests.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    let range = "a number from 0 to 1 is needed, such as 0.01 or 1%";
+    parse_share(text).filter(|share| (0.0..=1.0).contains(share)).ok_or_else(|| range.to_owned())
+}
+
 pub(super) fn log_format(text: &str) -> Result<LogFormat, String> {
     match text {
         "text" => Ok(LogFormat::Text),

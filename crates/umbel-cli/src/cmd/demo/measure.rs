@@ -13,7 +13,6 @@ use umbel::Rate;
 
 use super::churn::Objects;
 use super::cluster::Cluster;
-use super::outage::Outage;
 use super::{MISS_TARGET, SET, at};
 use crate::client::{At, Client, Fields, texts, wrong_answer};
 
@@ -22,6 +21,20 @@ const SAMPLE: u64 = 50;
 
 /// Objects that no host has, per round.
 const ABSENT: u64 = 500;
+
+/// What happened while a host was gone.
+#[derive(Serialize, Clone)]
+pub(super) struct Outage {
+    /// The host that was killed.
+    pub(super) host: String,
+    /// Objects of the other hosts that were asked for meanwhile, and those that were missed.
+    pub(super) members_asked: u64,
+    pub(super) missed: u64,
+    /// Seconds for which others went on naming the host.
+    pub(super) named_seconds: f64,
+    /// Seconds from its restart until all others named it again.
+    pub(super) back_seconds: f64,
+}
 
 /// Results so far.
 #[derive(Serialize, Clone)]

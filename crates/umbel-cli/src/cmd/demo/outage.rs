@@ -6,30 +6,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use serde::Serialize;
 
 use super::ROUND;
 use super::churn::Objects;
 use super::cluster::Cluster;
-use super::measure::{Measuring, names};
+use super::measure::{Measuring, Outage, names};
 use super::signals::Stop;
 use super::view::View;
 use crate::client::At;
 use crate::output::count;
-
-/// What happened while a host was gone.
-#[derive(Serialize, Clone)]
-pub(super) struct Outage {
-    /// The host that was killed.
-    pub(super) host: String,
-    /// Objects of the other hosts that were asked for meanwhile, and those that were missed.
-    pub(super) members_asked: u64,
-    pub(super) missed: u64,
-    /// Seconds for which others went on naming the host.
-    pub(super) named_seconds: f64,
-    /// Seconds from its restart until all others named it again.
-    pub(super) back_seconds: f64,
-}
 
 /// How long each part may take.
 const PATIENCE: Duration = Duration::from_secs(60);

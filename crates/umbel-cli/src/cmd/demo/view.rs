@@ -6,8 +6,7 @@ use console::{Term, style};
 
 use super::churn::Objects;
 use super::cluster::Cluster;
-use super::measure::{HostMeasured, Measured};
-use super::outage::Outage;
+use super::measure::{HostMeasured, Measured, Outage};
 use super::{MISS_TARGET, SET};
 use crate::output::{bytes, count, number, percent, print};
 

@@ -21,6 +21,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
+#[cfg(feature = "otel")]
+use tracing::Instrument as _;
 
 use super::App;
 use super::clients::Clients;
@@ -90,7 +92,14 @@ pub(super) async fn count(
     let route = route.map_or("none", MatchedPath::as_str).replace("{*", "{");
     let is_timed = request.headers().contains_key(DASHBOARD_HEADER);
     let begun = Instant::now();
+    #[cfg(feature = "otel")]
+    let span = crate::traces::http_request(method, &route, request.headers());
+    #[cfg(feature = "otel")]
+    let mut response = next.run(request).instrument(span.clone()).await;
+    #[cfg(not(feature = "otel"))]
     let mut response = next.run(request).await;
+    #[cfg(feature = "otel")]
+    span.record("http.response.status_code", response.status().as_u16());
     let (status, took) = (response.status().as_u16(), begun.elapsed().as_secs_f64());
     let labels = Route { method, route: route.clone() };
     metrics.seconds.get_or_create(&labels).observe(took);
