@@ -114,7 +114,7 @@ fn tables(file: &Path, watches: &[(&str, &Path, &str)]) {
     let table = |(set, dir, more): &(&str, &Path, &str)| {
         format!("[[watch]]\nset = '{set}'\ndir = '{}'\n{more}\n", dir.display())
     };
-    std::fs::write(file, watches.iter().map(table).collect::<String>()).unwrap();
+    std::fs::write(file, watches.iter().map(table).collect::<String>()).expect("in a test");
 }
 
 fn info(host: &Real, field: &str) -> serde_json::Value {
@@ -183,4 +183,64 @@ fn a_watch_of_a_host_starts_from_what_its_catalogue_has() {
     assert_eq!(keys(&host.at), ["by hand"]);
     std::fs::write(dir.join("a"), "").unwrap();
     eventually(&host.at, &["a"]);
+}
+
+/// The status and the body of a request to a host's HTTP port.
+fn get(host: &Real, path: &str) -> (String, String) {
+    use std::io::{Read as _, Write as _};
+    let mut socket = std::net::TcpStream::connect(&host.http).expect("in a test");
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).expect("in a test");
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).expect("in a test");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("in a test");
+    (head.split(' ').nth(1).expect("in a test").to_owned(), body.to_owned())
+}
+
+#[test]
+fn a_served_directory_gives_away_its_own_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (dir, other, file) = (path("blobs"), path("other"), path("umbel.toml"));
+    std::fs::create_dir_all(dir.join("sha256")).unwrap();
+    std::fs::create_dir(&other).unwrap();
+    let large = "x".repeat(200_000);
+    for (name, text) in [("blobs/sha256/a", &*large), ("other/b", "b"), ("secret", "secret")] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    std::os::unix::fs::symlink(path("secret"), dir.join("sha256/link")).unwrap();
+    std::os::unix::fs::symlink(folder.path(), dir.join("sha256/up")).unwrap();
+    tables(&file, &[("s", &dir, "serve = true"), ("t", &other, "")]);
+    let tables = std::fs::read_to_string(&file).unwrap();
+    let more = "transforms = ['s=template:sha256/{key}']\n[oci]\nset = 's'\n";
+    std::fs::write(&file, format!("{more}{tables}")).unwrap();
+    let host = Real::with_flags(&["--config", file.to_str().unwrap()]);
+    eventually(&host.at, &["sha256/a"]);
+    // Asked for by name; the set holds the path.
+    assert_eq!(get(&host, "/v1/sets/s/objects/a"), ("200".to_owned(), large));
+    assert_eq!(run(&host.at, &["who", "s", "a"], "").1, "a\ta\n");
+    for path in [
+        "/v1/sets/s/objects/none",
+        "/v1/sets/s/objects/link",
+        "/v1/sets/s/objects/up/secret",
+        "/v1/sets/s/objects/..%2f..%2fsecret",
+        "/v1/sets/s/objects/%2fetc%2fpasswd",
+        "/v1/sets/t/objects/b",
+        "/v1/sets/u/objects/b",
+    ] {
+        let (status, body) = get(&host, path);
+        assert!(status == "404" && body.contains("not_held"), "{path}: {status} {body}");
+    }
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    for (path, status, said) in [
+        ("/v2/".to_owned(), "200", "{}"),
+        ("/v2/a/blobs/sha256:00".to_owned(), "404", "NAME_INVALID"),
+        (format!("/v2/..%2fa/blobs/{digest}"), "404", "NAME_INVALID"),
+        (format!("/v2/a/blobs/{digest}"), "404", "BLOB_UNKNOWN"),
+        ("/v2/a/manifests/latest".to_owned(), "404", "MANIFEST_UNKNOWN"),
+    ] {
+        let (found, body) = get(&host, &path);
+        assert!(found == status && body.contains(said), "{path}: {found} {body}");
+    }
+    assert!(get(&Real::start(), "/v2/").1.contains("UNSUPPORTED"));
 }
