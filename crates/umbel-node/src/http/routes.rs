@@ -1,6 +1,7 @@
 //! All routes, grouped by the permission that a client needs.
 
 use axum::extract::DefaultBodyLimit;
+use axum::routing::get;
 use axum::{Extension, Router, middleware};
 use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
@@ -35,7 +36,7 @@ fn read() -> OpenApiRouter<App> {
         .routes(routes!(missing::missing))
         .routes(routes!(fetch::fetch))
         .routes(routes!(objects::get))
-        .routes(routes!(oci::version))
+        .route("/v2/", get(oci::version))
         .routes(routes!(oci::get))
         .routes(routes!(sets::list))
         .routes(routes!(sets::get))

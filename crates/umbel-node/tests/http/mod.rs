@@ -251,7 +251,7 @@ fn what_is_wrong_is_told_and_changes_nothing() {
     for (method, path, status, code) in [
         ("GET", "/none", 404, "no_such_path"),
         ("GET", "/v1/sets/s/keys/", 404, "no_such_path"),
-        ("GET", "/v2/sets", 404, "no_such_path"),
+        ("GET", "/v3/sets", 404, "no_such_path"),
         ("POST", "/v1/hosts", 405, "method"),
         ("PUT", "/v1/sets/s/who/a", 405, "method"),
         ("PUT", "/v1/sets/a%20b/keys/k", 400, "set_name"),
