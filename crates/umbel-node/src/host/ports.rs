@@ -2,9 +2,13 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+#[cfg(feature = "http")]
+use std::time::SystemTime;
 
 use parking_lot::Mutex;
 
+#[cfg(feature = "http")]
+use super::Host;
 use crate::access::Access;
 
 /// Where a host can be reached.
@@ -57,5 +61,25 @@ impl Ports {
     #[cfg(any(feature = "resp", feature = "http"))]
     pub(crate) fn set_addresses(&self, addresses: Addresses) {
         *self.addresses.lock() = addresses;
+    }
+}
+
+#[cfg(feature = "http")]
+impl Host {
+    /// When this host's certificates expire, read from their files.
+    #[cfg(feature = "tls")]
+    pub(crate) fn certificate_expiries(&self) -> Vec<(&'static str, SystemTime)> {
+        let settings = &self.inner.settings;
+        let clients = settings.tls.as_ref().map(|files| ("clients", &files.cert));
+        let peers = settings.peer_tls.as_ref().map(|files| ("peers", &files.own.cert));
+        let authority = settings.peer_tls.as_ref().map(|files| ("peers_authority", &files.ca));
+        let files = [clients, peers, authority].into_iter().flatten();
+        files.filter_map(|(which, file)| Some((which, crate::tls::expires(file).ok()?))).collect()
+    }
+
+    /// Without TLS there are none.
+    #[cfg(not(feature = "tls"))]
+    pub(crate) const fn certificate_expiries(&self) -> Vec<(&'static str, SystemTime)> {
+        Vec::new()
     }
 }

@@ -127,6 +127,15 @@ impl Browser {
         self.ask("POST", &format!("/element/{element}/value"), Some(&json!({ "text": text })));
     }
 
+    /// Presses a key, which is named as in JavaScript and has this code.
+    pub(super) fn press(&self, key: &str, code: u32) {
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({ "type": kind, "key": key, "code": key, "windowsVirtualKeyCode": code, "text": text });
+            self.devtools("Input.dispatchKeyEvent", &event);
+        }
+    }
+
     /// All text that is shown.
     pub(super) fn text(&self) -> String {
         self.script("return document.body.innerText").as_str().unwrap_or_default().to_owned()

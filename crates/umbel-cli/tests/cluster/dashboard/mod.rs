@@ -40,8 +40,46 @@ fn the_dashboard_shows_answers_and_changes_a_live_cluster() {
         browser.open(&page(&cluster, 0, view));
         browser.wait_for("h1");
         browser.wait_for("#top .pill.ok");
+        fits_a_phone(&browser, view);
     }
+    works_by_keyboard(&browser, &cluster);
     assert_eq!(browser.errors(), Vec::<String>::new(), "the console");
+}
+
+/// At the width of a phone nothing but tables scrolls sideways.
+fn fits_a_phone(browser: &Browser, view: &str) {
+    browser.look(390, "light");
+    browser.wait(&format!("{view} fits"), || {
+        browser.script("return document.documentElement.scrollWidth") == 390
+    });
+    browser.look(1200, "light");
+}
+
+/// From the top of the page to a host, a set and its page, without a mouse.
+fn works_by_keyboard(browser: &Browser, cluster: &Cluster) {
+    browser.open(&page(cluster, 0, "overview"));
+    browser.wait_for("tr[data-set='images'] a");
+    let focused = |what: &str| {
+        let script = format!("return document.activeElement.matches({})", serde_json::json!(what));
+        browser.script(&script) == true
+    };
+    let reach = |what: &str| {
+        // Every element of the page at most once.
+        let reached = (0..300).any(|_| {
+            browser.press("Tab", 9);
+            focused(what)
+        });
+        assert!(reached, "the keyboard does not reach {what}");
+    };
+    reach("a[data-tab='freshness']");
+    reach(".host[data-host='host-1']");
+    let said = "return document.querySelector('.map-said').textContent.startsWith('host-1: ')";
+    browser.wait("the host is described", || browser.script(said) == true);
+    reach("tr[data-set='images'] a");
+    browser.press("Enter", 13);
+    browser.wait_for("input[name='policy']");
+    let title = browser.script("return document.title");
+    assert_eq!(title, "images · umbel");
 }
 
 fn shows_hosts_and_sets(browser: &Browser, cluster: &Cluster) {

@@ -5,6 +5,7 @@
 //! sent (those with problems, then those with the most keys), and their total number.
 
 use std::collections::HashMap;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -168,9 +169,26 @@ fn status(host: &Host, survey: &Survey) -> Value {
         "replica_bytes_limit": status.replica_bytes_limit,
         "own_bytes": status.own_bytes,
         "not_accepted": status.not_accepted,
+        "expiring": expiring(&host.certificate_expiries(), SystemTime::now()),
         "replicas": survey.replicas,
         "replicas_behind": survey.replicas_behind,
     })
+}
+
+/// Days until a certificate expires at which the dashboard says so, as the first alert does.
+const EXPIRES_SOON: Duration = Duration::from_secs(14 * 86_400);
+
+/// Certificates that expire soon, with the whole days that are left; -1 for one that has expired.
+fn expiring(
+    certificates: &[(&'static str, SystemTime)],
+    now: SystemTime,
+) -> Vec<(&'static str, i64)> {
+    let left = |at: SystemTime| at.duration_since(now).ok();
+    let days = |left: Option<Duration>| left.map_or(-1, |left| (left.as_secs() / 86_400) as i64);
+    let soon = certificates.iter().map(|(which, at)| (*which, left(*at)));
+    soon.filter(|(_, left)| left.is_none_or(|left| left < EXPIRES_SOON))
+        .map(|(which, left)| (which, days(left)))
+        .collect()
 }
 
 fn set_row(set: &SetReport) -> Value {
@@ -289,6 +307,20 @@ mod tests {
         assert_eq!(changes["sets"], json!([]));
         assert_eq!(changes["hosts"].as_array().unwrap().len(), 1);
         assert_eq!(changes["sets_total"], 999);
+    }
+
+    #[test]
+    fn certificates_that_expire_soon_are_named_with_the_days_left() {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let day = Duration::from_secs(86_400);
+        let certificates = [
+            ("clients", now + 3 * day),
+            ("peers", now - day / 2),
+            ("peers_authority", now + 14 * day),
+        ];
+        assert_eq!(expiring(&certificates, now), [("clients", 3), ("peers", -1)]);
+        assert_eq!(expiring(&[("clients", now + day / 2)], now), [("clients", 0)]);
+        assert_eq!(expiring(&[], now), []);
     }
 
     #[test]

@@ -419,27 +419,12 @@ fn certificates(out: &mut DescriptorEncoder<'_>, host: &Host) -> fmt::Result {
     let unit = Some(&Unit::Seconds);
     let mut metric =
         out.encode_descriptor("certificate_expiry_timestamp", help, unit, MetricType::Gauge)?;
-    for (which, at) in expiries(host) {
+    for (which, at) in host.certificate_expiries() {
         let seconds =
             at.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
         one(metric.encode_family(&[("certificate", which)])?, G, seconds)?;
     }
     Ok(())
-}
-
-#[cfg(feature = "tls")]
-fn expiries(host: &Host) -> Vec<(&'static str, SystemTime)> {
-    let settings = &host.inner.settings;
-    let clients = settings.tls.as_ref().map(|files| ("clients", &files.cert));
-    let peers = settings.peer_tls.as_ref().map(|files| ("peers", &files.own.cert));
-    let authority = settings.peer_tls.as_ref().map(|files| ("peers_authority", &files.ca));
-    let files = [clients, peers, authority].into_iter().flatten();
-    files.filter_map(|(which, file)| Some((which, crate::tls::expires(file).ok()?))).collect()
-}
-
-#[cfg(not(feature = "tls"))]
-const fn expiries(_: &Host) -> Vec<(&'static str, SystemTime)> {
-    Vec::new()
 }
 
 /// Writes the metrics of one thing.

@@ -6,12 +6,12 @@ import { h, s, text } from "./dom.js";
 const MARGIN = { top: 10, right: 14, bottom: 24, left: 74 };
 const SIGNS = { circle: "M-3,0a3,3 0 1,0 6,0a3,3 0 1,0 -6,0", square: "M-3,-3h6v6h-6z", triangle: "M0,-4l4,7h-8z", diamond: "M0,-4l4,4l-4,4l-4,-4z" };
 
-/** Round numbers from zero to at least `max`. */
-function ticks(max, wanted) {
+/** Round numbers from zero to at least `max`; of bytes, powers of two are round. */
+function ticks(max, wanted, inBytes) {
   if (!(max > 0)) return [0, 1];
   const rough = max / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((times) => times * power).find((size) => size >= rough);
+  const step = inBytes ? 2 ** Math.ceil(Math.log2(rough)) : [1, 2, 2.5, 5, 10].map((times) => times * power).find((size) => size >= rough);
   const all = [];
   for (let value = 0; value < max + step * 0.999; value += step) all.push(Number(value.toPrecision(6)));
   return all;
@@ -28,10 +28,10 @@ function logTicks(base, min, max) {
 const ago = (span) => (span === 0 ? "now" : span < 60 ? `−${span} s` : `−${Number((span / 60).toPrecision(2))} min`);
 
 /**
- * A chart. `log`: the base of a logarithmic scale, if it has one. `series`: [{ key, label, sign, tone }]; `format` shows a value; `target` names a line across.
+ * A chart. `log`: the base of a logarithmic scale, if it has one; `inBytes`: values are bytes. `series`: [{ key, label, sign, tone }]; `format` shows a value; `target` names a line across.
  * `update({ lines: { key: [[t, v], …] }, target, marks: [t, …], now, span })` draws it.
  */
-export function chart({ label, series, format, target, marksLabel, height = 190, log = false }) {
+export function chart({ label, series, format, target, marksLabel, height = 190, log = false, inBytes = false }) {
   const canvas = s("svg", { class: "chart", role: "img", tabindex: 0, "aria-label": label, height });
   const legend = h("ul", { class: "legend" });
   const element = h("figure", { class: "chart-figure" }, canvas, legend);
@@ -73,7 +73,7 @@ export function chart({ label, series, format, target, marksLabel, height = 190,
       const y = (v) => bottom - ((Math.log10(Math.max(v, all[0])) - low) / Math.max(high - low, 1e-9)) * (bottom - MARGIN.top);
       return { width, x, y, values: all, bottom };
     }
-    const all = ticks(most * 1.08, 3);
+    const all = ticks(most * 1.08, 3, inBytes);
     const y = (v) => bottom - (v / all.at(-1)) * (bottom - MARGIN.top);
     return { width, x, y, values: all, bottom };
   }

@@ -65,6 +65,11 @@ export function overview(root) {
     if (status.catalogue_failure) all.push(["bad", `Changes are refused, questions are answered: ${status.catalogue_failure}`]);
     if (!status.durable) all.push(["info", "This host keeps its keys in memory only: they are gone when it stops."]);
     if (status.not_accepted > 0) all.push(["warn", `${plural(status.not_accepted, "set or host", "sets or hosts")} not accepted because of a limit; umbel hosts names them.`]);
+    for (const [which, days] of status.expiring ?? []) {
+      const name = { clients: "certificate for clients", peers: "certificate for other hosts", peers_authority: "authority's certificate" }[which] ?? which;
+      const when = days < 0 ? "has expired" : days < 1 ? "expires within a day" : `expires in ${plural(days, "day", "days")}`;
+      all.push([days < 2 ? "bad" : "warn", `The ${name} ${when}: umbel config certs makes new ones, and they are read without a restart.`]);
+    }
     const key = JSON.stringify(all);
     if (notice.dataset.key === key) return;
     notice.dataset.key = key;

@@ -25,7 +25,7 @@ function since(points) {
 }
 
 export function traffic(root, name) {
-  const picker = h("select", { onchange: () => (location.hash = `#/traffic/${encodeURIComponent(picker.value)}`) });
+  const picker = h("select", { "aria-label": "Set", onchange: () => (location.hash = `#/traffic/${encodeURIComponent(picker.value)}`) });
   const tiles = { sent: tile("Sent by umbel"), full: tile("As whole filters"), rule: tile("10 % dirty-bit rule"), received: tile("Received") };
   const bars = h("div", { class: "compare" });
   const total = chart({
@@ -37,7 +37,7 @@ export function traffic(root, name) {
     ],
   });
   const rate = chart({
-    label: "Bytes per second", format: (value) => `${bytes(value)}/s`,
+    label: "Bytes per second", format: (value) => `${bytes(value)}/s`, inBytes: true,
     series: [
       { key: "sent", label: "sent", sign: "circle", tone: "one" },
       { key: "received", label: "received of others", sign: "diamond", tone: "three" },
