@@ -37,7 +37,6 @@ impl Lanes {
     }
 
     /// Waits for a lane asynchronously.
-    #[cfg(feature = "http")]
     pub(super) async fn enter(&self) -> Lane {
         match self.free() {
             Ok(lane) => lane,
