@@ -12,7 +12,7 @@ mod dns;
 mod documents;
 mod healing;
 mod hostile;
-mod hosts;
+pub(crate) mod hosts;
 mod kv;
 mod load;
 mod names;

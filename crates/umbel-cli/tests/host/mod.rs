@@ -14,6 +14,8 @@ use fake::{Fake, bulk, error, map};
 use real::Real;
 use serde_json::Value;
 
+use crate::cluster::hosts::eventually;
+
 fn umbel(at: &str, arguments: &[&str], input: &str) -> Output {
     let mut umbel = Command::cargo_bin("umbel").expect("the binary is built");
     let output = umbel.env("UMBEL_AT", at).args(arguments).write_stdin(input).output();
@@ -200,9 +202,10 @@ fn a_host_with_few_descriptors_serves_on() {
     let mut answer = String::new();
     http.read_to_string(&mut answer).expect("an answer");
     assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
-    // Of 160 descriptors 96 are the clients'; a few connections are just being closed for others.
-    let open = host.descriptors();
-    assert!(open <= alone + 96 + 16, "{open} of 160 are taken, and {alone} before clients came");
+    // Of 160 descriptors 96 are the clients'; the host needs a few, too, and some connections are
+    // just being closed for others.
+    let max = alone + 96 + 16;
+    eventually("clients take no more than their share", || host.descriptors() <= max);
     drop(idle);
 }
 

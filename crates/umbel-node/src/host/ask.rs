@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout_at};
 #[cfg(feature = "otel")]
 use tracing::Instrument as _;
 use umbel::replica::Name;
@@ -18,6 +20,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(2);
 /// Maximum number of keys in one request, and of their bytes.
 const KEYS: usize = 10_000;
 const BYTES: usize = 192 << 10;
+/// Maximum number of requests to one host that are under way at once: the network drops what does
+/// not fit into its queues.
+const AT_ONCE: usize = 2;
 
 /// The replies of all candidates about one key.
 #[derive(Debug, Clone, Default)]
@@ -86,14 +91,20 @@ impl Host {
     ) -> Vec<Verdict> {
         let mut verdicts = vec![Verdict::default(); keys.len()];
         let mut asked = Vec::new();
+        let until = Instant::now() + timeout;
         for (host, places) in self.candidates(known, keys) {
+            let turns = Arc::new(Semaphore::new(AT_ONCE));
             for part in parts(&places, keys) {
                 let set = known.name.as_str();
                 let named = part.iter().map(|place| keys[*place]).collect();
                 let bytes = PeerRequest::Holds { set, keys: named }.encode();
                 let network = Arc::clone(&self.inner.cluster.network);
-                let to = host.clone();
-                let answer = async move { network.ask(&to, bytes, timeout).await };
+                let (to, turns) = (host.clone(), Arc::clone(&turns));
+                let answer = async move {
+                    let _turn = timeout_at(until, turns.acquire()).await.ok()?.ok()?;
+                    let left = until.saturating_duration_since(Instant::now());
+                    network.ask(&to, bytes, left).await
+                };
                 #[cfg(feature = "otel")]
                 let answer = answer.instrument(crate::traces::peer_request(&host, set, part.len()));
                 let answer = tokio::spawn(answer);
