@@ -332,11 +332,13 @@ const ROUTES: &[(&str, &str, Option<Permission>)] = &[
     ("get", "/v1/sets/{set}/locate/{key}", READ),
     ("get", "/v1/sets/{set}/match/{name}", READ),
     ("post", "/v1/sets/{set}/missing", READ),
+    ("get", "/v1/sets/{set}/objects/{key}", READ),
     ("post", "/v1/sets/{set}/publish", WRITE),
     ("get", "/v1/sets/{set}/who/{key}", READ),
     ("post", "/v1/sets/{set}/who", READ),
     ("post", "/v1/sets/{set}/chain", READ),
     ("get", "/v1/status", READ),
+    ("get", "/v2/{path}", READ),
     ("post", "/v1/sets/{set}/withdraw", WRITE),
 ];
 
