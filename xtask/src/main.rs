@@ -149,7 +149,11 @@ fn test() -> Result<(), String> {
     modules::check()?;
     step("clippy", cargo("clippy --workspace --all-targets --quiet -- --deny warnings"))?;
     if installed("cargo-nextest") {
-        step("tests", cargo("nextest run --workspace --no-fail-fast"))?;
+        // Tests of clusters wait more than they compute.
+        let cores = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        let threads = cores + cores.div_ceil(2);
+        let tests = format!("nextest run --workspace --no-fail-fast --test-threads {threads}");
+        step("tests", cargo(&tests))?;
     } else {
         // The library of umbel-model has the sources of `umbel`, whose unit tests ran already.
         let tests = "test --workspace --exclude umbel-model --lib --bins --tests --examples";
