@@ -191,7 +191,10 @@ fn an_object_that_breaks_off_does_not_look_whole() {
     far.put("/o/k", &[7; 700_000]);
     *far.breaks_after.lock().expect("a lock") = Some(300_000);
     let sent = rest(&mut asker.begin("GET", "/v1/sets/s/fetch/k?via=proxy", &[], b""));
-    assert!(sent.is_empty() || String::from_utf8_lossy(&sent).contains("content-length: 700000"));
+    // What arrived may be lost with the connection, even before the first piece was read.
+    let text = String::from_utf8_lossy(&sent);
+    let is_problem = text.starts_with("HTTP/1.1 502");
+    assert!(sent.is_empty() || is_problem || text.contains("content-length: 700000"));
     assert!(sent.len() < 700_000);
     // Before the first piece it is an error of its own.
     *far.breaks_after.lock().expect("a lock") = Some(10);
