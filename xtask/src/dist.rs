@@ -29,7 +29,7 @@ pub(crate) fn empty(folder: &Path) -> Result<(), String> {
 
 /// Compiles the binary as for a release; returns where it is.
 pub(crate) fn build() -> Result<PathBuf, String> {
-    step("binary", cargo("build --release --locked --package umbel-cli"))?;
+    step("binary", cargo("build --release --locked --bin umbel"))?;
     Ok(target().join("release/umbel"))
 }
 

@@ -191,7 +191,7 @@ fn crash(cycles: u64) -> Result<(), String> {
 fn worlds() -> Result<(), String> {
     let [seeds, seed] = numbers(&[("--seeds", 10_000, 1..=MANY), ("--seed", 1, 0..=u64::MAX)])?;
     let faults = format!("lab faults --seeds {seeds} --seed {seed}");
-    step("worlds of faults", cargo(&format!("run --release --package umbel-cli -- {faults}")))
+    step("worlds of faults", cargo(&format!("run --release --locked --bin umbel -- {faults}")))
 }
 
 /// The long version of the model of locks; CI runs some hundred schedules, the same ones each time.
@@ -281,7 +281,7 @@ fn in_own_network<'a>(
     ensure_installed("unshare", "util-linux")?;
     ensure_installed("ip", "iproute2")?;
     let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| String::from("target"));
-    step("the binary", cargo("build --release --locked --package umbel-cli"))?;
+    step("the binary", cargo("build --release --locked --bin umbel"))?;
     let test = "test --workspace --test integration";
     step("the measurement", cargo(&format!("{test} --no-run")))?;
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| String::from("cargo"));
