@@ -45,6 +45,8 @@ pub struct LocalSet<C> {
     next_timeout: AtomicU64,
     /// Whether a filter is being built in steps.
     is_building: AtomicBool,
+    /// Whether the filter has outgrown its rung while it is being built.
+    is_outgrown: AtomicBool,
     /// Bits of the filter.
     bits: AtomicU64,
     chores: Arc<Chores>,
@@ -126,6 +128,7 @@ impl<C: Catalogue> LocalSet<C> {
             // Poll at once: the keys in the catalogue were not published yet.
             next_timeout: AtomicU64::new(0),
             is_building: AtomicBool::new(false),
+            is_outgrown: AtomicBool::new(false),
             bits: AtomicU64::new(0),
             chores,
             work,
@@ -206,6 +209,13 @@ impl<C: Catalogue> LocalSet<C> {
     #[must_use]
     pub fn is_building(&self) -> bool {
         self.is_building.load(Ordering::SeqCst)
+    }
+
+    /// Whether the filter holds more keys than planned while a longer one is being built, so that
+    /// changes should wait for the build. Takes no lock.
+    #[must_use]
+    pub fn is_outgrown(&self) -> bool {
+        self.is_outgrown.load(Ordering::Relaxed)
     }
 
     /// Continues the build by about this many keys. Returns whether there is more to do. Changes of
@@ -302,6 +312,7 @@ impl<C: Catalogue> LocalSet<C> {
             self.chores.build(&self.name);
         }
         self.is_building.store(is_building, Ordering::SeqCst);
+        self.is_outgrown.store(state.home.is_outgrown(), Ordering::Relaxed);
         self.bits.store(state.home.filter().scheme().shape().bits(), Ordering::Relaxed);
     }
 }

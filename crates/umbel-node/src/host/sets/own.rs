@@ -223,6 +223,11 @@ impl OwnSet {
         self.is_in_builder.store(false, Ordering::SeqCst);
     }
 
+    /// Whether the filter holds more keys than planned while a longer one is being built.
+    pub(super) fn is_outgrown(&self) -> bool {
+        self.local.as_ref().is_some_and(|local| local.is_outgrown())
+    }
+
     /// Continues to build, by about `keys` keys; returns whether there is more to do.
     pub(super) fn build_part(&self, now: Duration, keys: usize) -> bool {
         self.local.as_ref().is_some_and(|local| local.build_part(now, keys))

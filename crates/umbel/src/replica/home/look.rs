@@ -21,6 +21,14 @@ impl<C: Catalogue> Home<C> {
         self.is_confined
     }
 
+    /// Whether the filter holds more keys than planned while a longer one is being built. Until
+    /// that is done, it claims absent keys more often than promised.
+    #[must_use]
+    pub fn is_outgrown(&self) -> bool {
+        let takes = self.rung().map_or(u64::MAX, RungChoice::filter_takes);
+        self.is_building() && self.catalogue.len() > takes
+    }
+
     /// Bytes that filter and published copy take, and a filter that is being built.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {

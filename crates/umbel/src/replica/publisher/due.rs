@@ -94,6 +94,13 @@ impl Publisher {
         self.policy.shortest.unwrap_or(self.intervals.shortest)
     }
 
+    /// Whether the copy claims absent keys more often than promised, and a fresh one would not: the
+    /// filter was overfull when it was published, and has moved to a higher rung since.
+    fn overclaims(&self, source: &Source<'_>) -> bool {
+        self.kept_false_positive > self.promised
+            && source.false_positive() < WORTHWHILE * self.kept_false_positive
+    }
+
     /// The extent of an update that is due for added keys: it includes clears if otherwise the
     /// ghost target would be broken before the next update.
     fn extent_of_adds(&self, source: &Source<'_>) -> Extent {
@@ -111,6 +118,7 @@ impl Publisher {
         let items = source.filter.items().max(1) as f64;
         let (misses, ghosts) = (self.tally.misses() as f64, self.tally.ghosts() as f64);
         match self.policy.rule {
+            Rule::Miss { .. } if self.overclaims(source) => Some(Extent::Everything),
             Rule::Miss { ghost, .. } if ghosts > ghost * items => Some(Extent::Everything),
             Rule::Miss { miss, .. } if misses <= miss * items => None,
             Rule::Miss { .. } => Some(self.extent_of_adds(source)),
@@ -136,7 +144,9 @@ impl Publisher {
                 let last = self.last_update.unwrap_or(Duration::ZERO);
                 (now >= last + every).then_some(Extent::Everything)
             }
-            Rule::Budget { .. } if now < self.paid_until || self.tally.is_clean() => None,
+            Rule::Budget { .. } if now < self.paid_until => None,
+            Rule::Budget { .. } if self.overclaims(source) => Some(Extent::Everything),
+            Rule::Budget { .. } if self.tally.is_clean() => None,
             Rule::Budget { .. } if ghosts > DEFAULT_GHOST * items => Some(Extent::Everything),
             Rule::Budget { .. } => (misses > 0.0).then_some(Extent::Adds),
             Rule::Manual => None,

@@ -292,6 +292,8 @@ impl Publisher {
             false => _ = self.recount(source),
         }
         self.clears_due(now);
+        // The copy may have been published while the filter was overfull.
+        self.note_due(now, source);
     }
 
     fn clears_due(&mut self, now: Duration) {

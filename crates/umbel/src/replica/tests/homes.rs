@@ -311,6 +311,33 @@ fn a_bulk_load_travels_as_one_update() {
     assert_eq!((denied(&home), home.next_timeout()), (0, rung_timeout(&home)));
 }
 
+/// A copy that was published while the filter was overfull claims many absent keys. This failed when
+/// a climb waited, like any clears, for up to ten minutes.
+#[test]
+fn an_overfull_copy_is_replaced_as_soon_as_a_longer_filter_is_built() {
+    for policy in ["miss:0.01,ghost=0.05,longest=1s", "budget:1000000"] {
+        let mut home = home(policy, 100);
+        home.build_in_steps(10);
+        let keys: Vec<_> = (0..5000u64).map(u64::to_be_bytes).collect();
+        keys.iter().for_each(|key| assert!(home.add(Duration::ZERO, key)));
+        assert!(home.is_building() && home.is_outgrown(), "{policy}");
+        home.publish(Duration::from_secs(1));
+        let promised = home.plan().ladder().unwrap().replica_rate(1).unwrap().get();
+        assert!(home.freshness().false_positive > 10.0 * promised, "{policy}");
+        let now = Duration::from_secs(2);
+        while home.is_building() {
+            home.build_part(now, 1000);
+        }
+        assert!(!home.is_outgrown());
+        let at = home.next_timeout().expect("an update is due").max(now);
+        assert!(at <= now + Intervals::DEFAULT.shortest, "{policy}: {at:?}");
+        assert!(home.publish_if_due(at), "{policy}");
+        assert!(home.freshness().false_positive <= promised, "{policy}");
+        assert_eq!(denied(&home), 0);
+        assert!(!home.publish_if_due(at + Duration::from_secs(5)), "{policy}: once is enough");
+    }
+}
+
 /// When a home looks whether its rung is too high: after a load it may be.
 fn rung_timeout(home: &Home<MemoryCatalogue>) -> Option<Duration> {
     home.rung()?.next_timeout()
