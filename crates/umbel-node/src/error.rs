@@ -59,6 +59,11 @@ pub enum HostError {
         "{0} keys may be held by hosts that did not answer in time, or could not tell: ask again"
     )]
     Unconfirmed(usize),
+    /// For so many keys, hosts that are not known at present may hold them.
+    #[error(
+        "{0} keys may be held by hosts that are not known at present (missing_hosts of UMBEL.INFO names them): ask again, or use UMBEL.MISSINGPARTIAL"
+    )]
+    Incomplete(usize),
     /// A plan for a filter that other hosts would refuse.
     #[error(
         "this plan takes a filter of more than {max} bits, which hosts refuse: plan for fewer keys or raise limits.filter_bits"

@@ -31,6 +31,7 @@ impl Port {
     fn named(name: &str, limits: Limits) -> Self {
         let runtime = Runtime::new().expect("in a test");
         let host = host(&runtime, name);
+        runtime.block_on(host.ready());
         let guard = runtime.enter();
         let server = Server::bind("127.0.0.1:0".parse().expect("in a test"), host, limits)
             .expect("in a test");

@@ -415,6 +415,30 @@ fn a_key_of_a_host_that_does_not_answer_is_not_called_missing() {
     });
 }
 
+/// Once the replicas of a silent host had been dropped, its keys were called missing.
+#[test]
+fn a_key_of_a_host_that_is_gone_is_not_called_missing() {
+    let mut cluster = Cluster::new(2);
+    let soon = ["--timing-grace", "2", "--timing-silence", "6"];
+    (0..2).for_each(|host| cluster.start(host, &soon));
+    let _: Vec<u8> = cluster.ask(1, &["UMBEL.ADD", "images", "held"]);
+    eventually("it is known", || cluster.who(0, "images", "held") == [name(1)]);
+    cluster.signal(1, "STOP");
+    eventually("its replicas are dropped", || cluster.who(0, "images", "held").is_empty());
+    let words = ["UMBEL.MISSING", "images", "held"];
+    let error = cluster.try_ask::<Vec<String>>(0, &words).expect_err("nobody can tell");
+    assert!(error.to_string().contains("not known at present"), "{error}");
+    // Whoever asks for what is known now gets it.
+    let words = ["UMBEL.MISSINGPARTIAL", "images", "held"];
+    let partial: (Vec<String>, Vec<String>) = cluster.ask(0, &words);
+    assert_eq!(partial, (vec!["held".to_owned()], vec![]));
+    cluster.signal(1, "CONT");
+    eventually("it is heard again", || {
+        let words = ["UMBEL.MISSING", "images", "held", "nowhere"];
+        cluster.try_ask::<Vec<String>>(0, &words).is_ok_and(|missing| missing == ["nowhere"])
+    });
+}
+
 /// A holder that needed longer for so many bytes than a fixed time was taken for one without the keys.
 #[test]
 fn long_keys_that_a_host_holds_are_not_called_missing() {

@@ -122,6 +122,31 @@ fn requests_and_their_questions_arrive_as_one_trace() {
 }
 
 #[test]
+fn a_redis_command_that_asks_other_hosts_is_a_trace_and_one_from_memory_is_not() {
+    let collector = Collector::start("200 OK");
+    let mut cluster = Cluster::new(2);
+    let flags = ["--memory", "--traces-endpoint", &collector.address, "--traces-share", "1"];
+    (0..2).for_each(|host| cluster.start(host, &flags));
+    let _: Vec<u8> = cluster.ask(1, &["UMBEL.ADD", "fruit", "secret-apple"]);
+    eventually("the replica arrives", || cluster.who(0, "fruit", "secret-apple").len() == 1);
+    let found: Vec<String> = cluster.ask(0, &["UMBEL.LOCATE", "fruit", "secret-apple"]);
+    assert_eq!(found.len(), 1, "{found:?}");
+
+    let spans = collector.spans_until("UMBEL.LOCATE");
+    let [asked, command] = ["ask host", "UMBEL.LOCATE"]
+        .map(|name| spans.iter().find(|span| span["name"] == name).expect("both are there"));
+    assert_eq!(
+        (&asked["traceId"], &asked["parentSpanId"]),
+        (&command["traceId"], &command["spanId"])
+    );
+    assert!(command["parentSpanId"].is_null() && command["kind"] == 2, "{command}");
+    assert_eq!(attribute(command, "umbel.set").expect("a set")["stringValue"], "fruit");
+    let names = spans.iter().map(|span| span["name"].as_str().expect("a name"));
+    assert!(names.clone().all(|name| !name.contains("ADD") && !name.contains("WHO")), "{spans:?}");
+    assert!(!format!("{spans:?}").contains("apple"), "keys are not exported");
+}
+
+#[test]
 fn the_last_spans_are_sent_when_a_host_stops() {
     let collector = Collector::start("200 OK");
     let mut cluster = Cluster::new(1);

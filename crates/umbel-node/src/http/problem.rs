@@ -70,7 +70,7 @@ impl From<HostError> for Problem {
             HostError::PrefixName { .. } => (StatusCode::BAD_REQUEST, "prefix_name"),
             HostError::InOverlay(_) => (StatusCode::CONFLICT, "in_overlay"),
             HostError::NoOverlay(_) => (StatusCode::CONFLICT, "no_overlay"),
-            HostError::Unconfirmed(_) | HostError::Unanswered => {
+            HostError::Unconfirmed(_) | HostError::Incomplete(_) | HostError::Unanswered => {
                 (StatusCode::GATEWAY_TIMEOUT, "unanswered")
             }
             HostError::Param(_) | HostError::TooLarge { .. } => (StatusCode::BAD_REQUEST, "plan"),

@@ -5,6 +5,8 @@
 use std::time::Duration;
 
 use tokio::task::JoinSet;
+#[cfg(feature = "otel")]
+use tracing::Instrument as _;
 
 use super::context::Refusal;
 use super::reply::Replies;
@@ -70,14 +72,35 @@ impl Slow {
         }
     }
 
+    /// The span in which it runs.
+    #[cfg(feature = "otel")]
+    fn span(&self) -> tracing::Span {
+        let (command, set, keys) = match self {
+            Self::Missing { set, keys, is_partial: false } => ("UMBEL.MISSING", set, keys.len()),
+            Self::Missing { set, keys, is_partial: true } => {
+                ("UMBEL.MISSINGPARTIAL", set, keys.len())
+            }
+            Self::Locate { set, .. } => ("UMBEL.LOCATE", set, 1),
+            Self::Match { set, .. } => ("UMBEL.MATCH", set, 1),
+            Self::Backup { .. } => return crate::traces::redis_command("UMBEL.BACKUP", None, 0),
+            Self::Refused(_) => return tracing::Span::none(),
+        };
+        crate::traces::redis_command(command, Some(set), keys)
+    }
+
     async fn ask(self, host: &Host) -> Result<Answer, HostError> {
         Ok(match self {
-            Self::Missing { set, keys, is_partial } => {
-                let missing = host.missing(&set, keys).await?;
-                match is_partial {
-                    true => Answer::Partial(missing),
-                    false => Answer::List(missing.confirmed()?),
+            Self::Missing { set, keys, is_partial: true } => {
+                Answer::Partial(host.missing(&set, keys).await?)
+            }
+            Self::Missing { set, keys, is_partial: false } => {
+                let before = host.coverage();
+                let missing = host.missing(&set, keys).await?.confirmed()?;
+                // A host that is not known may hold them; this reply has no place to say so.
+                if !missing.is_empty() && !host.coverage().and(&before).complete {
+                    return Err(HostError::Incomplete(missing.len()));
                 }
+                Answer::List(missing)
             }
             Self::Locate { set, key, limits: Limits { timeout, hops }, with_path } => {
                 let paths = host.route(&set, &key, hops, timeout).await?;
@@ -130,7 +153,12 @@ impl Waiting {
         let mut tasks = JoinSet::new();
         for (place, slow) in self.asked.drain(..).enumerate() {
             let host = host.clone();
-            tasks.spawn(async move { (place, slow.ask(&host).await) });
+            #[cfg(feature = "otel")]
+            let span = slow.span();
+            let answer = async move { (place, slow.ask(&host).await) };
+            #[cfg(feature = "otel")]
+            let answer = answer.instrument(span);
+            tasks.spawn(answer);
         }
         while let Some(ended) = tasks.join_next().await {
             if let Ok((place, answer)) = ended {

@@ -4,9 +4,11 @@
 //! request ─► span of `tracing` ─► Layer: sampled? ─► Span ─► queue ─► Exporter: POST /v1/traces
 //! ```
 //!
-//! Spans are HTTP requests, questions to other hosts and questions to this host's cache. They are
-//! named by route, and carry no keys. A request that brings a `traceparent` continues that trace; of
-//! the others a share is traced.
+//! Spans are HTTP requests, commands of Redis clients that wait for other hosts or for the disk,
+//! questions to other hosts and questions to this host's cache. They are named by route or command,
+//! and carry no keys. A request that brings a `traceparent` continues that trace; of the others a
+//! share is traced. Commands that are answered from memory have no span: recording one would take
+//! longer than most of them.
 //!
 //! Always true: requests never wait for the export. Spans that the queue has no room for are
 //! dropped and counted.
@@ -52,6 +54,22 @@ pub(crate) fn http_request(method: &str, route: &str, headers: &HeaderMap) -> tr
         http.request.method = method,
         http.route = route,
         http.response.status_code = tracing::field::Empty,
+    )
+}
+
+/// The span of a command of a Redis client that waits for other hosts or for the disk.
+pub(crate) fn redis_command(
+    command: &'static str,
+    set: Option<&str>,
+    keys: usize,
+) -> tracing::Span {
+    tracing::trace_span!(
+        target: TARGET,
+        "redis",
+        otel.name = command,
+        otel.kind = "server",
+        umbel.set = set,
+        umbel.keys = keys,
     )
 }
 
