@@ -1,5 +1,7 @@
 //! What a host does not accept because of a limit is named, with its reason, wherever one looks.
 
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::process::Command;
 
 use super::add;
@@ -29,10 +31,22 @@ fn what_does_not_fit_into_the_budget_is_named_with_its_reason() {
     let doctor = cluster.doctor(0).1;
     assert!(doctor.contains(&format!("of '{}', large: its replica needs", name(1))), "{doctor}");
     assert!(doctor.contains("raise limits.replica_bytes"), "{doctor}");
+    let feed = first_rows(cluster.http(0));
+    assert!(feed.contains(&format!("large of {}: its replica needs", name(1))), "{feed}");
     let (_, metrics) = cluster.get(0, "/metrics");
     let refused = format!("umbel_refusals{{peer=\"{}\",set=\"large\",reason=\"budget\"}}", name(1));
     assert!(metrics.contains(&refused), "{metrics}");
     assert!(!metrics.contains("set=\"small\",reason"), "{metrics}");
     assert!(cluster.status_number(0, "replica_bytes") <= 50_000);
     assert_eq!(cluster.log(0).matches("more than half").count(), 1, "{}", cluster.log(0));
+}
+
+/// The first rows that the dashboard of a host sends to a browser.
+fn first_rows(at: &str) -> String {
+    let mut stream = TcpStream::connect(at).expect("the host listens");
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(60))).expect("set");
+    write!(stream, "GET /dashboard/feed HTTP/1.1\r\nhost: {at}\r\n\r\n").expect("sent");
+    let lines = BufReader::new(stream).lines().map(|line| line.expect("a stream of events"));
+    let mut rows = lines.filter(|line| line.contains("\"refusals\""));
+    rows.next().expect("rows are sent")
 }

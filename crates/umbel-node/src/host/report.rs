@@ -219,6 +219,19 @@ impl Host {
         engine.refusals().map(refusal).collect()
     }
 
+    /// What is not accepted at present, in words: of which host, which set, and why. By name, at
+    /// most `max`.
+    #[cfg(feature = "http")]
+    pub(crate) fn refusal_texts(&self, max: usize) -> Vec<String> {
+        let state = self.inner.sets.lock();
+        let Some(engine) = state.protocol.mesh() else { return Vec::new() };
+        let text = |(host, set, refusal): (&Name, Option<&Name>, &Refusal)| match set {
+            Some(set) => format!("{set} of {host}: {}", refusal.reason),
+            None => format!("{host}: {}", refusal.reason),
+        };
+        engine.refusals().take(max).map(text).collect()
+    }
+
     /// This host's own state.
     #[must_use]
     pub fn status(&self) -> Status {

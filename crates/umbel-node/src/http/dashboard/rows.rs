@@ -15,6 +15,9 @@ use crate::host::{PeerReport, SetReport, Survey, findings};
 /// Maximum number of rows of each kind that are sent.
 const MAX_ROWS: usize = 1000;
 
+/// Maximum number of refusals that are named.
+const MAX_REFUSALS: usize = 5;
+
 /// The columns of a set's row, in order.
 const SET_COLUMNS: [&str; 16] = [
     "name",
@@ -169,6 +172,7 @@ fn status(host: &Host, survey: &Survey) -> Value {
         "replica_bytes_limit": status.replica_bytes_limit,
         "own_bytes": status.own_bytes,
         "not_accepted": status.not_accepted,
+        "refusals": host.refusal_texts(MAX_REFUSALS),
         "expiring": expiring(&host.certificate_expiries(), SystemTime::now()),
         "replicas": survey.replicas,
         "replicas_behind": survey.replicas_behind,

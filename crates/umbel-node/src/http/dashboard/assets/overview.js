@@ -64,7 +64,10 @@ export function overview(root) {
     const all = [];
     if (status.catalogue_failure) all.push(["bad", `Changes are refused, questions are answered: ${status.catalogue_failure}`]);
     if (!status.durable) all.push(["info", "This host keeps its keys in memory only: they are gone when it stops."]);
-    if (status.not_accepted > 0) all.push(["warn", `${plural(status.not_accepted, "set or host", "sets or hosts")} not accepted because of a limit; umbel hosts names them.`]);
+    const refusals = status.refusals ?? [];
+    refusals.forEach((refusal) => all.push(["warn", `Not accepted: ${refusal}`]));
+    const others = status.not_accepted - refusals.length;
+    if (others > 0) all.push(["warn", `${count(others)} more ${others === 1 ? "is" : "are"} not accepted; umbel hosts names all.`]);
     for (const [which, days] of status.expiring ?? []) {
       const name = { clients: "certificate for clients", peers: "certificate for other hosts", peers_authority: "authority's certificate" }[which] ?? which;
       const when = days < 0 ? "has expired" : days < 1 ? "expires within a day" : `expires in ${plural(days, "day", "days")}`;
