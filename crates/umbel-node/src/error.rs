@@ -59,7 +59,7 @@ pub enum HostError {
         "{0} keys may be held by hosts that did not answer in time, or could not tell: ask again"
     )]
     Unconfirmed(usize),
-    /// For so many keys, hosts that are not known at present may hold them.
+    /// So many keys may be held by hosts that are not known at present.
     #[error(
         "{0} keys may be held by hosts that are not known at present (missing_hosts of UMBEL.INFO names them): ask again, or use UMBEL.MISSINGPARTIAL"
     )]

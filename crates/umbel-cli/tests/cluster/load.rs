@@ -60,8 +60,6 @@ fn receivers_follow_a_load_at_three_times_the_bytes_of_its_image() {
         let image = outcome.image_bytes;
         assert!(bytes <= 3 * image, "{bytes} bytes received for an image of {image}");
     }
-    let [_, at_the_end] = outcome.wrong;
-    assert!(at_the_end.iter().all(|wrong| *wrong <= 1.3 * MAX_WRONG), "{at_the_end:?}");
 }
 
 #[test]
@@ -96,7 +94,7 @@ fn a_load_of_millions_of_keys() {
 }
 
 /// Loads keys into the first host of three, and waits until the others find as many of them as the
-/// policy promises.
+/// policy promises, and name the host for no more absent keys than promised.
 fn load(keys: usize, busy: usize) -> Outcome {
     let mut cluster = Cluster::new(1 + RECEIVERS);
     (0..=RECEIVERS).for_each(|host| cluster.start_by(host, binary(), &[]));

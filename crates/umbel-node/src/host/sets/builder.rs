@@ -122,7 +122,7 @@ impl Sets {
         true
     }
 
-    /// Builds some parts, then sleeps; returns whether the filter is finished.
+    /// Builds some parts, then sleeps, unless the set has outgrown its filter; returns whether the filter is finished.
     fn build(&self, own: Arc<OwnSet>) -> bool {
         let lane = self.lanes.enter_blocking();
         let turn = own.is_outgrown().then(|| own.blocking_turn());
