@@ -91,7 +91,10 @@ impl Shared {
         log.append(&writing.bytes, writing.records)?;
         match self.options.durability {
             Durability::EveryWrite | Durability::Group => log.sync(),
-            Durability::Interval(_) => self.sync_if_due(log),
+            Durability::Interval(_) => {
+                log.check_place()?;
+                self.sync_if_due(log)
+            }
         }
     }
 

@@ -124,6 +124,11 @@ impl Log {
         self.file.truncate(self.synced).map_err(Error::io("cut", &self.name))
     }
 
+    /// Checks that the file is still in its folder.
+    pub(crate) fn check_place(&self) -> Result<()> {
+        self.file.check_place().map_err(Error::io("write", &self.name))
+    }
+
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.file.sync().map_err(Error::io("sync", &self.name))?;
         self.synced = self.len;

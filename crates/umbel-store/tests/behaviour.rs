@@ -228,6 +228,10 @@ impl StorageFile for StoppingFile {
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.0.truncate(len)
     }
+
+    fn check_place(&self) -> io::Result<()> {
+        self.0.check_place()
+    }
 }
 
 impl Storage for StoppingDisk {

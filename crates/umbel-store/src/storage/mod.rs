@@ -149,6 +149,13 @@ pub trait StorageFile: Send + Sync + fmt::Debug {
     /// # Errors
     /// If it could not be cut.
     fn truncate(&mut self, len: u64) -> io::Result<()>;
+
+    /// Checks that the file is still under its name. A sync checks it too; this is for writes that
+    /// are acknowledged without one.
+    ///
+    /// # Errors
+    /// If it is not: what is written to it is lost when the process ends.
+    fn check_place(&self) -> io::Result<()>;
 }
 
 /// The bytes of a file: mapped or copied.

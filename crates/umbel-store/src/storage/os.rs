@@ -181,33 +181,6 @@ struct OpenFile {
     end: u64,
 }
 
-impl OpenFile {
-    /// Returns an error if the file is no longer under its name: what is written to it would be
-    /// lost when the process ends.
-    #[cfg(unix)]
-    fn check_place(&self) -> io::Result<()> {
-        use std::os::unix::fs::MetadataExt as _;
-
-        let is_same = |there: &fs::Metadata, here: &fs::Metadata| {
-            (there.dev(), there.ino()) == (here.dev(), here.ino())
-        };
-        match fs::metadata(&self.path) {
-            Ok(there) if is_same(&there, &self.file.metadata()?) => Ok(()),
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                "it is not in its folder any more, which was deleted, replaced or unmounted",
-            )),
-        }
-    }
-
-    /// On other systems an open file cannot be removed.
-    #[cfg(not(unix))]
-    fn check_place(&self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 impl StorageFile for OpenFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write_at(self.end, bytes)
@@ -228,6 +201,29 @@ impl StorageFile for OpenFile {
     fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.file.set_len(len)?;
         self.end = len;
+        Ok(())
+    }
+
+    #[cfg(unix)]
+    fn check_place(&self) -> io::Result<()> {
+        use std::os::unix::fs::MetadataExt as _;
+
+        let is_same = |there: &fs::Metadata, here: &fs::Metadata| {
+            (there.dev(), there.ino()) == (here.dev(), here.ino())
+        };
+        match fs::metadata(&self.path) {
+            Ok(there) if is_same(&there, &self.file.metadata()?) => Ok(()),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "it is not in its folder any more, which was deleted, replaced or unmounted",
+            )),
+        }
+    }
+
+    /// On other systems an open file cannot be removed.
+    #[cfg(not(unix))]
+    fn check_place(&self) -> io::Result<()> {
         Ok(())
     }
 }
