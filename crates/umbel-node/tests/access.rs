@@ -1,10 +1,10 @@
 //! Users at both ports for clients: every command and every route tried with every set of
 //! permissions.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::runtime::Runtime;
 use umbel_node::access::{Permission, Permissions, Users};
@@ -469,6 +469,32 @@ fn whoever_does_not_log_in_is_closed() {
     expect(&mut user, "RESET", "+RESET\r\n");
     assert_eq!(user.read(&mut [0]).unwrap(), 0, "a stranger again");
     runtime.block_on(host.stop());
+}
+
+/// Before, its replies were written for as long as an idle user is kept, which is for ever by
+/// default.
+#[test]
+fn a_stranger_that_reads_no_replies_is_closed_in_time_or_to_make_room() {
+    for (login, others) in [("0.5", 0), ("3600", 4)] {
+        let (runtime, folder) = (Runtime::new().unwrap(), tempfile::tempdir().unwrap());
+        let settings = [("timing.login", login), ("limits.connections", "2")];
+        let host = guarded_host(&runtime, folder.path(), &settings);
+        let address = host.addresses().resp.unwrap();
+        let mut stranger = connect(address);
+        stranger.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        let commands = b"UMBEL.SETS\r\n".repeat(1000);
+        while stranger.write_all(&commands).is_ok() {}
+        let _others: Vec<TcpStream> = (0..others).map(|_| connect(address)).collect();
+        let is_open = |stranger: &mut TcpStream| match stranger.write(b"\r\n") {
+            Ok(_) => true,
+            Err(error) => matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut),
+        };
+        let start = Instant::now();
+        while is_open(&mut stranger) {
+            assert!(start.elapsed() < Duration::from_secs(30), "it is still served");
+        }
+        runtime.block_on(host.stop());
+    }
 }
 
 /// Before, 18 strangers with requests of 32 MiB used up the memory for large requests, and an

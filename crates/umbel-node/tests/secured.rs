@@ -323,6 +323,78 @@ fn shown(stream: &TlsStream<TcpStream>) -> Vec<u8> {
     stream.get_ref().1.peer_certificates().expect("in a test")[0].to_vec()
 }
 
+/// Before, they kept their descriptors until the time for a request was over.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_begin_no_tls_make_room_on_both_ports() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path());
+    authority.certify("clients", 4000);
+    let host = Host::builder()
+        .name("a")
+        .local(&LocalNetwork::new())
+        .set("tls_cert", [authority.file("clients", "pem")])
+        .set("tls_key", [authority.file("clients", "key")])
+        .set("resp", ["127.0.0.1:0"])
+        .set("http", ["127.0.0.1:0"])
+        .set("limits.connections", ["2"])
+        .set("limits.http_connections", ["2"])
+        .set("timing.http_header", ["3600"])
+        .set("timing.login", ["3600"])
+        .with_ports();
+    let host = host.start().await.unwrap();
+    for at in [host.addresses().resp.unwrap(), host.addresses().http.unwrap()] {
+        let mut silent = Vec::new();
+        for _ in 0..6 {
+            silent.push(TcpStream::connect(at).await.unwrap());
+        }
+        for socket in &mut silent[..4] {
+            let mut byte = [0];
+            let closed = tokio::time::timeout(Duration::from_secs(30), socket.read(&mut byte));
+            assert!(matches!(closed.await, Ok(Ok(0) | Err(_))), "it is still open");
+        }
+    }
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_from_the_peers_file_is_a_name_of_the_port() {
+    let folder = tempfile::tempdir().unwrap();
+    let peers = folder.path().join("peers");
+    std::fs::write(&peers, "b=cache.example:7447\n").unwrap();
+    let host = Host::builder()
+        .name("a")
+        .listen("127.0.0.1:0".parse().unwrap())
+        .set("memory", ["true"])
+        .set("peers_file", [peers.to_str().unwrap()])
+        .set("timing.reload", ["0.05"])
+        .set("resp", ["off"])
+        .set("http", ["127.0.0.1:0"])
+        .with_ports();
+    let host = host.start().await.unwrap();
+    let at = host.addresses().http.unwrap();
+    let status = async |name: &str| {
+        let mut web = TcpStream::connect(at).await.unwrap();
+        let request = format!("GET /v1/sets HTTP/1.1\r\nhost: {name}\r\nconnection: close\r\n\r\n");
+        web.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        web.read_to_string(&mut answer).await.unwrap();
+        answer.split(' ').nth(1).unwrap().to_owned()
+    };
+    for name in ["b", "B:7441", "cache.example", "a"] {
+        assert_eq!(status(name).await, "200", "{name}");
+    }
+    assert_eq!(status("c").await, "421");
+    std::fs::write(&peers, "c=other.example:7447\n").unwrap();
+    for _ in 0..600 {
+        if status("c").await == "200" {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!([status("c").await, status("cache.example").await], ["200", "421"]);
+    host.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_speak_tls_and_certificates_are_read_again() {
     let folder = tempfile::tempdir().unwrap();

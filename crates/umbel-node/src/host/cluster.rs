@@ -68,7 +68,7 @@ impl Cluster {
 
     /// Called by the driver before it looks at the sets: a later change wakes it again.
     pub(crate) fn clear_wake(&self) {
-        // A swap sees what was changed before the driver was woken; a plain store need not.
+        // A swap also acquires: the driver sees all changes that were made before it was woken.
         self.woken.swap(false, Ordering::AcqRel);
     }
 
@@ -96,5 +96,18 @@ impl Cluster {
     /// Whether the settings name no peer.
     pub(crate) fn is_alone(&self) -> bool {
         self.configured.lock().is_empty()
+    }
+
+    /// Whether a configured peer is called `name`, or listens at an address with that host name.
+    #[cfg(feature = "http")]
+    pub(super) fn has_peer_named(&self, name: &str) -> bool {
+        let has_host = |address: &String| {
+            let host = address.rsplit_once(':').map_or(address.as_str(), |(host, _)| host);
+            host.eq_ignore_ascii_case(name)
+        };
+        self.configured.lock().iter().any(|(given, address)| {
+            given.as_ref().is_some_and(|given| given.as_str().eq_ignore_ascii_case(name))
+                || address.as_ref().is_some_and(has_host)
+        })
     }
 }

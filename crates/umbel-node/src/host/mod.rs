@@ -140,6 +140,12 @@ pub(crate) struct Inner {
 }
 
 impl Host {
+    /// Whether a configured peer is called `name`, or listens at an address with that host name.
+    #[cfg(feature = "http")]
+    pub(crate) fn has_peer_named(&self, name: &str) -> bool {
+        self.inner.cluster.has_peer_named(name)
+    }
+
     /// The longest key, in bytes.
     pub const MAX_KEY: usize = 32 << 10;
 

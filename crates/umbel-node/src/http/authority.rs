@@ -5,6 +5,9 @@
 //! sends the page's host name in `Host`. An IP address there is always accepted: only names can be
 //! rebound. A client that sends no `Host` is not a browser.
 //!
+//! Names are those of the configuration at the start, and of the peers as they are now: a peers file
+//! may change.
+//!
 //! Checked where a page could gain something: on a loopback port, and if no users are configured.
 //! Not checked with TLS, since no page has a certificate for its name with this host's key.
 
@@ -18,23 +21,37 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::problem::Problem;
+use crate::Host;
 use crate::settings::Settings;
 
 /// Names under which this port may be addressed.
 #[derive(Debug, Clone)]
-pub(super) struct Names(Option<Arc<HashSet<String>>>);
+pub(super) struct Names(Option<Arc<Known>>);
+
+/// Names from the settings, and the host, which knows its current peers.
+#[derive(Debug)]
+struct Known {
+    fixed: HashSet<String>,
+    host: Option<Host>,
+}
 
 impl Names {
     /// Any name is accepted.
     pub(super) const ANY: Self = Self(None);
 
+    /// The names of a port of a host.
+    pub(super) fn of_host(host: &Host, local: SocketAddr, has_tls: bool) -> Self {
+        let has_users = !host.access().is_open();
+        let Self(known) = Self::of(&host.inner.settings, local, has_users, has_tls);
+        Self(
+            known.map(|known| {
+                Arc::new(Known { fixed: known.fixed.clone(), host: Some(host.clone()) })
+            }),
+        )
+    }
+
     /// The names of a port at `local` of a host with or without users; any name with TLS.
-    pub(super) fn of(
-        settings: &Settings,
-        local: SocketAddr,
-        has_users: bool,
-        has_tls: bool,
-    ) -> Self {
+    fn of(settings: &Settings, local: SocketAddr, has_users: bool, has_tls: bool) -> Self {
         if has_tls || (has_users && !local.ip().is_loopback()) {
             return Self::ANY;
         }
@@ -50,7 +67,8 @@ impl Names {
             .chain(advertise.map(without_port))
             .map(str::to_owned)
             .chain(peers);
-        Self(Some(Arc::new(names.map(|name| name.to_ascii_lowercase()).collect())))
+        let fixed = names.map(|name| name.to_ascii_lowercase()).collect();
+        Self(Some(Arc::new(Known { fixed, host: None })))
     }
 
     fn accept(&self, authority: &str) -> bool {
@@ -60,7 +78,8 @@ impl Names {
         literal.parse::<IpAddr>().is_ok()
             || name == "localhost"
             || name.ends_with(".localhost")
-            || names.contains(&name)
+            || names.fixed.contains(&name)
+            || names.host.as_ref().is_some_and(|host| host.has_peer_named(&name))
     }
 }
 

@@ -73,13 +73,11 @@ impl Server {
 
     /// Names under which this port may be addressed.
     fn names(&self) -> Names {
-        let host = &self.app.host;
-        let has_users = !host.access().is_open();
         #[cfg(feature = "tls")]
         let has_tls = self.tls.is_some();
         #[cfg(not(feature = "tls"))]
         let has_tls = false;
-        Names::of(&host.inner.settings, self.local, has_users, has_tls)
+        Names::of_host(&self.app.host, self.local, has_tls)
     }
 
     /// Serves clients until `stop` resolves; then it accepts no more connections, finishes running
@@ -129,7 +127,12 @@ impl Port for Entrance {
         tasks.spawn(async move {
             #[cfg(feature = "tls")]
             if let Some(tls) = tls {
-                match tokio::time::timeout(handshake, tls.accept(socket)).await {
+                let client = Arc::clone(&admission.client);
+                let handshake = tokio::select! {
+                    handshake = tokio::time::timeout(handshake, tls.accept(socket)) => handshake,
+                    () = client.leave.notified() => return,
+                };
+                match handshake {
                     Ok(Ok(socket)) => log(peer, connections.serve(socket, from, admission).await),
                     Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS with an HTTP client"),
                     Err(_) => tracing::debug!(%peer, "an HTTP client took too long to begin TLS"),

@@ -14,7 +14,7 @@ use super::transaction::Queue;
 /// What the connection must do after a request.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Nothing: the reply is written.
+    /// Go on with the next request: the reply is written.
     Go,
     /// The command joined the run, or began one: no reply is written yet.
     Joined,

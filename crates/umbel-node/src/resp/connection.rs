@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::buffer::ReadBuffer;
 use super::burst::{Burst, Next};
-use super::clients::Admission;
+use super::clients::{Admission, Clients};
 use super::commands;
 use super::context::Context;
 use super::reply::Replies;
@@ -78,7 +78,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         let mut stopped = std::pin::pin!(stops.wait_for(|stopped| *stopped));
         let client = Arc::clone(&self.admission.client);
         while !*stop.borrow_and_update() {
-            let patience = self.patience();
+            let patience = patience(&self.admission.clients, self.deadline);
             let room = match self.buffer.room() {
                 Ok(room) => room,
                 Err(over) => return self.close_with(&over.to_string()).await,
@@ -97,13 +97,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.socket.shutdown().await
     }
 
-    /// How long to wait for the next bytes.
-    fn patience(&self) -> Option<Duration> {
-        let idle = self.admission.clients.limits.idle;
-        let left = self.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        left.into_iter().chain(idle).min()
-    }
-
     /// Updates the deadline of a stranger.
     fn note_deadline(&mut self) {
         let Admission { clients, client } = &self.admission;
@@ -116,7 +109,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
 
     /// Executes every complete request in the buffer and sends the replies.
     async fn burst(&mut self) -> io::Result<Then> {
-        let Self { socket, host, admission, replies, parser, buffer, spare, .. } = self;
+        let Self { socket, host, admission, replies, parser, buffer, spare, deadline, .. } = self;
         let (identity, transaction) = (&mut self.identity, &mut self.transaction);
         let begun = Instant::now();
         let mut run = Run::new(std::mem::take(spare));
@@ -125,7 +118,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             socket,
             waiting: Waiting::default(),
             send_at: limits.reply_bytes,
-            idle: limits.idle,
+            deadline: *deadline,
             is_all_executed: false,
             failure: None,
         };
@@ -185,9 +178,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             burst.context.replies.error(&error.to_string());
         }
         burst.context.note();
-        // Before the replies are sent: a client that has read one must not be closed to make room
-        // for a stranger.
-        burst.context.note_acquaintance();
         sender.send(&mut burst.context).await?;
         burst.context.note_burst(begun);
         let closes = burst.context.quit || broken.is_some();
@@ -208,7 +198,8 @@ struct Sender<'a, S> {
     socket: &'a mut S,
     waiting: Waiting,
     send_at: usize,
-    idle: Option<Duration>,
+    /// When the connection is closed if it is still a stranger then.
+    deadline: Option<Instant>,
     /// Whether commands are executed even if their replies cannot be sent: those of a transaction
     /// are.
     is_all_executed: bool,
@@ -300,8 +291,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
         Ok(())
     }
 
-    /// Waits until the writes are durable, then sends all replies.
+    /// Waits until the writes are durable, then sends all replies. A stranger that does not read
+    /// them is closed at its deadline, or earlier to make room.
     async fn send(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        // Before the replies are sent: a client that has read one must not be closed to make room
+        // for a stranger.
+        context.note_acquaintance();
+        if !context.client.is_stranger() {
+            self.deadline = None;
+        }
         if context.ticket != Ticket::NONE {
             if let Err(error) = context.host.settled(context.ticket).await {
                 context.replies.fail_writes(&error.to_string());
@@ -315,7 +313,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
             };
             let sent = match &self.failure {
                 Some(_) => Ok(()),
-                None => within(self.idle, sent).await,
+                None => tokio::select! {
+                    biased;
+                    sent = within(patience(context.clients, self.deadline), sent) => sent,
+                    () = context.client.leave.notified() => Err(made_room()),
+                },
             };
             context.replies.clear();
             match sent {
@@ -325,6 +327,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Sender<'_, S> {
         }
         Ok(())
     }
+}
+
+/// How long to wait for a client to send or to read, if it is closed at `deadline`.
+fn patience(clients: &Clients, deadline: Option<Instant>) -> Option<Duration> {
+    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+    left.into_iter().chain(clients.limits.idle).min()
+}
+
+fn made_room() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionAborted, "closed to make room for another client")
 }
 
 /// Waits for a client, at most for `idle` if that is set.

@@ -86,7 +86,7 @@ impl Context<'_> {
     /// configured, has not sent a command.
     pub(super) fn note_acquaintance(&self) {
         self.client.set_known(match self.host.access().is_open() {
-            true => self.client.info.lock().last.is_some(),
+            true => self.last_name.is_some() || self.client.info.lock().last.is_some(),
             false => self.identity.user().is_some(),
         });
     }
