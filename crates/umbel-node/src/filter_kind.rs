@@ -101,9 +101,15 @@ impl Cuckoo {
     /// Maximum number of stacked filters, as in RedisBloom.
     const MAX_FILTERS: u64 = 32;
 
-    /// Number of buckets of the first filter: a power of two.
+    /// Number of buckets of the first filter: a power of two, as RedisBloom computes it.
     pub(crate) fn buckets(self) -> u64 {
-        self.capacity.div_ceil(self.bucket_size.max(1).into()).next_power_of_two()
+        (self.capacity / u64::from(self.bucket_size.max(1))).next_power_of_two()
+    }
+
+    /// The same filter with an expansion that is 0 or a power of two, as RedisBloom rounds it.
+    pub(crate) fn with_expansion(self, expansion: u32) -> Self {
+        let expansion = if expansion == 0 { 0 } else { expansion.next_power_of_two() };
+        Self { expansion, ..self }
     }
 
     /// The filters that are stacked for this many items, and their total capacity.
@@ -112,24 +118,16 @@ impl Cuckoo {
         Stack::of(slots, self.expansion, items)
     }
 
-    /// Why it accepts no more items when it holds `items`, if it does not.
-    pub(crate) fn refusal(self, items: u64) -> Option<Full> {
-        let stack = self.stack(items);
-        match items < stack.capacity {
-            true => None,
-            false if self.expansion == 0 => Some(Full::Full),
-            false => (stack.filters >= Self::MAX_FILTERS).then_some(Full::MaxExpansions),
-        }
+    /// Whether commands that add are refused because it holds `items`: RedisBloom refuses them once
+    /// there are 32 filters, and checks that at the beginning of a command only.
+    pub(crate) fn is_expanded(self, items: u64) -> bool {
+        self.stack(items).filters >= Self::MAX_FILTERS
     }
-}
 
-/// Why a filter accepts no more items.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Full {
-    /// It does not scale.
-    Full,
-    /// It has the maximum number of stacked filters.
-    MaxExpansions,
+    /// Whether there is no room for another item when it holds `items`.
+    pub(crate) fn is_full(self, items: u64) -> bool {
+        self.expansion == 0 && items >= self.stack(items).capacity
+    }
 }
 
 /// A stack of filters: Redis adds one whenever the last is full.
@@ -190,12 +188,13 @@ mod tests {
         let cuckoo = Cuckoo { capacity: 1000, ..Cuckoo::default() };
         assert_eq!((cuckoo.buckets(), cuckoo.stack(1024).filters), (512, 1));
         assert_eq!(cuckoo.stack(1025), Stack { filters: 2, capacity: 2048 });
-        assert_eq!((cuckoo.refusal(1024), cuckoo.refusal(32 * 1024 - 1)), (None, None));
-        assert_eq!(cuckoo.refusal(32 * 1024), Some(Full::MaxExpansions));
-        let fixed = Cuckoo { capacity: 4, expansion: 0, ..cuckoo };
-        assert_eq!((fixed.refusal(3), fixed.refusal(4)), (None, Some(Full::Full)));
+        assert!(!cuckoo.is_full(1024) && !cuckoo.is_expanded(31 * 1024));
+        assert!(!cuckoo.is_full(31 * 1024 + 1) && cuckoo.is_expanded(31 * 1024 + 1));
+        let fixed = Cuckoo { capacity: 4, ..cuckoo }.with_expansion(0);
+        assert!(!fixed.is_full(3) && fixed.is_full(4) && !fixed.is_expanded(4));
         let odd = Cuckoo { capacity: 7, bucket_size: 3, ..cuckoo };
-        assert_eq!((odd.buckets(), odd.stack(0).capacity), (4, 12));
+        assert_eq!((odd.buckets(), odd.stack(0).capacity), (2, 6));
+        assert_eq!([1, 3, 32_767].map(|it| cuckoo.with_expansion(it).expansion), [1, 4, 32_768]);
     }
 
     #[test]

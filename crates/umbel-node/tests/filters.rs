@@ -292,15 +292,15 @@ fn a_full_cuckoo_filter_refuses_items() {
     );
     assert!(ask("HELLO 3\r\nCF.INSERT f ITEMS a\r\n").ends_with("*1\r\n#f\r\n"));
     assert_eq!(ask("CF.DEL f a\r\nCF.ADD f d\r\nCF.COUNT f a\r\n"), ":1\r\n:1\r\n:1\r\n");
-    // One that grows does so 32 times, as RedisBloom's.
-    let many: String = (0..128).map(|key| format!(" {key}")).collect();
-    let reply = ask(&format!(
-        "CF.INSERT g CAPACITY 4 ITEMS{many}\r\nCF.ADD g more\r\nCF.INSERT g ITEMS more\r\n"
-    ));
-    assert!(
-        reply.ends_with(":1\r\n-Maximum expansions reached\r\n-Maximum expansions reached\r\n"),
-        "{reply}"
-    );
+    // One that grows takes items until it has 32 filters, as RedisBloom's. The command that adds
+    // the 32nd is executed to its end, in however many parts.
+    const REFUSED: &str = "-Maximum expansions reached\r\n";
+    let items = |count: u32| (0..count).map(|key| format!(" {key}")).collect::<String>();
+    let first = format!("CF.INSERT g CAPACITY 4 ITEMS{}\r\nCF.ADD g more\r\n", items(31 * 4));
+    let reply = ask(&format!("{first}CF.ADD g x\r\nCF.ADDNX g more\r\nCF.INSERT g ITEMS x\r\n"));
+    assert_eq!(reply, format!("*124\r\n{}{}", ":1\r\n".repeat(125), REFUSED.repeat(3)));
+    let large = format!("CF.INSERT h CAPACITY 4 ITEMS{}\r\nCF.ADD h x\r\n", items(2000));
+    assert_eq!(ask(&large), format!("*2000\r\n{}{REFUSED}", ":1\r\n".repeat(2000)));
 }
 
 #[test]
@@ -531,6 +531,13 @@ fn a_dump_is_loaded_as_the_same_filter() {
             assert_eq!(place, format!("-{no_place}\r\n"));
             let unknown = ask(address, format!("{family}.SCANDUMP to 12345\r\n").as_bytes());
             assert_eq!(unknown, "-ERR this dump is not known any more: begin again with 0\r\n");
+            let no_numbers = if family == "BF" {
+                "-Second argument must be numeric\r\n-ERR Second argument must be numeric\r\n"
+            } else {
+                "-Invalid position\r\n-Invalid position\r\n"
+            };
+            let words = format!("{family}.SCANDUMP to x\r\n{family}.LOADCHUNK to x data\r\n");
+            assert_eq!(ask(address, words.as_bytes()), no_numbers);
             ask(address, b"FLUSHALL\r\n");
         }
         ask(address, b"BF.RESERVE from 0.01 10\r\n");

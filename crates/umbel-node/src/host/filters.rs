@@ -12,7 +12,7 @@ use super::sets::{OwnSet, SetChange, Terms};
 use super::{Host, Lifetime};
 use crate::catalogue::Ticket;
 use crate::error::HostError;
-use crate::filter_kind::{Bloom, Cuckoo, FilterKind, Full};
+use crate::filter_kind::{Bloom, Cuckoo, FilterKind};
 
 /// Why a filter command failed. Nothing changed.
 #[derive(Debug)]
@@ -21,8 +21,8 @@ pub(crate) enum FilterError {
     NotFound,
     /// The set is a filter of the other kind.
     WrongType,
-    /// A cuckoo filter that accepts no more items.
-    Full(Full),
+    /// A cuckoo filter that has the maximum number of stacked filters.
+    MaxExpansions,
     Host(HostError),
 }
 
@@ -183,10 +183,11 @@ impl Host {
         added.map(|((), ticket)| ticket)
     }
 
-    /// Adds items to a cuckoo filter and appends the result for each.
+    /// Adds items to a cuckoo filter and appends the result for each. A command calls it with parts
+    /// of its items and the same `answers`.
     ///
     /// # Errors
-    /// As [`Self::add_to_bloom`], and if the filter has grown as often as it may.
+    /// As [`Self::add_to_bloom`], and if the filter had grown as often as it may before the command.
     pub(crate) fn add_to_cuckoo(
         &self,
         set: &str,
@@ -199,8 +200,9 @@ impl Host {
         let added = self.change_filter(set, FilterType::Cuckoo, create, |changing, kind| {
             let Some(FilterKind::Cuckoo(cuckoo)) = kind else { return Err(FilterError::WrongType) };
             let held = changing.items();
-            if cuckoo.refusal(held) == Some(Full::MaxExpansions) {
-                return Err(FilterError::Full(Full::MaxExpansions));
+            // The rest of a command is added even if it was accepted in parts.
+            if answers.is_empty() && cuckoo.is_expanded(held) {
+                return Err(FilterError::MaxExpansions);
             }
             let mut room = Room { cuckoo, held };
             for item in items {
@@ -318,7 +320,7 @@ struct Room {
 
 impl Room {
     fn take_one(&mut self) -> CuckooAdded {
-        if self.cuckoo.refusal(self.held).is_some() {
+        if self.cuckoo.is_full(self.held) {
             return CuckooAdded::Refused;
         }
         self.held += 1;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use crate::filter_kind::Full;
 use crate::host::FilterError;
 
 /// An error line with its code; nothing changed.
@@ -19,8 +18,7 @@ pub(super) fn error_line(error: FilterError) -> ErrorLine {
     match error {
         FilterError::NotFound => NOT_FOUND.into(),
         FilterError::WrongType => WRONG_TYPE.into(),
-        FilterError::Full(Full::MaxExpansions) => MAX_EXPANSIONS.into(),
-        FilterError::Full(Full::Full) => FULL.into(),
+        FilterError::MaxExpansions => MAX_EXPANSIONS.into(),
         FilterError::Host(error) => format!("ERR {error}").into(),
     }
 }

@@ -114,10 +114,6 @@ fn insert_items(
         for part in items.chunks(Run::BATCH) {
             match host.add_to_cuckoo(&set, part, how, &mut answers) {
                 Ok(ticket) => newest = newest.max(ticket),
-                // Items that were added before it stay.
-                Err(FilterError::Full(_)) if !answers.is_empty() => {
-                    answers.extend(part.iter().map(|_| CuckooAdded::Refused));
-                }
                 Err(error) => return Err(after(error_line(error), answers.len())),
             }
         }

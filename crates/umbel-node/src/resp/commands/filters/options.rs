@@ -103,7 +103,9 @@ pub(super) fn reserve_cuckoo(arguments: &Arguments<'_, '_>) -> Result<Option<Cuc
             "MAXITERATIONS" => {
                 cuckoo.max_iterations = option(value, MAX_ITERATIONS, "MAXITERATIONS")?;
             }
-            "EXPANSION" => cuckoo.expansion = option(value, EXPANSION, "EXPANSION")?,
+            "EXPANSION" => {
+                cuckoo = cuckoo.with_expansion(option(value, EXPANSION, "EXPANSION")?);
+            }
             _ => return Err(UNKNOWN.into()),
         }
     }
