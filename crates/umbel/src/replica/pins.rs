@@ -51,7 +51,8 @@ impl Pins {
 
     /// The image that a new fetch begins with, for a receiver that has an older one of epoch `has`.
     /// `may_pin` says whether there is memory for a pin. If not, the newest image is served without
-    /// a pin.
+    /// a pin. An epoch that was never published counts as none: only a faulty or hostile receiver
+    /// names one, and it must not end the pins of others.
     pub(crate) fn begin(
         &mut self,
         now: Duration,
@@ -59,6 +60,7 @@ impl Pins {
         newest: Published<'_>,
         may_pin: bool,
     ) -> (Epoch, Image) {
+        let has = has.filter(|has| *has <= newest.epoch);
         if self.pins.len() == MAX_PINS && self.pins.last().is_some_and(|pin| Some(pin.epoch) <= has)
         {
             // The receiver has both images already, or newer ones: make room for a new pin.
@@ -130,6 +132,7 @@ mod tests {
         assert_eq!(begin(&mut pins, None, 2), 2, "a new fetch begins with the newest");
         assert_eq!(begin(&mut pins, None, 3), 2, "or shares the newest that is pinned");
         assert_eq!(begin(&mut pins, Some(1), 3), 2);
+        assert_eq!(begin(&mut pins, Some(u64::MAX), 3), 2, "nobody has what was never published");
         let epochs = [1, 2, 3].map(|epoch| pins.pinned(at(1), Epoch(epoch)).is_some());
         assert_eq!(epochs, [true, true, false]);
         assert_eq!(pins.memory_bytes(&images[2]), 2 * 128);
