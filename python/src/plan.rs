@@ -176,6 +176,8 @@ fn plan_replica<'py>(
         "wire_bytes_per_second_per_host": plan.wire_bytes_per_second_per_host(),
         "quiet_bytes_per_second_per_host": plan.quiet_bytes_per_second_per_host(),
         "join_bytes_per_host": plan.join_bytes_per_host(),
+        "join_seconds": plan.join_seconds(),
+        "processor_share_per_host": plan.processor_share_per_host(),
         "memory_bytes_per_host": plan.memory_bytes_per_host() as u64,
         "copies_bytes_per_host": plan.copies_bytes_per_host() as u64,
         "rows_bytes_per_host": plan.rows_bytes_per_host() as u64,

@@ -208,6 +208,8 @@ class ReplicaPlan(TypedDict):
     wire_bytes_per_second_per_host: float
     quiet_bytes_per_second_per_host: float
     join_bytes_per_host: float
+    join_seconds: float
+    processor_share_per_host: float
     memory_bytes_per_host: int
     copies_bytes_per_host: int
     rows_bytes_per_host: int

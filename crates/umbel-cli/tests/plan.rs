@@ -35,7 +35,7 @@ const DISTRIBUTED: [&str; 11] = [
     "ratio",
 ];
 
-const REPLICA: [&str; 20] = [
+const REPLICA: [&str; 22] = [
     "bits",
     "hashes",
     "rung",
@@ -49,6 +49,8 @@ const REPLICA: [&str; 20] = [
     "wire_bytes_per_second_per_host",
     "quiet_bytes_per_second_per_host",
     "join_bytes_per_host",
+    "join_seconds",
+    "processor_share_per_host",
     "memory_bytes_per_host",
     "copies_bytes_per_host",
     "rows_bytes_per_host",
@@ -283,6 +285,10 @@ fn replica_publishes_every_add_within_a_second_unless_told_otherwise() {
     let later = json(&format!("{line} --longest 10s"), &REPLICA);
     assert_near(&later, "seconds_between_updates", 10.1, 0.01);
     assert!(number(&later, "bytes_per_update") > number(&answer, "bytes_per_update"));
+    let share = |answer: &serde_json::Value| number(answer, "processor_share_per_host");
+    assert!(0.0 < share(&later) && share(&later) < share(&answer), "fewer updates take less");
+    let joins = 0.7 + number(&answer, "join_bytes_per_host") / 30e6;
+    assert_near(&answer, "join_seconds", joins, 1e-9);
     assert!(printed(line).contains("on the wire"));
 }
 

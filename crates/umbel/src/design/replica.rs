@@ -168,6 +168,22 @@ const CARRIER_BYTES: f64 = 110.0;
 /// The list of one set and the request for it, including headers.
 const LIST_BYTES: f64 = 500.0;
 
+/// Announcements that a host of a quiet mesh sends to each other host per second.
+const ANNOUNCEMENTS_PER_SECOND: f64 = 1.0 / 3.0;
+/// Share of a core that a host without others takes, as measured by `cargo xtask traffic` on two
+/// cores of an idle machine at 2.5 GHz (docs/operations.md), as are the next two.
+const IDLE_SHARE: f64 = 0.0015;
+/// Processor time of sending one announcement to a host and of receiving one from it, with what
+/// the link costs meanwhile.
+const ANNOUNCEMENT_SECONDS: f64 = 350e-6;
+/// Processor time of sending one update to a host and of receiving one from it.
+const UPDATE_SECONDS: f64 = 100e-6;
+/// Seconds until a host that is started knows another one's small set: 0.3 to 0.7 on that machine.
+const MEETING_SECONDS: f64 = 0.7;
+/// Bytes of images that a joining host fetches and installs per second, if the network permits: an
+/// image of 67 MB took 2 s more than a small one, over the loopback interface.
+const FETCHED_BYTES_PER_SECOND: f64 = 30e6;
+
 impl ReplicaPlan {
     fn others(&self) -> f64 {
         (self.hosts - 1) as f64
@@ -211,6 +227,23 @@ impl ReplicaPlan {
     #[must_use]
     pub fn join_bytes_per_host(&self) -> f64 {
         self.others() * (self.filter_bytes() + LIST_BYTES)
+    }
+
+    /// Seconds until a joining host knows all others, if the network is no limit. A slower network
+    /// adds the time that it takes for [`Self::join_bytes_per_host`]. An order of magnitude.
+    #[must_use]
+    pub fn join_seconds(&self) -> f64 {
+        MEETING_SECONDS + self.join_bytes_per_host() / FETCHED_BYTES_PER_SECOND
+    }
+
+    /// The share of a core that one host takes for replication: announcements and updates, sent to
+    /// every other host and received from it. Questions and changes of clients are not counted. An
+    /// order of magnitude: processors differ.
+    #[must_use]
+    pub fn processor_share_per_host(&self) -> f64 {
+        let announcements = ANNOUNCEMENTS_PER_SECOND * ANNOUNCEMENT_SECONDS;
+        let updates = UPDATE_SECONDS / self.seconds_between_updates;
+        IDLE_SHARE + self.others() * (announcements + updates)
     }
 
     /// Copies of every other host's filter.

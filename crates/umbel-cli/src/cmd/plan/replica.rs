@@ -14,7 +14,7 @@ use umbel::replica::{Intervals, Policy, Rule};
 use crate::output::{Report, bits, bytes, count, number, percent, whole};
 use crate::values;
 
-/// Replicas of every host at every other: how large, how often, how many bytes, how wrong
+/// Plan replicas of every host at every other: size, updates, traffic and error rates
 ///
 /// Every host is home to N keys and keeps the policy miss:X,ghost=0.05,longest=T in a full mesh.
 /// 'sent' and 'received' are updates alone; 'on the wire' is all that a host sends, with
@@ -26,10 +26,10 @@ pub(super) struct Replica {
     /// Keys of each home
     #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
     items: u64,
-    /// Keys that come to each home
+    /// Keys added to each home
     #[arg(long, value_name = "A", value_parser = values::per_second, allow_hyphen_values = true)]
     adds_per_second: f64,
-    /// Keys that go from each home
+    /// Keys removed from each home
     #[arg(long, value_name = "R", value_parser = values::per_second, allow_hyphen_values = true)]
     removes_per_second: f64,
     /// Hosts in all
@@ -68,6 +68,8 @@ struct Answer {
     wire_bytes_per_second_per_host: f64,
     quiet_bytes_per_second_per_host: f64,
     join_bytes_per_host: f64,
+    join_seconds: f64,
+    processor_share_per_host: f64,
     memory_bytes_per_host: Value,
     copies_bytes_per_host: Value,
     rows_bytes_per_host: Value,
@@ -109,6 +111,8 @@ impl Replica {
             wire_bytes_per_second_per_host: plan.wire_bytes_per_second_per_host(),
             quiet_bytes_per_second_per_host: plan.quiet_bytes_per_second_per_host(),
             join_bytes_per_host: plan.join_bytes_per_host(),
+            join_seconds: plan.join_seconds(),
+            processor_share_per_host: plan.processor_share_per_host(),
             memory_bytes_per_host: whole(plan.memory_bytes_per_host()),
             copies_bytes_per_host: whole(plan.copies_bytes_per_host()),
             rows_bytes_per_host: whole(plan.rows_bytes_per_host()),
@@ -186,7 +190,15 @@ impl Replica {
             .row(
                 "join",
                 bytes(answer.join_bytes_per_host),
-                "received by a host that joins, at most",
+                &format!(
+                    "received by a host that joins, at most; about {:.1} s, or as long as its network takes",
+                    answer.join_seconds
+                ),
+            )
+            .row(
+                "processor",
+                format!("{:.1} %", answer.processor_share_per_host * 100.0),
+                "of a core a host, about: announcements and updates, without clients",
             )
             .row("false positive", percent(answer.replica_false_positive), "of one replica")
             .row(
