@@ -58,9 +58,10 @@ async fn lookups_that_came_too_early_are_counted() {
     let message = async {
         let mut message = 0;
         while message < info.late_lookups {
-            if let HostEvent::LateLookups { set, host, lookups } =
+            if let HostEvent::LateLookups { set, host, lookups, share } =
                 events.recv().await.expect("open")
             {
+                assert!(share > 0.0 && share < 1.0, "{share}");
                 assert_eq!((set.as_str(), host.as_str()), ("set", "home"));
                 message += lookups;
             }

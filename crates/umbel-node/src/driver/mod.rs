@@ -148,7 +148,7 @@ impl Driver {
                     return;
                 }
                 let mut state = self.inner.sets.lock();
-                // Another incarnation of the name does not concern the accepted one.
+                // Ignore incarnations of this name other than the accepted one.
                 if state.protocol.live_of(&host).is_none_or(|live| live == incarnation) {
                     state.protocol.handle_gone(now, &host, incarnation);
                 }
@@ -436,7 +436,9 @@ impl Driver {
         let lookups = self.inner.sets.recheck_lookups(set, home, since);
         if lookups > 0 {
             let (set, host) = (set.as_str().to_owned(), home.as_str().to_owned());
-            let _ = self.inner.events.send(HostEvent::LateLookups { set, host, lookups });
+            let share = self.inner.sets.late_share(&set).unwrap_or_default();
+            let event = HostEvent::LateLookups { set, host, lookups, share };
+            let _ = self.inner.events.send(event);
         }
     }
 

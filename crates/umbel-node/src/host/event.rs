@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// An event.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum HostEvent {
@@ -49,6 +49,8 @@ pub enum HostEvent {
         host: String,
         /// How many.
         lookups: u64,
+        /// Late lookups of the set so far, as a share of these and of lookups that named a host.
+        share: f64,
     },
     /// The published copy of an own set is staler than its policy permits: an update is due.
     TargetBroken {

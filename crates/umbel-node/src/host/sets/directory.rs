@@ -204,6 +204,11 @@ impl Sets {
         late
     }
 
+    /// Lookups of a set that came too early, as a share of these and of lookups that named a host.
+    pub(crate) fn late_share(&self, set: &str) -> Option<f64> {
+        self.known(set)?.lookups.late().share
+    }
+
     /// A set that any host is known to have. Waits for no change of any set.
     pub(in crate::host) fn known(&self, set: &str) -> Option<Arc<Known>> {
         self.directory_of(set).get(set).cloned()
@@ -222,8 +227,8 @@ impl Sets {
         self.known(set).ok_or_else(|| HostError::NoSuchSet(set.to_owned()))
     }
 
-    /// A set to look up; `None` if no host is known to have it. It then answers like an empty set:
-    /// the update with its first key may still be on its way.
+    /// Finds a set for a lookup. `None` if no host is known to have it: callers then answer as for
+    /// an empty set, because the update with its first key may still be on its way.
     ///
     /// # Errors
     /// If the set's name is invalid.

@@ -115,7 +115,7 @@ impl StoredSet {
         stored.built(settings)
     }
 
-    /// Builds its filter from its keys.
+    /// Builds the set's filter from its keys.
     fn built(mut self, settings: &Settings) -> Result<Self, HostError> {
         if settings.overlay.is_none() {
             let keys = self.catalogue.len();
