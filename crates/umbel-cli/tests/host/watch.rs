@@ -80,6 +80,20 @@ fn a_set_follows_a_directory() {
     eventually(&host.at, &["back"]);
 }
 
+/// A cache that has just been set up is empty, and so is its set: nothing would be emptied.
+#[test]
+fn a_watch_of_an_empty_directory_waits_for_files() {
+    let (host, folder) = (Real::start(), tempfile::tempdir().unwrap());
+    let (dir, errors) = (folder.path().join("cache"), folder.path().join("errors"));
+    std::fs::create_dir(&dir).unwrap();
+    let synced = run(&host.at, &["sync", "s", "--dir", dir.to_str().unwrap()], "");
+    assert_eq!(synced.1, "s: 0 keys listed, 0 added, 0 removed\n");
+    let _watch = Watch::start(&host.at, &["--dir", dir.to_str().unwrap()], &errors);
+    std::fs::write(dir.join("one"), "").unwrap();
+    eventually(&host.at, &["one"]);
+    assert_eq!(std::fs::read_to_string(&errors).unwrap(), "");
+}
+
 #[test]
 fn bad_input_ends_a_watch_and_changes_nothing() {
     let (host, folder) = (Real::start(), tempfile::tempdir().unwrap());

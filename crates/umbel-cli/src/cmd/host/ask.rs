@@ -13,7 +13,7 @@ use umbel::text::bytes_for_terminal;
 
 use super::keys::Keys;
 use super::{Options, set_name};
-use crate::client::{Asked, Batch, flags, stream, texts, wrong_answer};
+use crate::client::{Asked, Batch, Fields, flags, stream, texts, wrong_answer};
 use crate::output::{JsonKey, checked, ended_by_reader, json_line, part};
 use crate::progress::Progress;
 
@@ -60,10 +60,11 @@ pub(crate) struct Who {
 #[command(
     override_usage = usage!("missing", "KEY"),
     after_help = "\
-A key that a host may hold which does not answer in time is not called missing: the command
-ends with an error then, and may be repeated. With --partial it prints the keys that are missing
-for sure, names the others on standard error, and exits with 1 if there are any. With --json these
-are listed beside: {\"keys\": [\"a\"], \"asked\": 3, \"count\": 1, \"unconfirmed\": [\"b\"]}.
+If a host that may hold a key does not reply in time, the key is not reported as missing: the
+command fails and may be repeated. With --partial it prints the keys that are certainly missing,
+lists the others on standard error, and exits with 1 if there are any; hosts whose keys are not
+known at all are listed there too. With --json unconfirmed keys are in
+'unconfirmed': {\"keys\": [\"a\"], \"asked\": 3, \"count\": 1, \"unconfirmed\": [\"b\"]}.
 
 Examples:
   umbel missing builds --file outputs.txt | upload
@@ -71,7 +72,7 @@ Examples:
   umbel missing builds 4f53 77aa --json"
 )]
 pub(crate) struct Missing {
-    /// Print what is sure even if some hosts do not answer
+    /// Print the keys that are certainly missing, even if some hosts do not reply
     #[arg(long)]
     partial: bool,
     #[command(flatten)]
@@ -141,6 +142,7 @@ impl Missing {
             Some(listed.and_then(|()| missing.into_iter().try_for_each(|key| printer.key(key))))
         };
         self.query.run("UMBEL.MISSINGPARTIAL", print)?;
+        self.query.note_incomplete();
         Ok(if unconfirmed.get() == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) })
     }
 }
@@ -161,6 +163,17 @@ impl KeyQuery {
             .and_then(|mut client| client.ask(&[b"EXISTS", self.set.as_bytes()]));
         if matches!(known, Ok(Value::Int(0))) {
             crate::note(&format!("the host knows of nobody who has a set '{}'", self.set));
+        }
+    }
+
+    /// Prints notes if the host does not know the keys of every host that it expects: keys that
+    /// only an unknown host holds are listed as missing.
+    fn note_incomplete(&self) {
+        let info = self.options.at.connect().and_then(|mut client| client.ask(&[b"UMBEL.INFO"]));
+        let Ok(info) = info else { return };
+        for reason in Fields::of(&info).map(|info| info.texts("missing_hosts")).unwrap_or_default()
+        {
+            crate::note(&format!("not complete: {}", umbel::text::for_terminal(&reason)));
         }
     }
 

@@ -84,7 +84,7 @@ pub(crate) struct PolicyCommand {
     set: String,
     /// New policy; without one, the present one is shown
     policy: Option<Policy>,
-    /// Tell every host of the cluster
+    /// Apply this at every host of the cluster
     #[arg(long, requires = "policy")]
     all_hosts: bool,
     #[command(flatten)]
@@ -119,7 +119,7 @@ impl PolicyCommand {
 #[derive(Args)]
 #[command(after_help = "\
 The rate is the chance that one lookup of an absent key names any wrong host, with as many
-hosts as --hosts says. umbel plan replica tells what a set will cost.
+hosts as --hosts says. umbel plan replica computes what a set will cost.
 
 Examples:
   umbel reserve images --false-positive 0.001 --capacity 1e6
@@ -135,7 +135,7 @@ pub(crate) struct Reserve {
     /// too large by more than the step [default with --chains: 1e-8]
     #[arg(long, value_name = "RATE", value_parser = values::rate, required_unless_present = "chains")]
     false_positive: Option<Rate>,
-    /// Keys of this host that it is planned for; beyond them it grows
+    /// Number of this host's keys that it is planned for; it grows beyond them
     #[arg(long, value_name = "KEYS", value_parser = values::items)]
     capacity: u64,
     /// Hosts that the rate is planned for [default: the host's configuration]
@@ -144,18 +144,18 @@ pub(crate) struct Reserve {
     /// When its replicas are updated [default: the host's configuration]
     #[arg(long)]
     policy: Option<Policy>,
-    /// Seconds after which keys leave on their own; 'none': never [default: the host's configuration]
+    /// Seconds after which keys expire; 'none': never [default: the host's configuration]
     #[arg(long, value_name = "SECONDS", value_parser = lifetime)]
     lifetime: Option<String>,
     /// How the host's cache is asked before a key is confirmed, as 'HEAD {advertise}/{key}';
-    /// 'none': the catalogue's word counts [default: the host's configuration]
+    /// 'none': the catalogue decides [default: the host's configuration]
     #[arg(long, value_name = "HOW")]
     confirm: Option<Confirm>,
     /// Make it a set of chains, whose depths are multiples of this many keys: see umbel chain
     #[arg(long, value_name = "STEP",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(ChainQuery::MAX_STEP)))]
     chains: Option<u32>,
-    /// Tell every host of the cluster
+    /// Apply this at every host of the cluster
     #[arg(long)]
     all_hosts: bool,
     #[command(flatten)]

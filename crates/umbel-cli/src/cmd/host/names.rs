@@ -19,8 +19,8 @@ use crate::output::{checked, count, ended_by_reader, print};
 #[command(
     override_usage = usage!("announce", "NAME"),
     after_help = "\
-A name is /a/b/c: components match whole, a slash at the end means nothing, / alone is the
-prefix of every name. A set that is not there is made. Names of a file are checked before
+A name is /a/b/c: components match as a whole, a trailing slash is ignored, / alone is the prefix
+of every name. The set is created if it does not exist. The names of a file are validated before
 the first is sent.
 
 Examples:
@@ -126,7 +126,8 @@ pub(crate) struct Match {
     set: String,
     #[command(flatten)]
     names: Names,
-    /// Ask the hosts, and wait for so many milliseconds or a duration such as 2s [default: 2000]
+    /// Ask the hosts and wait at most this many milliseconds, or a duration such as 2s [default:
+    /// 2000]
     #[arg(long, value_name = "MS", num_args = 0..=1, require_equals = true,
           default_missing_value = "2000", value_parser = |text: &str| crate::values::milliseconds(text, 50_000))]
     confirm: Option<u64>,

@@ -155,12 +155,14 @@ impl Target<'_> {
     pub(super) fn pass(&self, listing: &Listing<'_>) -> anyhow::Result<Synced> {
         listing.check()?;
         let held = KeyList::of(&mut self.options.at.connect()?, self.set)?;
-        let (listed, added) = self.add(listing)?;
+        // An empty listing and an empty set agree: a cache may be empty at first.
+        let may_be_empty = self.allow_empty || held.keys == 0;
+        let (listed, added) = self.add(listing, may_be_empty)?;
         let removed = self.remove(held, &listed, listing)?;
         Ok(Synced { listed: listed.keys, added, removed })
     }
 
-    fn add(&self, listing: &Listing<'_>) -> anyhow::Result<(Listed, u64)> {
+    fn add(&self, listing: &Listing<'_>, may_be_empty: bool) -> anyhow::Result<(Listed, u64)> {
         let mut listed = Listed::new();
         let added = self.change("UMBEL.ADD", |each| {
             listing.read(&Progress::new("adding"), &mut |key| {
@@ -168,7 +170,7 @@ impl Target<'_> {
                 each(key)
             })
         })?;
-        refuse_nothing(listed.keys, self.allow_empty, &listing.name())?;
+        refuse_nothing(listed.keys, may_be_empty, &listing.name())?;
         listed.sort();
         Ok((listed, added))
     }
