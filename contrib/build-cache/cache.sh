@@ -5,12 +5,18 @@
 #   cache.sh build-1 /var/cache/b1 127.0.0.1:8081 127.0.0.1:7440 127.0.0.1:7441 127.0.0.1:7447
 #   cache.sh build-2 /var/cache/b2 127.0.0.1:8082 127.0.0.1:7450 127.0.0.1:7451 127.0.0.1:7457 127.0.0.1:7447
 set -eu
+PATH=$PATH:/usr/sbin        # where Debian has nginx
+[ $# -ge 6 ] || { sed -n '2,5s/^# //p' "$0" >&2; exit 2; }
+for needed in nginx "${UMBEL:-umbel}"; do
+    command -v "$needed" > /dev/null || { echo "$0: $needed is not installed, or not in PATH" >&2; exit 2; }
+done
 name=$1 dir=$2 listen=$3 resp=$4 http=$5 between=$6
 shift 6
 peers=""
 for peer in "$@"; do peers="$peers --peer $peer"; done
 here=$(dirname "$0")
 mkdir -p "$dir/objects"
+dir=$(cd "$dir" && pwd)       # nginx takes relative paths as relative to its prefix
 cp "$here/umbel.toml" "$dir/umbel.toml"
 sed -e "s|@DIR@|$dir|g" -e "s|@LISTEN@|$listen|" -e "s|@UMBEL@|$http|" "$here/cache.conf" > "$dir/nginx.conf"
 # As root, nginx's workers are of another user, who must be able to write there.
