@@ -7,7 +7,8 @@
 //! requests for pages in the same ways, asks for anything, and greets with anything.
 //!
 //! Asserted all the while: honest hosts answer, name each other for exactly the keys that they
-//! hold, and take a bounded amount of memory; afterwards they still hear each other.
+//! hold, and take a bounded amount of memory; afterwards they still hear each other. How long an
+//! honest client waits is printed: a machine that is busy with something else makes it wait too.
 //!
 //! `cargo xtask hostile --minutes M` runs for longer; `UMBEL_HOSTILE_SEED` chooses another seed.
 
@@ -259,11 +260,16 @@ fn ask(session: &zenoh::Session, dice: &mut Dice) {
     let _ = session.get(to).payload(payload).timeout(Duration::from_secs(1)).wait();
 }
 
-/// What must hold whatever the hostile member does.
-fn check(cluster: &Cluster, seed: u64) {
+/// What must hold whatever the hostile member does. Returns how long an honest client waited for
+/// each of its requests.
+fn check(cluster: &Cluster, seed: u64) -> Vec<Duration> {
+    let mut waits = Vec::new();
     for (asked, home) in [(0, 1), (1, 0)] {
-        let pong: String = cluster.ask(asked, &["PING"]);
-        assert_eq!(pong, "PONG");
+        for request in [&["PING"][..], &["UMBEL.WHO", "images", "good-0-7", "good-1-7"]] {
+            let sent = Instant::now();
+            let _: redis::Value = cluster.ask(asked, request);
+            waits.push(sent.elapsed());
+        }
         let found = named(cluster, asked, "images", &format!("good-{home}"), 500, home);
         assert_eq!(found, 500, "seed {seed}: host {asked} forgot keys of host {home}");
         let wrong = named(cluster, asked, "images", &format!("absent-{home}"), 2000, home);
@@ -273,12 +279,20 @@ fn check(cluster: &Cluster, seed: u64) {
         assert!(memory <= max, "seed {seed}: host {asked} takes {memory} bytes");
         assert!(!cluster.log(asked).contains("panicked"), "{}", cluster.log(asked));
     }
+    waits
+}
+
+fn distribution(mut waits: Vec<Duration>) -> String {
+    waits.sort_unstable();
+    let [half, most] = [waits.len() / 2, waits.len() * 99 / 100].map(|at| waits[at]);
+    let longest = waits.last().copied().unwrap_or_default();
+    format!("{half:.1?} (p50), {most:.1?} (p99), {longest:.1?} at most")
 }
 
 fn attack(is_secured: bool) {
     let number = |variable: &str| std::env::var(variable).ok().and_then(|text| text.parse().ok());
     let seed = number("UMBEL_HOSTILE_SEED").unwrap_or(1);
-    let time = Duration::from_secs(number("UMBEL_HOSTILE_SECONDS").unwrap_or(5));
+    let time = Duration::from_secs(number("UMBEL_HOSTILE_SECONDS").unwrap_or(30));
     let mut cluster = Cluster::new(3);
     let limits = ["--limits-replica-bytes", &REPLICA_BYTES.to_string()];
     if is_secured {
@@ -325,6 +339,7 @@ fn attack(is_secured: bool) {
     maker.lock().expect("no panic").create("images", Some(1000));
 
     let (start, mut sent, mut next_check) = (Instant::now(), 0_u64, Duration::ZERO);
+    let mut waits = Vec::new();
     let say = format!("umbel/local/{}/updates", name(HOSTILE));
     let (mut dice, mut is_heard) = (Dice(!seed), false);
     let is_over = |is_heard: bool| {
@@ -341,12 +356,12 @@ fn attack(is_secured: bool) {
             _ => {}
         }
         if start.elapsed() >= next_check {
-            check(&cluster, seed);
+            waits.extend(check(&cluster, seed));
             is_heard |= named(&cluster, 0, "images", "good", 2000, HOSTILE) > 0;
             next_check = start.elapsed() + Duration::from_secs(1);
         }
     }
-    check(&cluster, seed);
+    waits.extend(check(&cluster, seed));
     assert!(is_heard, "seed {seed}: it was not even heard: {}", cluster.log(0));
     for home in [0, 1] {
         add(&cluster, home, "images", &format!("after-{home}"), 50);
@@ -360,7 +375,8 @@ fn attack(is_secured: bool) {
     let Maker { sets, huge, .. } = *maker.lock().expect("no panic");
     println!(
         "seed {seed}: {sent} messages of {sets} sets, {huge} of them huge, in {time:?}; honest hosts \
-         take {memory:?} MiB"
+         take {memory:?} MiB; an honest client waited {}",
+        distribution(waits)
     );
     drop(alive);
     session.close().wait().expect("closed");

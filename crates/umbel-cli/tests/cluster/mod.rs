@@ -394,15 +394,10 @@ fn a_key_of_a_host_that_does_not_answer_is_not_called_missing() {
     let words = ["UMBEL.MISSINGPARTIAL", "images", "held", "nowhere"];
     let partial: (Vec<String>, Vec<String>) = cluster.ask(0, &words);
     assert_eq!(partial, (vec!["nowhere".to_owned()], vec!["held".to_owned()]));
-    let missing = |more: &[&str]| {
-        let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("the binary is built");
-        umbel.args(["missing", "images", "held", "nowhere", "--at", cluster.resp(0)]).args(more);
-        let output = umbel.output().expect("the binary runs");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    };
-    let stderr = (Some(1), "nowhere\n".to_owned(), "unconfirmed: held\n".to_owned());
-    assert_eq!(missing(&["--partial"]), stderr);
+    let missing = |more: &[&str]| umbel_missing(cluster.resp(0), more);
+    let (code, stdout, stderr) = missing(&["--partial"]);
+    assert_eq!((code, stdout.as_str()), (Some(1), "nowhere\n"));
+    assert!(stderr.starts_with("unconfirmed: held\n"), "{stderr}");
     let (_, json, _) = missing(&["--partial", "--json"]);
     let expected = r#"{"keys":["nowhere"],"asked":2,"count":1,"unconfirmed":["held"]}"#;
     assert_eq!(json.trim_end(), expected);
@@ -413,6 +408,15 @@ fn a_key_of_a_host_that_does_not_answer_is_not_called_missing() {
             cluster.try_ask::<Vec<String>>(0, &["UMBEL.MISSING", "images", "held", "nowhere"]);
         missing.is_ok_and(|missing| missing == ["nowhere"])
     });
+}
+
+/// `umbel missing images held nowhere`: exit code, standard output, standard error.
+fn umbel_missing(at: &str, more: &[&str]) -> (Option<i32>, String, String) {
+    let mut umbel = assert_cmd::Command::cargo_bin("umbel").expect("the binary is built");
+    umbel.args(["missing", "images", "held", "nowhere", "--at", at]).args(more);
+    let output = umbel.output().expect("the binary runs");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
 /// Once the replicas of a silent host had been dropped, its keys were called missing.
@@ -432,6 +436,9 @@ fn a_key_of_a_host_that_is_gone_is_not_called_missing() {
     let words = ["UMBEL.MISSINGPARTIAL", "images", "held"];
     let partial: (Vec<String>, Vec<String>) = cluster.ask(0, &words);
     assert_eq!(partial, (vec!["held".to_owned()], vec![]));
+    let (code, stdout, stderr) = umbel_missing(cluster.resp(0), &["--partial"]);
+    assert_eq!((code, stdout.as_str()), (Some(0), "held\nnowhere\n"));
+    assert!(stderr.contains(&format!("not complete: {}", name(1))), "{stderr}");
     cluster.signal(1, "CONT");
     eventually("it is heard again", || {
         let words = ["UMBEL.MISSING", "images", "held", "nowhere"];
@@ -466,8 +473,15 @@ fn long_keys_that_a_host_holds_are_not_called_missing() {
 #[cfg(unix)]
 #[test]
 fn a_host_whose_folder_is_deleted_acknowledges_nothing_more() {
+    // Synced before every acknowledgement, and once an hour.
+    for flags in [&[][..], &["--durability", "3600"]] {
+        acknowledges_nothing_without_its_folder(flags);
+    }
+}
+
+fn acknowledges_nothing_without_its_folder(flags: &[&str]) {
     let mut cluster = Cluster::new(1);
-    cluster.start(0, &[]);
+    cluster.start(0, flags);
     let _: Vec<u8> = cluster.ask(0, &["UMBEL.ADD", "images", "before"]);
     std::fs::remove_dir_all(cluster.data(0)).expect("it is deleted");
     let mut connection = cluster.connect(0);
