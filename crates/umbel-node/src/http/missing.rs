@@ -17,7 +17,7 @@ use crate::{Coverage, Host};
 pub(super) struct Missing {
     /// In the order and encoding of the request.
     missing: Vec<String>,
-    /// Keys that a host may hold that has not replied, or could not tell.
+    /// Keys that may be held by a host that has not replied or could not decide.
     unconfirmed: Vec<String>,
     #[serde(flatten)]
     coverage: Coverage,

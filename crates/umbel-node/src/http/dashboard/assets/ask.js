@@ -52,7 +52,7 @@ export function ask(root, name) {
         text(verdict, `${words}${beyond.length > 0 ? ` (${beyond.join(", ")} came in meanwhile)` : ""}, in ${milliseconds(located.took)}. ${rest(located.data)}`);
       },
     }, "Confirm with the hosts");
-    const time = found.hostTook === null ? `round trip ${milliseconds(found.took)}` : `${milliseconds(found.hostTook)} at the host, ${milliseconds(found.took)} with the way from this browser and back`;
+    const time = found.hostTook === null ? `round trip ${milliseconds(found.took)}` : `${milliseconds(found.hostTook)} at the host, ${milliseconds(found.took)} with the round trip from this browser`;
     const title = hosts.length === 0 ? "Nobody, as far as this host knows" : `${plural(hosts.length, "host")} may hold it`;
     if (hosts.length > 0) freshnessOf(asked.set, cards);
     return h("div", { class: "card answer" },
@@ -107,6 +107,6 @@ async function freshnessOf(set, cards) {
     const one = cards.get(replica.host);
     if (!one || one.isSelf) continue;
     const age = `replica updated ${seconds(replica.age_seconds)} ago`;
-    text(one.fresh, replica.current ? `${age}, nothing newer is known of` : `${age}, ${plural(replica.lag_epochs, "update")} behind`);
+    text(one.fresh, replica.current ? `${age}, no newer one is known` : `${age}, ${plural(replica.lag_epochs, "update")} behind`);
   }
 }

@@ -34,7 +34,7 @@ export function overview(root) {
     h("div", { class: "tiles" }, ...Object.values(tiles).map((one) => one.element)),
     h("div", { class: "columns" },
       h("section", { class: "card wide" }, h("h2", null, "Hosts"), map.element),
-      h("section", { class: "card" }, h("h2", null, "What needs attention"), hostList, h("h2", null, "Lately"), log)),
+      h("section", { class: "card" }, h("h2", null, "What needs attention"), hostList, h("h2", null, "Recent events"), log)),
     h("section", { class: "card" }, h("h2", null, "Sets"), table.element));
 
   function update() {
@@ -63,7 +63,7 @@ export function overview(root) {
   function notices(status) {
     const all = [];
     if (status.catalogue_failure) all.push(["bad", `Changes are refused, questions are answered: ${status.catalogue_failure}`]);
-    if (!status.durable) all.push(["info", "This host keeps its keys in memory only: they are gone when it stops."]);
+    if (!status.durable) all.push(["info", "This host keeps its keys in memory only: they are lost when it stops."]);
     const refusals = status.refusals ?? [];
     refusals.forEach((refusal) => all.push(["warn", `Not accepted: ${refusal}`]));
     const others = status.not_accepted - refusals.length;
@@ -171,10 +171,13 @@ function setRow(name) {
       text(replicas, set.behind > 0 ? `${count(set.replicas)} (${count(set.behind)} catching up)` : count(set.replicas));
       text(rung, set.rung === null ? "–" : `2^${set.rung}`);
       text(memory, bytes(set.memory));
-      text(target, set.target === null ? "–" : `${percent(set.estimated)} / ${percent(set.target)}`);
+      text(target, set.target === null ? "–" : pair(percent(set.estimated), percent(set.target)));
       const share = set.miss_target ? set.miss / set.miss_target : null;
-      replace(miss, set.miss === null ? "–" : `${percent(set.miss)} / ${set.miss_target === null ? "none" : percent(set.miss_target)}`, share === null || set.miss === null ? null : bar(share, share > 1 ? "warn" : ""));
+      replace(miss, set.miss === null ? "–" : pair(percent(set.miss), set.miss_target === null ? "none" : percent(set.miss_target)), share === null || set.miss === null ? null : bar(share, share > 1 ? "warn" : ""));
       replace(state, set.problem ? h("span", { class: "tag warn" }, "! ", set.problem) : h("span", { class: "tag ok" }, "✓ as promised"));
     },
   };
 }
+
+/** A measured value and its target: a line breaks between them, never before a percent sign. */
+const pair = (value, target) => `${value.replace(" ", "\u00a0")} / ${target.replace(" ", "\u00a0")}`;

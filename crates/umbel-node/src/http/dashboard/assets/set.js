@@ -29,7 +29,7 @@ export function setPage(root, name) {
       h("section", { class: "card" }, h("h2", null, "Policy and plan"), form.element)),
     h("h2", { class: "above" }, "History"), charts.element,
     h("section", { class: "card" }, h("h2", null, "Replicas here"),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Replicas" }, h("table", null,
+      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Replicas" }, h("table", { class: "replicas" },
         h("thead", null, h("tr", null, ["Host", "Keys", "Update", "Behind", "Last update"].map((label, place) => h("th", { scope: "col", class: place ? "number" : "" }, label)))), replicas))));
   let detail = null;
   let gone = false;
@@ -57,12 +57,12 @@ export function setPage(root, name) {
       ["Bits", info.bits === null ? "–" : `${count(info.bits)} (${bytes(info.bits / 8)})`],
       ["Rung", info.rung === null ? "–" : `2^${info.rung}${info.published_rung !== info.rung && info.published_rung !== null ? `, published as 2^${info.published_rung}` : ""}`],
       ["Hashes", info.hashes === null ? "–" : `${info.hashes} positions per key`],
-      ["Takes", info.takes === null ? "–" : `${plural(info.takes, "key")} before it is built longer`],
+      ["Takes", info.takes === null ? "–" : `${plural(info.takes, "key")} before a longer filter is built`],
       ["Expected hosts", info.expected_hosts ?? "–"],
       ["Memory", `${bytes((detail.own_bytes ?? 0))} own filter, ${bytes(info.replica_bytes)} replicas`],
       ["Lifetime of keys", info.lifetime === null ? "they stay until removed" : seconds(info.lifetime)],
       ["Confirmed by", info.confirm === null || info.confirm === "none" ? "the catalogue" : info.confirm],
-      ["Built again", plural(info.rebuilds, "time")],
+      ["Rebuilt", plural(info.rebuilds, "time")],
       ["Changed", detail.keys_added === null ? "–" : `${count(detail.keys_added)} added, ${count(detail.keys_removed)} removed since the start`],
       ["Published", info.own ? `${plural(info.updates_sent, "update")}, ${bytes(info.bytes_sent)}` : "–"],
     ];

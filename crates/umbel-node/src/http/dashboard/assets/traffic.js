@@ -3,7 +3,7 @@
 import { empty, h, replace, text, tile } from "./dom.js";
 import { get, part } from "./api.js";
 import { bar, chart } from "./chart.js";
-import { bytes, count, percent, seconds, times } from "./format.js";
+import { bytes, percent, plural, seconds, times } from "./format.js";
 import { hostNow, mergeHistory, store } from "./store.js";
 import { perSecond } from "./freshness.js";
 
@@ -40,7 +40,7 @@ export function traffic(root, name) {
     label: "Bytes per second", format: (value) => `${bytes(value)}/s`, inBytes: true,
     series: [
       { key: "sent", label: "sent", sign: "circle", tone: "one" },
-      { key: "received", label: "received of others", sign: "diamond", tone: "three" },
+      { key: "received", label: "received from others", sign: "diamond", tone: "three" },
     ],
   });
   const body = h("div", null,
@@ -82,12 +82,12 @@ export function traffic(root, name) {
     const sums = since(points);
     if (!sums) return;
     const span = `in ${seconds(sums.span)}`;
-    tiles.sent.set(bytes(sums.sent), `${count(sums.updates)} updates ${span}`);
+    tiles.sent.set(bytes(sums.sent), `${plural(sums.updates, "update")} ${span}`);
     const more = times(sums.full, sums.sent);
     tiles.full.set(bytes(sums.full), more ? `${more} as much` : "");
     tiles.rule.set(bytes(sums.rule), sums.rule > 0 ? `a model; misses up to ${percent(sums.ruleMiss)}` : "a model; not due yet");
     const [first, last] = [points[0], points.at(-1)];
-    tiles.received.set(bytes(Math.max(0, last.received_bytes - first.received_bytes)), `of other hosts, ${span}`);
+    tiles.received.set(bytes(Math.max(0, last.received_bytes - first.received_bytes)), `from other hosts, ${span}`);
     const most = Math.max(sums.sent, sums.full, sums.rule, 1);
     const kept = `misses up to ${percent(Math.max(0, ...sums.own.map((point) => point.miss ?? 0)))}`;
     replace(bars, [
