@@ -26,7 +26,7 @@ pub enum MsgpackError {
     /// Values are nested too deeply.
     #[error("values are nested more than 32 deep")]
     Depth,
-    /// A text that is not UTF-8.
+    /// A string that is not UTF-8.
     #[error("a text at byte {0} is not UTF-8")]
     Text(usize),
 }

@@ -13,7 +13,8 @@ use umbel_node::tls::client_config;
 
 use super::{Address, describe};
 
-/// Hosts are near; one that does not accept a connection in this time is down.
+/// Hosts are usually on the same network: one that has not accepted a connection after this time
+/// is considered down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Long, because a host may sync a disk, or query every other host, before it replies.

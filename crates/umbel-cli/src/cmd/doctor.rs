@@ -29,11 +29,10 @@ use crate::output::print;
 #[derive(Args)]
 #[command(after_help = "\
 Takes the flags, the environment and the file that umbel serve takes, and checks each part:
-the configuration itself, the folder of the catalogue (all of it is read, unless a host has
-it open), watched directories, certificates and secrets, the ports, and whether every peer can
-be reached. Nothing
-is changed, but that opening the folder cuts off what a crash left half written, as a host
-would. The exit code is 0 if a host would run well, 1 if something must be done.
+the configuration itself, the directory of the catalogue (all of it is read, unless a host has it
+open), watched directories, certificates and secrets, the ports, and whether every peer can
+be reached. Nothing is changed, except that opening the directory truncates what a crash left
+incomplete, as a host does. Exit status: 0 if a host would run well, 1 if something must be fixed.
 
 Examples:
   umbel doctor --config /etc/umbel/umbel.toml

@@ -41,7 +41,7 @@ Examples:
 pub(crate) struct Serve {
     #[command(flatten)]
     configuration: Configuration,
-    /// Print the open ports as one JSON line: {\"resp\": ..., \"http\": ..., \"listen\": ...}
+    /// Print the open ports as one JSON line: {"resp": ..., "http": ..., "listen": ...}
     #[arg(long, value_name = "FORMAT")]
     print_ports: Option<PortsFormat>,
     /// Stop when standard input is closed, so that the host ends with its parent process

@@ -27,11 +27,11 @@ fn reply(stream: TcpStream, answer: impl Fn(&str, &str) -> (u16, String)) -> io:
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
     let body = read_body(&mut input)?;
     let (status, json) = answer(&path, &body);
-    let length = json.len();
+    let length = json.len() + 1;
     write!(
         input.get_mut(),
         "HTTP/1.1 {status} Answer\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\
-         connection: close\r\n\r\n{json}"
+         connection: close\r\n\r\n{json}\n"
     )
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn post(to: &str, path: &str, body: &str) -> io::Result<String> {
     input.read_line(&mut line)?;
     let body = read_body(&mut input)?;
     match line.split(' ').nth(1) {
-        Some("200") => Ok(body),
+        Some("200") => Ok(body.trim_end().to_owned()),
         _ => Err(io::Error::other(format!("{to}{path}: {} {body}", line.trim()))),
     }
 }

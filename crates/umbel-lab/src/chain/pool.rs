@@ -80,7 +80,8 @@ pub struct Change {
 }
 
 impl Pool {
-    /// Workers with empty caches of `capacity` parts, as fast as the trace requires.
+    /// Creates workers with empty caches of `capacity` parts. Their speed is chosen so that the trace
+    /// keeps them busy for 70 % of its duration.
     #[must_use]
     pub fn new(trace: &Trace, workers: usize, capacity: usize, seed: u64) -> Self {
         let parts: usize = trace.requests().iter().map(|request| request.parts.len()).sum();

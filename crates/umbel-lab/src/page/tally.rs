@@ -22,7 +22,7 @@ pub struct Counts {
     pub fail: usize,
     /// Events too rare for the samples.
     pub too_rare: usize,
-    /// Without numbers to compare with.
+    /// The paper gives no numbers to compare with.
     pub unverifiable: usize,
 }
 

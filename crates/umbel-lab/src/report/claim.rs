@@ -238,13 +238,13 @@ impl Draft {
         self.0
     }
 
-    /// The samples cannot tell.
+    /// Sets the verdict for an event that is too rare for the samples to decide.
     pub(crate) fn too_rare(mut self) -> Claim {
         self.0.verdict = Verdict::TooRare;
         self.0
     }
 
-    /// The text does not give the numbers.
+    /// Sets the verdict for a claim whose paper gives no numbers to compare with.
     pub(crate) fn unverifiable(self) -> Claim {
         self.0
     }

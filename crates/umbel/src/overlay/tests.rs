@@ -96,7 +96,7 @@ fn a_set_is_known_while_a_home_is_in_range_and_forgotten_after() {
     }
     assert_eq!((a.sets.len(), b.sets.len()), (0, 0));
     assert_eq!(a.route_counters().adverts_sent, 1, "what was counted is not forgotten");
-    // Made again in the same life, it goes on from where it was.
+    // A set that is created again in the same life continues with its old epoch.
     create(&mut a, "images", "dog");
     assert!(a.epoch(&name("images")) > Epoch(2));
 }

@@ -48,7 +48,7 @@ pub trait Line: Copy + Default {
     const LENGTH: u8;
     /// Bits of a key's number.
     const BITS: u32;
-    /// Words of a line.
+    /// Number of words per line.
     const SLOTS: usize;
     /// Share of the slots that is filled when a table is made for a number of keys: the more,
     /// the more keys lie in another bucket than their own.

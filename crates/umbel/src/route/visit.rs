@@ -133,7 +133,7 @@ impl Visit {
         true
     }
 
-    /// A holder was found, and its host may be looking for more.
+    /// Records that a holder was found. The query may go on to find more.
     pub const fn found(&mut self) {
         self.is_found = true;
     }

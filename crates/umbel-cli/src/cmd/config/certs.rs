@@ -18,12 +18,12 @@ use umbel_node::Settings;
 use crate::lines::name;
 use crate::output::print;
 
-/// Make an authority and a certificate for each host of a cluster
+/// Create a certificate authority and a certificate for each host of a cluster
 #[derive(Args)]
 #[command(after_help = "\
-Every host gets its own certificate, whose common name is the host's name; with it a host can
-speak under its own name only. Keep ca.key somewhere safe: it is needed to add hosts, and
-whoever has it can be any host. A name may have addresses under which clients find the host:
+Every host gets its own certificate, whose common name is the host's name; with it a host can use
+its own name only. Keep ca.key somewhere safe: it is needed to add hosts, and whoever has it can
+impersonate any host. A name may have addresses at which clients reach the host:
 cache-1=10.0.0.1, or several: cache-1=10.0.0.1+cache-1.example.org.
 
 Examples:
@@ -31,21 +31,21 @@ Examples:
   umbel config certs --hosts cache-1=10.0.0.1,cache-2=10.0.0.2 --out certs
   umbel config certs --add cache-4 --out certs")]
 pub(super) struct Certs {
-    /// Hosts of a new cluster, with commas between; makes an authority too
+    /// Hosts of a new cluster, separated by commas; creates an authority too
     #[arg(long, value_name = "NAMES", value_delimiter = ',', required_unless_present = "add",
           conflicts_with = "add", value_parser = HostName::parse)]
     hosts: Vec<HostName>,
-    /// Hosts to add, signed by the authority that is in the folder already
+    /// Hosts to add; the authority in the directory signs their certificates
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = HostName::parse)]
     add: Vec<HostName>,
-    /// Let the certificates hold for localhost too, for clients on the hosts themselves; every
-    /// host can then pass for every other to those clients
+    /// Make the certificates valid for localhost too, for clients on the hosts themselves; any host
+    /// can then impersonate any other to those clients
     #[arg(long)]
     localhost: bool,
-    /// Folder for the files
+    /// Directory for the files
     #[arg(long, value_name = "DIR", default_value = "certs")]
     out: PathBuf,
-    /// Days for which the hosts' certificates hold
+    /// Days for which the hosts' certificates are valid
     #[arg(long, default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36500))]
     days: u32,
     /// Print JSON instead of text

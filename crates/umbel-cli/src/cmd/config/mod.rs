@@ -60,13 +60,13 @@ impl Config {
 #[derive(Args)]
 #[command(after_help = "Example:\n  umbel config init umbel.toml --name cache-1")]
 struct Init {
-    /// File to write, which must not be there yet; '-' for standard output
+    /// File to write, which must not exist yet; '-': standard output
     #[arg(default_value = "umbel.toml")]
     file: PathBuf,
     /// Name of the host
     #[arg(long, default_value = "host-1")]
     name: String,
-    /// Folder of its catalogue, relative to the file
+    /// Directory of its catalogue, relative to the file
     #[arg(long, value_name = "DIR", default_value = "umbel-data")]
     data: String,
     /// Print JSON instead of text
@@ -100,7 +100,7 @@ impl Init {
     }
 }
 
-/// Find mistakes in a configuration file, as a host started with it alone would
+/// Check a configuration file, as a host does when it starts
 #[derive(Args)]
 #[command(after_help = "Example:\n  umbel config check umbel.toml")]
 struct Check {
@@ -160,7 +160,7 @@ impl MakeKey {
     }
 }
 
-/// Show what holds, and where it comes from; takes the flags of umbel serve
+/// Show the effective configuration and where each value comes from; takes the flags of umbel serve
 #[derive(Args)]
 #[command(after_help = "Example:\n  umbel config show --config umbel.toml --json")]
 struct Show {

@@ -17,8 +17,8 @@ use crate::whole_file::write_private;
 #[derive(Args)]
 #[command(after_help = "\
 A password is asked for at the terminal, or read as a line of standard input; it is never an
-argument, which everybody on the machine could see. Only its hash is written. A host that
-runs sees the change within seconds.
+argument, which everybody on the machine could see. Only its hash is written. A running host
+applies the change within seconds.
 
 Examples:
   umbel config user add alice --permissions read,write
@@ -29,7 +29,7 @@ Examples:
 pub(super) struct UserCommand {
     #[command(subcommand)]
     action: Action,
-    /// File of users, as the configuration's key 'users' names it
+    /// File of users: the value of 'users' in the configuration
     #[arg(
         long = "users",
         value_name = "FILE",
@@ -45,24 +45,24 @@ pub(super) struct UserCommand {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Let somebody in
+    /// Add a user
     #[command(
         after_help = "Examples:\n  umbel config user add alice --permissions read,write\n  umbel config user add metrics --permissions read --token --no-password"
     )]
     Add(Add),
-    /// Let somebody in no more
+    /// Remove a user
     #[command(after_help = "Example:\n  umbel config user remove alice")]
     Remove {
         /// Name of the user
         name: String,
     },
-    /// Make a token for HTTP, and print it: it is not shown again
+    /// Create a token for HTTP and print it; it is not shown again
     #[command(after_help = "Example:\n  umbel config user token alice")]
     Token {
         /// Name of the user
         name: String,
     },
-    /// List users and what they may do
+    /// List users and their permissions
     #[command(after_help = "Example:\n  umbel config user list --json")]
     List,
 }
@@ -71,13 +71,13 @@ enum Action {
 struct Add {
     /// Name of the user
     name: String,
-    /// What the user may do: read, write, admin, with commas between
+    /// Permissions of the user, separated by commas: read, write, admin
     #[arg(long, value_name = "LIST")]
     permissions: Permissions,
-    /// Make a token for HTTP too, and print it: it is not shown again
+    /// Create a token for HTTP too and print it; it is not shown again
     #[arg(long)]
     token: bool,
-    /// Let the user in with tokens only
+    /// The user logs in with tokens only
     #[arg(long, requires = "token")]
     no_password: bool,
 }

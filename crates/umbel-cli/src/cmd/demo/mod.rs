@@ -36,11 +36,12 @@ use crate::values;
 /// Run real hosts on this machine and show whether they keep their promises
 #[derive(Args)]
 #[command(after_help = "\
-Starts host processes, lets objects come and go at each of them, asks every host for a
+Starts host processes, adds and removes objects at each of them, asks every host for a
 sample of every other host's objects and for objects that nobody has, and shows how often
-the answers are wrong, how fresh the replicas are, and what that costs. At half of the time,
-or after 20 seconds, one host is killed and started again. At the end stands a summary of what
-was promised, measured and sent. Everything is gone when it ends. --offline needs no host: it shows filters and a lookup over many at once.
+the answers are wrong, how fresh the replicas are, and what that costs. After half of the time,
+or 20 seconds, one host is killed and restarted. A summary at the end says what was promised,
+measured and sent. All files and processes are removed. --offline needs no host: it shows
+filters and a lookup over many at once.
 
 Examples:
   umbel demo
@@ -50,14 +51,14 @@ pub(crate) struct Demo {
     /// Hosts: 2 to 32, or 1 to 4096 simulated ones with --offline [default: 5, or 1024]
     #[arg(long)]
     hosts: Option<u64>,
-    /// How long [default: until Ctrl-C; half a minute if standard output is no terminal]
+    /// How long [default: until Ctrl-C; half a minute if standard output is not a terminal]
     #[arg(long, value_name = "MINUTES", value_parser = minutes, conflicts_with = "offline")]
     minutes: Option<f64>,
     /// Objects of each host, or keys in the filter with --offline [default: as many as nearly fill
     /// a filter of 32 KiB, about 19000, or 1000000]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     keys: Option<u64>,
-    /// Objects that come to each host, and go, every second
+    /// Objects added to and removed from each host per second
     #[arg(long, value_name = "OBJECTS", default_value_t = 100, conflicts_with = "offline",
           value_parser = clap::value_parser!(u64).range(0..=100_000))]
     churn: u64,

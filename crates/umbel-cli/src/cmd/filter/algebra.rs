@@ -71,7 +71,7 @@ struct Sides {
     /// Filters to join, two or more
     #[arg(value_name = "FILE", num_args = 2.., required = true)]
     files: Vec<PathBuf>,
-    /// File to write; a filter that is there is replaced, any other file is not
+    /// File to write; an existing filter is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

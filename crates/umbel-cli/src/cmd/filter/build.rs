@@ -28,7 +28,7 @@ use crate::values;
 /// The size follows from a target (--items and --false-positive: the smallest filter that
 /// keeps the rate while it holds that many keys) or is given (--bits and --hashes).
 ///
-/// Without any keys the filter is that of the empty set.
+/// Without keys the filter is empty.
 ///
 /// A dynamic filter starts as one filter for --items keys, a component, and gets another one
 /// whenever all are full.
@@ -60,7 +60,7 @@ pub(super) struct Build {
     capacity: Option<u64>,
     #[command(flatten)]
     hasher: HasherArgs,
-    /// File to write; a filter that is there is replaced, any other file is not
+    /// File to write; an existing filter is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     #[command(flatten)]

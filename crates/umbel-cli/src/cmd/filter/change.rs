@@ -49,11 +49,11 @@ impl Add {
 
 /// Remove keys from a counting or dynamic filter, in place
 ///
-/// Only remove keys that were added: a filter cannot tell a key that was never added but is
-/// claimed from one that was, and removing it takes bits away from others. Of each key one
-/// adding is removed.
+/// Only remove keys that were added: a filter cannot tell a key that was never added but is claimed
+/// from one that was, and removing it takes bits away from others. Each line undoes one addition of
+/// its key.
 ///
-/// Tells how many keys were removed, how many were absent, and how many were kept: a dynamic
+/// Reports how many keys were removed, how many were absent, and how many were kept: a dynamic
 /// filter keeps a key that several of its components claim, since only one of them holds it.
 /// Components of a dynamic filter whose keys now fit into one are merged.
 #[derive(Args)]

@@ -15,8 +15,8 @@ use crate::output::{self, bytes, percent};
 
 /// Write what turns one filter into another
 ///
-/// Both must be of the same kind, shape (bits, hashes and digest bits), hash and seed. A delta fits only the very filter it
-/// was made against, and says so when it does not.
+/// Both must be of the same kind, shape (bits, hashes and digest bits), hash and seed. A delta fits
+/// only the filter that it was made against; to apply it to another one is an error.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
@@ -24,9 +24,9 @@ Example:
 pub(super) struct Delta {
     /// Filter to start from
     old: PathBuf,
-    /// Filter to lead to
+    /// Filter that the delta produces
     new: PathBuf,
-    /// File to write; a delta that is there is replaced, any other file is not
+    /// File to write; an existing delta is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -76,7 +76,7 @@ pub(super) struct Apply {
     old: PathBuf,
     /// The delta
     delta: PathBuf,
-    /// File to write; a filter that is there is replaced, any other file is not
+    /// File to write; an existing filter is replaced, any other file is not
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }

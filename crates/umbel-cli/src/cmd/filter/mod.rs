@@ -55,8 +55,8 @@ struct Options {
     /// Print one JSON object instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Largest filter to hold in memory, such as 512M or 8G [default: the memory
-    /// available, and of a filter that is read at most 256 MiB or 16 times its file]
+    /// Largest filter to hold in memory, such as 512M or 8G [default: the available memory; for a
+    /// filter that is read, at most 256 MiB or 16 times the size of its file]
     #[arg(long, global = true, value_name = "SIZE", value_parser = crate::values::size)]
     max_memory: Option<u64>,
 }

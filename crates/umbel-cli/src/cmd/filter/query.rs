@@ -15,9 +15,9 @@ use crate::progress::Progress;
 
 /// Print the keys that a filter claims
 ///
-/// A key that is not printed is certainly not in the filter; a key that is printed is in it,
-/// or is one of the few that the filter claims wrongly (`info` tells how many).
-/// Exit status as grep's: 0 if some key was printed, 1 if none, 2 for errors.
+/// A key that is not printed is certainly not in the filter; a key that is printed is in it, or is
+/// one of the few that the filter claims wrongly (`info` shows how many). Exit status as grep's: 0
+/// if some key was printed, 1 if none, 2 for errors.
 #[derive(Args)]
 #[command(after_help = "\
 With --json: {\"keys\": [...], \"asked\": 3, \"count\": 1}, without the keys if --count is given;
@@ -29,7 +29,7 @@ Examples:
   umbel filter query seen.umbel candidates.txt --absent > certainly-new.txt
   echo apple | umbel filter query seen.umbel --count")]
 pub(super) struct Query {
-    /// Filter to ask
+    /// Filter to query
     file: PathBuf,
     #[command(flatten)]
     keys: KeyArgs,

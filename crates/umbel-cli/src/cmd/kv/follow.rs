@@ -30,7 +30,7 @@ data-parallel rank. Blocks in the engine's own memory are in SET, those of a slo
 SET.cpu or the like. Needs the permissions admin, write and read where the host has users.
 
 Missed messages are replayed if --replay is given. Where that fails, and when the engine starts
-anew, all blocks are dropped: none is claimed that may be gone.
+anew, all blocks are dropped, so that no block is claimed that may be gone.
 
 Examples:
   umbel kv follow kv --events tcp://127.0.0.1:5557 --replay tcp://127.0.0.1:5558
@@ -48,10 +48,10 @@ pub(crate) struct Follow {
     /// Topic of the events [default: all]
     #[arg(long, default_value = "", hide_default_value = true)]
     topic: String,
-    /// Data-parallel rank: added to both ports as engines do, and events of others are ignored
+    /// Data-parallel rank: added to both ports as engines do; events of other ranks are ignored
     #[arg(long)]
     rank: Option<u16>,
-    /// What names a block
+    /// How blocks are identified
     #[arg(long, value_enum, default_value_t = Names::Canonical)]
     hash: Names,
     /// Group of layers whose blocks count, in engines that have several
@@ -64,7 +64,7 @@ pub(crate) struct Follow {
     #[arg(long, value_name = "BLOCKS", default_value_t = ChainQuery::DEFAULT_STEP,
           value_parser = clap::value_parser!(u32).range(1..=i64::from(ChainQuery::MAX_STEP)))]
     step: u32,
-    /// Drop all blocks when the engine has been away for so long
+    /// Drop all blocks when the engine has been unreachable for this long
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
     forget: Duration,
     #[command(flatten)]
@@ -74,7 +74,7 @@ pub(crate) struct Follow {
     json: bool,
 }
 
-/// What names a block.
+/// How blocks are identified.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Names {
     /// A hash of its tokens and those before them, the same for every engine: see umbel kv hash

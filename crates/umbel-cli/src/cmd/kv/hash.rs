@@ -21,7 +21,7 @@ Examples:
   umbel kv hash --block-size 4 11 27 4001 9 8 7 6 5
   umbel kv hash --block-size 16 --adapter sql --file tokens.txt | umbel chain kv --numbers -")]
 pub(crate) struct Hash {
-    /// Tokens of a block, as the engine has them
+    /// Tokens per block, as configured in the engine
     #[arg(long, value_name = "TOKENS", value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     block_size: u32,
     /// Name of the adapter

@@ -59,7 +59,7 @@ pub(super) struct Chain {
     /// Restart the router after half of the time, and a worker after three quarters
     #[arg(long)]
     restarts: bool,
-    /// Where all randomness comes from
+    /// Seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print one JSON object instead of text

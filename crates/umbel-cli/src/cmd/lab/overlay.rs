@@ -43,7 +43,7 @@ pub(super) struct Overlay {
     /// Queries
     #[arg(long, value_name = "Q", value_parser = values::items, allow_hyphen_values = true)]
     queries: u64,
-    /// Links of a node, on average; a line and a grid have theirs
+    /// Average number of links per node; a line and a grid ignore it
     #[arg(long, value_name = "L", value_parser = values::some, allow_hyphen_values = true, default_value = "4")]
     degree: u64,
     /// Share of absent keys that an entry may claim, 1e-15 to below 1
@@ -58,7 +58,7 @@ pub(super) struct Overlay {
     /// Design each filter for itself alone, and let entries take everything
     #[arg(long)]
     traditional: bool,
-    /// Where all randomness comes from
+    /// Seed of all randomness
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Print one JSON object instead of text

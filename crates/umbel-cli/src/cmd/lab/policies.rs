@@ -20,12 +20,11 @@ use crate::values;
 
 /// Compare update policies on one and the same history
 ///
-/// Hosts hold keys, add and remove some, and ask each other's published copies. By default
-/// the history is steady churn: every host starts with --items keys, and each second --adds
-/// keys come to it and --removes random ones go. A history or a request trace of your own is
-/// read from a file. Updates arrive the moment they are sent; unless a policy says
-/// otherwise, there is no shortest interval between two, and adds and removals wait for 600 s at
-/// the longest.
+/// Hosts hold keys, add and remove some, and ask each other's published copies. By default the
+/// history is steady churn: every host starts with --items keys, and each second --adds keys are
+/// added to it and --removes random ones are removed. A history or a request trace of your own is
+/// read from a file. Updates arrive the moment they are sent; unless a policy says otherwise, there
+/// is no shortest interval between two, and adds and removals wait for at most 600 s.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Policies {
@@ -35,13 +34,13 @@ pub(super) struct Policies {
     /// Keys of each host at the start
     #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true, default_value = "10000")]
     items: u64,
-    /// Keys that come to each host in a second
+    /// Keys added to each host per second
     #[arg(long, value_name = "A", value_parser = values::per_second, allow_hyphen_values = true, default_value = "10")]
     adds: f64,
-    /// Random keys that go from each host in a second
+    /// Random keys removed from each host per second
     #[arg(long, value_name = "R", value_parser = values::per_second, allow_hyphen_values = true, default_value = "10")]
     removes: f64,
-    /// Times in a second that each host asks for a key that another holds
+    /// Lookups per second of each host, for keys that another host holds
     #[arg(long, value_name = "L", value_parser = values::per_second, allow_hyphen_values = true, default_value = "1")]
     lookups: f64,
     /// Seconds
@@ -55,7 +54,7 @@ pub(super) struct Policies {
     /// the others for what it lacks, and keeps it
     #[arg(long, value_name = "FILE", conflicts_with_all = CHURN, requires = "cache_items")]
     requests: Option<PathBuf>,
-    /// Objects that each cache holds; the one asked for longest ago makes room
+    /// Objects that each cache holds; the least recently used one is evicted
     #[arg(long, value_name = "C", value_parser = values::items, allow_hyphen_values = true, requires = "requests")]
     cache_items: Option<u64>,
     /// Lines or requests of the file per second, of all hosts together [default: one per host]
@@ -77,11 +76,11 @@ pub(super) struct Policies {
     /// Send added keys as changed bits only, never as digests
     #[arg(long)]
     bits_only: bool,
-    /// Put beside each policy, with whole filters sent, the miss policy of the same mean miss
-    /// with coded updates: how many times less they take
+    /// Compare each policy, sending whole filters, with the miss policy of the same mean miss,
+    /// sending coded updates: how many times fewer bytes
     #[arg(long)]
     equal_miss: bool,
-    /// Where all randomness comes from
+    /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print JSON

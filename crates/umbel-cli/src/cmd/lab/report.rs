@@ -16,21 +16,21 @@ use crate::{output, whole_file};
 
 /// Run every experiment and write one HTML page: papers, formulas, simulations, verdicts
 ///
-/// The page stands alone: no network, no scripts, it prints, and follows light and dark. The
-/// same seed gives the same bytes.
+/// The page is self-contained: it needs no network and no scripts, can be printed, and follows the
+/// light or dark theme. The same seed gives the same bytes.
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  umbel lab report --out site\n  umbel lab report --out site --quick --seed 7"
 )]
 pub(super) struct Report {
-    /// Where report.html is written; made if it is not there
+    /// Directory for report.html; created if it does not exist
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Three trials of few keys instead of twenty: shows the page in seconds, but verdicts on
     /// small differences are left to chance
     #[arg(long)]
     quick: bool,
-    /// Where all randomness comes from
+    /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Print one JSON object instead of text

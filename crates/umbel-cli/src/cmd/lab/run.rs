@@ -21,7 +21,7 @@ pub(crate) struct Run {
     /// Names as in `umbel lab list`, or `all`
     #[arg(required = true, value_name = "NAME", hide_possible_values = true, value_parser = known_names())]
     names: Vec<String>,
-    /// Where all randomness comes from
+    /// Seed of all randomness
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Also write NAME.txt, NAME.json, NAME.csv and NAME.svg here

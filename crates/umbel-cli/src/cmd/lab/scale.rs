@@ -37,7 +37,7 @@ pub(super) struct Scale {
     /// Keys of each (1 to 10^7)
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = |text: &str| values::count_within(text, 1, 10_000_000))]
     keys: u64,
-    /// Keys that come to each host in a second, and as many that go (1 to 10^6)
+    /// Keys added to each host per second; as many are removed (1 to 10^6)
     #[arg(long, value_name = "C", default_value_t = 1, value_parser = |text: &str| values::count_within(text, 1, 1_000_000))]
     changes: u64,
     /// Print one JSON object instead of text

@@ -21,7 +21,7 @@ pub(super) struct Distributed {
     /// How many hosts there are (1 to 10^6)
     #[arg(long, value_name = "G", value_parser = values::some, allow_hyphen_values = true)]
     hosts: u64,
-    /// Most keys that any host can have
+    /// Maximum number of keys of any host
     #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
     max_items: u64,
     /// Share of absent keys that a host's filter may claim, 1e-15 to below 1

@@ -18,7 +18,7 @@ use crate::values;
     "{DISTRIBUTIONS}\n\nExample: umbel plan dynamic --max-items 1330 --false-positive 0.0098 --distribution zipf-min:0.4"
 ))]
 pub(super) struct Dynamic {
-    /// Most keys that the set can have
+    /// Maximum number of keys of the set
     #[arg(long, value_name = "N", value_parser = values::items, allow_hyphen_values = true)]
     max_items: u64,
     /// Share of absent keys that may be claimed, 1e-15 to below 1

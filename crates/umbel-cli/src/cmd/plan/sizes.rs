@@ -14,7 +14,7 @@ Distributions of the number of keys, from 1 to N:
   normal:MEAN,SD       bell curve, standard deviation SD, cut off at 1 and N
   zipf-min:A           size i with a chance in proportion to i^-A
   zipf-max:A           the same from the largest size down
-  zipf-random:A,SEED   the same with the sizes shuffled
+  zipf-random:A,SEED   as zipf-min:A, with the sizes in random order
   file:PATH            sizes that were observed, one a line, each with a weight after it or not";
 
 /// A distribution as given on the command line.

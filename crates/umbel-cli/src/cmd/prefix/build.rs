@@ -18,15 +18,15 @@ use crate::progress::Progress;
 /// Build a table of prefixes from lines `prefix value`
 ///
 /// The value is the rest of the line. All prefixes are of one kind: IPv4, IPv6 or names. A
-/// malformed prefix, bits set behind its length, a prefix that comes twice or one of another
-/// kind is an error, and nothing is written.
+/// malformed prefix, bits set beyond its length, a prefix that comes twice or one of another kind
+/// is an error, and nothing is written.
 #[derive(Args)]
 #[command(after_help = "\
 Example:
   printf '10.0.0.0/8 lab\\n10.1.0.0/16 office\\n' | umbel prefix build -o routes.umbel
   umbel prefix build -o names.umbel names.txt     # lines such as: /video/2024 host-7")]
 pub(super) struct Build {
-    /// File to write; an umbel file that is there is replaced, any other is not
+    /// File to write; an existing umbel file is replaced, any other file is not
     #[arg(short, long, value_name = "TABLE")]
     output: PathBuf,
     /// File of lines; standard input if none is named, or for '-'

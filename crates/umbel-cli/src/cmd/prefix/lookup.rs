@@ -19,8 +19,8 @@ use crate::progress::Progress;
 
 /// Print the longest prefix of each address, and its value
 ///
-/// A line `address<TAB>prefix<TAB>value` each, in order; `address<TAB>-` where no prefix
-/// matches. Addresses are read from standard input, one a line, if none is given.
+/// Prints one line per address, in order: `address<TAB>prefix<TAB>value`, or `address<TAB>-` where
+/// no prefix matches. Addresses are read from standard input, one per line, if none is given.
 #[derive(Args)]
 #[command(after_help = "\
 With --json: one object a line, {\"address\": \"10.1.2.3\", \"prefix\": \"10.0.0.0/8\", \"value\": \"lab\"},
@@ -31,7 +31,7 @@ Examples:
   umbel prefix lookup names.umbel /video/2024/intro
   cut -f1 access.tsv | umbel prefix lookup routes.umbel > matches.tsv")]
 pub(super) struct Lookup {
-    /// Table to ask
+    /// Table to query
     table: PathBuf,
     /// Addresses or names; read from standard input if there are none
     #[arg(value_name = "ADDR")]

@@ -47,8 +47,8 @@ struct Options {
     /// Print JSON instead of text
     #[arg(long, global = true)]
     json: bool,
-    /// Largest table to hold in memory, such as 512M or 8G [default: the memory
-    /// available, and of a table that is read at most 256 MiB or 16 times its file]
+    /// Largest table to hold in memory, such as 512M or 8G [default: the available memory; for a
+    /// table that is read, at most 256 MiB or 16 times the size of its file]
     #[arg(long, global = true, value_name = "SIZE", value_parser = crate::values::size)]
     max_memory: Option<u64>,
 }

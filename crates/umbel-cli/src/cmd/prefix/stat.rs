@@ -12,7 +12,7 @@ use super::{Options, kind_of, read};
 use crate::lines::name;
 use crate::output::{Report, bytes, count, number};
 
-/// Tell how many prefixes a table has of each length, its memory and its probes
+/// Show how many prefixes a table has of each length, its memory and its probes
 ///
 /// Probes are prefixes read by a lookup: by the formula 1 + Σf over the lengths longer than
 /// the match, and measured with one address within each prefix.

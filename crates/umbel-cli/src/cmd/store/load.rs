@@ -22,7 +22,7 @@ use super::tuning::Tuning;
 
 #[derive(Args)]
 pub(super) struct Load {
-    /// Folder of the store; made if there is none
+    /// Directory of the store; created if it does not exist
     dir: PathBuf,
     /// File to read; standard input if it is missing or `-`
     file: Option<PathBuf>,

@@ -34,8 +34,8 @@ use records::Format;
   umbel store load catalogue records.tsv
   umbel store stat catalogue --json
 
-What the filter of paper 2 spares, on one's own records: load them, integrate, load changes with
-little memory, and ask for statistics with and without the filter.
+To see what the filter of paper 2 saves for your own records: load them, integrate, load changes
+with little memory, and compare the statistics with and without the filter.
   umbel store load catalogue records.tsv && umbel store integrate catalogue
   umbel store load catalogue changes.tsv --memory-budget 1M
   umbel store stat catalogue
@@ -54,10 +54,10 @@ pub(crate) struct StoreCommand {
 
 #[derive(Subcommand)]
 enum Action {
-    /// Set a key's value; makes the store if there is none
+    /// Set a key's value; the store is created if it does not exist
     #[command(after_help = "Example:\n  umbel store put catalogue layer/4f53 host-7")]
     Put {
-        /// Folder of the store
+        /// Directory of the store
         dir: PathBuf,
         /// Key, at most 65535 bytes
         key: OsString,
@@ -67,7 +67,7 @@ enum Action {
     /// Print a key's value; exit 1 if the key is absent
     #[command(after_help = "Example:\n  umbel store get catalogue layer/4f53")]
     Get {
-        /// Folder of the store
+        /// Directory of the store
         dir: PathBuf,
         /// Key
         key: OsString,
@@ -88,19 +88,19 @@ enum Action {
     Scan(ScanArgs),
     /// Put the records of a file or of standard input, as `scan` prints them
     ///
-    /// Lines of key, tab, value, or of JSON. A line ends with \\n or \\r\\n; a value may
-    /// have tabs in it. A file with a line that is no record changes nothing.
+    /// Lines of key, tab, value, or of JSON. A line ends with `\n` or `\r\n`; a value may have tabs
+    /// in it. If a line is not a record, nothing is changed.
     #[command(
         after_help = "Examples:\n  umbel store load catalogue records.tsv\n  umbel store scan old --json | umbel store load catalogue"
     )]
     Load(load::Load),
-    /// Merge all changes into a new master; one that was interrupted goes on where it was
+    /// Merge all changes into a new master; an interrupted merge continues where it stopped
     #[command(after_help = "Example:\n  umbel store integrate catalogue")]
     Integrate {
-        /// Folder of the store
+        /// Directory of the store
         dir: PathBuf,
     },
-    /// Copy the store while it stays as it is
+    /// Copy the store into a backup
     ///
     /// Every file is copied; file systems that can share blocks between files (btrfs, XFS) do so.
     /// Damage to the store does not reach the backup.
@@ -108,9 +108,9 @@ enum Action {
         after_help = "Examples:\n  umbel store backup catalogue /backup/catalogue\n  umbel store backup catalogue /backup/catalogue --incremental"
     )]
     Backup {
-        /// Folder of the store
+        /// Directory of the store
         dir: PathBuf,
-        /// Folder of the backup: empty, or with --incremental an earlier backup
+        /// Directory of the backup: empty, or with --incremental an earlier backup
         to: PathBuf,
         /// Copy only what changed since the master was made
         #[arg(long)]
@@ -120,30 +120,30 @@ enum Action {
         #[arg(long, conflicts_with = "incremental")]
         link: bool,
     },
-    /// Make a store from a backup, checking everything on the way
+    /// Create a store from a backup and verify everything
     #[command(after_help = "Example:\n  umbel store restore /backup/catalogue catalogue")]
     Restore {
-        /// Folder of the backup
+        /// Directory of the backup
         from: PathBuf,
-        /// Folder for the store: empty or not there yet
+        /// Directory for the store: must be empty or not exist yet
         dir: PathBuf,
     },
-    /// Read everything and check it
+    /// Read and verify everything
     #[command(after_help = "Example:\n  umbel store verify catalogue")]
     Verify {
-        /// Folder of the store
+        /// Directory of the store
         dir: PathBuf,
     },
-    /// What the store holds, and how its filter fares against the formula
+    /// Show what the store holds and how its filter compares with the formula
     #[command(after_help = "Example:\n  umbel store stat catalogue --json")]
     Stat(stat::StatArgs),
 }
 
 #[derive(Args)]
 struct ScanArgs {
-    /// Folder of the store
+    /// Directory of the store
     dir: PathBuf,
-    /// Only keys that start so
+    /// Only keys with this prefix
     #[arg(long, conflicts_with_all = ["from", "to"])]
     prefix: Option<OsString>,
     /// Only keys from this one on

@@ -13,11 +13,11 @@ use crate::output::Report;
 
 #[derive(Args)]
 pub(super) struct StatArgs {
-    /// Folder of the store
+    /// Directory of the store
     dir: PathBuf,
     #[command(flatten)]
     tuning: Tuning,
-    /// Ask no filter: every lookup reads the index of changes
+    /// Do not use the filter: every lookup reads the index of changes
     #[arg(long)]
     no_filter: bool,
 }

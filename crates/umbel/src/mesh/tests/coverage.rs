@@ -21,7 +21,7 @@ impl Cluster {
         let life = self.engines[0].config().incarnation;
         let mut config = MeshConfig::new(name("a"), Incarnation(life.0 + 1), hasher());
         (config.work, config.max_keys_at_once, config.max_bits_at_once) = (work, 1, 0);
-        // As hosts have it: an update waits a little, so that a load is one.
+        // As in real hosts: updates wait for a moment, so that a load is sent as one.
         config.intervals = Intervals { longest: Duration::from_secs(600), ..Intervals::default() };
         self.engines[0] = Engine::new(config);
         let mut catalogue = MemoryCatalogue::new();
