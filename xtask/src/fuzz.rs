@@ -75,13 +75,6 @@ fn build() -> Result<String, String> {
     let mut build = crate::cargo("build --release --bins --manifest-path fuzz/Cargo.toml");
     build.args(["--target", &target, "--target-dir", &folder]);
     build.env("RUSTFLAGS", FLAGS).env("RUSTC_BOOTSTRAP", "1");
-    // Variables that cargo sets for this program would make build scripts run again, and half of
-    // the crates be compiled again.
-    for (name, _) in std::env::vars() {
-        if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
-            build.env_remove(name);
-        }
-    }
     crate::step("fuzz targets", build).map_err(|error| {
         format!(
             "{error}\nfuzz targets need Linux, a C++ compiler, a Rust toolchain with AddressSanitizer \

@@ -294,6 +294,7 @@ fn in_own_network<'a>(
         std::path::absolute(format!("{target}/release/umbel")).map_err(|e| e.to_string())?;
     // Cargo with other settings would compile the tests again, beside what is measured.
     measure.env("UMBEL_BINARY", binary).envs(compiler_settings()).envs(variables);
+    without_own_variables(&mut measure);
     step(tests, measure)
 }
 
@@ -373,7 +374,20 @@ fn cargo(arguments: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments.split(' '));
     command.envs(compiler_settings());
+    without_own_variables(&mut command);
     command
+}
+
+/// Removes the variables that cargo set for this program. Build scripts that watch them would run
+/// again, and whatever depends on them be compiled again, whenever `cargo xtask` and `cargo` take
+/// turns.
+fn without_own_variables(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        let is_own = |prefix: &&str| name.to_str().is_some_and(|name| name.starts_with(prefix));
+        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| is_own(prefix)) {
+            command.env_remove(&name);
+        }
+    }
 }
 
 /// Environment variables for cargo in CI. A clean clone gains nothing from incremental
