@@ -271,7 +271,12 @@ fn check(cluster: &Cluster, seed: u64) -> Vec<Duration> {
             waits.push(sent.elapsed());
         }
         let found = named(cluster, asked, "images", &format!("good-{home}"), 500, home);
-        assert_eq!(found, 500, "seed {seed}: host {asked} forgot keys of host {home}");
+        assert_eq!(
+            found,
+            500,
+            "seed {seed}: host {asked} forgot keys of host {home}; {}",
+            state(cluster, asked)
+        );
         let wrong = named(cluster, asked, "images", &format!("absent-{home}"), 2000, home);
         assert!(wrong < 200, "seed {seed}: host {asked} names host {home} for {wrong} of 2000");
         let memory = cluster.memory_bytes(asked);
@@ -280,6 +285,14 @@ fn check(cluster: &Cluster, seed: u64) -> Vec<Duration> {
         assert!(!cluster.log(asked).contains("panicked"), "{}", cluster.log(asked));
     }
     waits
+}
+
+/// What a host knows of others and has logged, for a test that fails.
+fn state(cluster: &Cluster, host: usize) -> String {
+    let answer: redis::RedisResult<Vec<Vec<String>>> =
+        cluster.try_ask(host, &["UMBEL.WHO", "images", "good-0-7", "good-1-7"]);
+    let hosts: redis::RedisResult<redis::Value> = cluster.try_ask(host, &["UMBEL.HOSTS"]);
+    format!("it names {answer:?}; its hosts: {hosts:?}; its log: {}", cluster.log(host))
 }
 
 fn distribution(mut waits: Vec<Duration>) -> String {
