@@ -382,9 +382,9 @@ fn cargo(arguments: &str) -> Command {
 /// again, and whatever depends on them be compiled again, whenever `cargo xtask` and `cargo` take
 /// turns.
 fn without_own_variables(command: &mut Command) {
+    let is_own = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_");
     for (name, _) in std::env::vars_os() {
-        let is_own = |prefix: &&str| name.to_str().is_some_and(|name| name.starts_with(prefix));
-        if ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|prefix| is_own(prefix)) {
+        if name.to_str().is_some_and(is_own) {
             command.env_remove(&name);
         }
     }
@@ -402,14 +402,26 @@ fn compiler_settings() -> Vec<(&'static str, &'static str)> {
 
 /// Runs one step and prints how long it took.
 fn step(name: &str, mut command: Command) -> Result<(), String> {
-    println!("== {name}: {command:?}");
+    let line = command_line(&command);
+    println!("== {name}: {line}");
     let start = Instant::now();
     let status = command.status().map_err(|error| format!("{name} could not start: {error}"))?;
     if !status.success() {
-        return Err(format!("{name} failed; run it alone with {command:?}"));
+        return Err(format!("{name} failed; run it alone with {line}"));
     }
     println!("== {name}: passed in {} s", start.elapsed().as_secs());
     Ok(())
+}
+
+/// A command as a person would type it: with the variables that are set for it, without those that
+/// are removed.
+fn command_line(command: &Command) -> String {
+    let variables = command.get_envs().filter_map(|(name, value)| {
+        value.map(|value| format!("{}={value:?} ", name.to_string_lossy()))
+    });
+    let program = command.get_program().to_string_lossy().into_owned();
+    let arguments = command.get_args().map(|argument| format!(" {}", argument.to_string_lossy()));
+    variables.chain([program]).chain(arguments).collect()
 }
 
 fn installed(program: &str) -> bool {
