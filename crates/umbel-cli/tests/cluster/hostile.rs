@@ -224,15 +224,14 @@ fn session(cluster: &Cluster, is_secured: bool) -> zenoh::Session {
     zenoh::open(config).wait().expect("a session")
 }
 
-/// The greeting of an honest host, under the hostile one's name.
-fn greeting(session: &zenoh::Session) -> serde_json::Value {
-    let greetings = session.declare_subscriber("umbel-hello/*").wait().expect("subscribed");
-    let heard = greetings.recv_timeout(Duration::from_secs(30)).expect("sound").expect("in time");
-    let mut greeting: serde_json::Value =
-        serde_json::from_slice(&heard.payload().to_bytes()).expect("JSON");
+/// The greeting in a request of an honest host, under the hostile one's name. Hosts send it to ask
+/// a host that they have just seen for its own one.
+fn greeting_in(request: &[u8]) -> Option<serde_json::Value> {
+    let (_kind, greeting) = request.split_first()?;
+    let mut greeting: serde_json::Value = serde_json::from_slice(greeting).ok()?;
     greeting["name"] = name(HOSTILE).into();
     greeting["incarnation"] = 7.into();
-    greeting
+    Some(greeting)
 }
 
 /// Greets: mostly well, now and then with anything.
@@ -329,10 +328,9 @@ fn attack(is_secured: bool) {
     let runtime = tokio::runtime::Runtime::new().expect("threads");
     let _threads = runtime.enter();
     let session = session(&cluster, is_secured);
-    let alive = format!("umbel/local/{}/alive/7/1", name(HOSTILE));
-    let alive = session.liveliness().declare_token(alive).wait().expect("declared");
     let maker = Arc::new(Mutex::new(Maker::new(seed)));
     let answering = Arc::clone(&maker);
+    let (greeted, greetings) = std::sync::mpsc::channel();
     let requests = format!("umbel/local/{}/requests/*", name(HOSTILE));
     let _requests = session
         .declare_queryable(requests)
@@ -340,7 +338,11 @@ fn attack(is_secured: bool) {
             let mut maker = answering.lock().expect("no panic");
             let request = query.payload().map(|payload| payload.to_bytes().into_owned());
             let from = query.key_expr().as_str().rsplit('/').next().unwrap_or_default().to_owned();
-            let answers = maker.answer(&from, &request.unwrap_or_default());
+            let request = request.unwrap_or_default();
+            if let Some(greeting) = greeting_in(&request) {
+                let _ = greeted.send(greeting);
+            }
+            let answers = maker.answer(&from, &request);
             for answer in answers {
                 let answer = if maker.dice.below(2) == 0 { answer } else { maker.spoil(answer) };
                 let _ = query.reply(query.key_expr().clone(), answer).wait();
@@ -348,7 +350,9 @@ fn attack(is_secured: bool) {
         })
         .wait()
         .expect("declared");
-    let good = greeting(&session);
+    let alive = format!("umbel/local/{}/alive/7/1", name(HOSTILE));
+    let alive = session.liveliness().declare_token(alive).wait().expect("declared");
+    let good = greetings.recv_timeout(Duration::from_secs(60)).expect("an honest host greets it");
     maker.lock().expect("no panic").create("images", Some(1000));
 
     let (start, mut sent, mut next_check) = (Instant::now(), 0_u64, Duration::ZERO);

@@ -12,7 +12,6 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -28,6 +27,8 @@ use crate::rivals::Rivals;
 
 /// Maximum number of events that are handled before anything is sent.
 const BURST: usize = 64;
+/// Maximum time for which events are handled before anything is sent.
+const BURST_TIME: Duration = Duration::from_millis(50);
 /// Average interval between two greetings when nothing has changed.
 const GREET_EVERY: Duration = Duration::from_secs(30);
 /// Minimum interval between two greetings: after a change, or for a new host.
@@ -97,15 +98,24 @@ impl Driver {
             let wait = self.sleep_until().saturating_sub(self.inner.now());
             let first = events.wait(wait);
             self.notice_stop();
-            match first {
-                Ok(first) => {
-                    self.handle(first);
-                    events.waiting().take(BURST).for_each(|next| self.handle(next));
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
+            if let Some(first) = first {
+                self.handle_burst(first, events);
             }
             self.tick();
+        }
+    }
+
+    /// Handles an event, and those that are queued already: some of them, so that messages are sent
+    /// and timeouts handled however many arrive, and however long each takes.
+    fn handle_burst(&mut self, first: NetworkEvent, events: &NetworkEvents) {
+        let start = Instant::now();
+        self.handle(first);
+        for _ in 0..BURST {
+            if start.elapsed() >= BURST_TIME {
+                break;
+            }
+            let Some(next) = events.next_waiting() else { break };
+            self.handle(next);
         }
     }
 
