@@ -3,8 +3,12 @@
 //! While the accepted incarnation of a host still replies, another incarnation of its name is
 //! refused and notified, and stops if it finds that the other one replies too. The other hosts
 //! decide by which one they accept; if that is undecided, the later incarnation stops. An
-//! incarnation that is gone is replaced at once, one that does not reply after [`MAX_UNANSWERED`]
-//! tests.
+//! incarnation that announced its end is replaced at once, one that does not reply after
+//! [`MAX_UNANSWERED`] tests.
+//!
+//! An incarnation that vanished may have ended, or be out of reach for a moment, because a link is
+//! reopened. It keeps its name until the protocol gives it up, unless nothing listens at its
+//! address any more, or only its successor does.
 //!
 //! A reply may be late and a request may be lost, so one test is never final: as long as two
 //! incarnations of a name are seen, they are tested again every [`TEST_EVERY`].
@@ -21,6 +25,10 @@ use umbel::replica::{Incarnation, Name};
 pub(crate) const TEST_EVERY: Duration = Duration::from_secs(5);
 /// An incarnation that does not reply to so many successive tests is replaced.
 const MAX_UNANSWERED: u32 = 2;
+/// Interval between two tests of a name whose accepted incarnation has vanished.
+const TEST_VANISHED_EVERY: Duration = Duration::from_millis(500);
+/// An incarnation that vanished and whose address is unknown is replaced after so many tests.
+const MAX_UNANSWERED_VANISHED: u32 = 3;
 /// An incarnation that is not accepted is no longer tested after so many tests without a reply.
 const MAX_SILENT_TESTS: u32 = 12;
 /// Maximum number of incarnations that are tested in addition to the accepted one.
@@ -40,6 +48,20 @@ struct Contest {
     others: BTreeMap<Incarnation, Option<u32>>,
     /// When the next test is due; `None` while a test runs.
     next: Option<Duration>,
+}
+
+/// What is known of the accepted incarnation in addition to whether it replied to a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It is seen; or it is gone, and was given up.
+    Normal,
+    /// It disappeared a moment ago without a word, and may be out of reach only.
+    Vanished {
+        /// Whether its address is known, so that it would be noticed if nothing listened there.
+        has_address: bool,
+    },
+    /// It disappeared, and nothing or another incarnation listens at its address.
+    Dead,
 }
 
 /// The result of a test.
@@ -96,20 +118,38 @@ impl Rivals {
         now: Duration,
         host: &Name,
         replied: &BTreeSet<Incarnation>,
+        held: Held,
     ) -> Verdict {
         let Some(contest) = self.0.get_mut(host) else { return Verdict::Wait };
-        let verdict = contest.tested(now, replied);
+        let verdict = contest.tested(now, replied, held);
         if contest.others.is_empty() {
             self.0.remove(host);
         }
         verdict
     }
 
-    /// Handles that an incarnation is gone. Returns the one that replaces it, if there is one.
-    pub(crate) fn gone(&mut self, host: &Name, life: Incarnation) -> Option<Incarnation> {
+    /// The accepted incarnation of a name, if several are seen.
+    pub(crate) fn held(&self, host: &Name) -> Option<Incarnation> {
+        self.0.get(host).map(|contest| contest.held)
+    }
+
+    /// Handles that an incarnation is gone. Returns the one that replaces it, if there is one. If it
+    /// vanished, all are tested first.
+    pub(crate) fn gone(
+        &mut self,
+        now: Duration,
+        host: &Name,
+        life: Incarnation,
+        has_vanished: bool,
+    ) -> Option<Incarnation> {
         let contest = self.0.get_mut(host)?;
         contest.others.remove(&life);
-        let next = (contest.held == life).then(|| contest.successor()).flatten();
+        let mut next = None;
+        if contest.held == life && has_vanished {
+            contest.next = contest.next.map(|_| now);
+        } else if contest.held == life {
+            next = contest.successor();
+        }
         if let Some(next) = next {
             contest.hold(next);
         }
@@ -117,12 +157,6 @@ impl Rivals {
             self.0.remove(host);
         }
         next
-    }
-
-    /// Whether an incarnation is refused because the accepted one replied to the last test.
-    pub(crate) fn is_refused(&self, host: &Name, life: Incarnation) -> bool {
-        let contest = self.0.get(host).filter(|contest| contest.unanswered == 0);
-        contest.is_some_and(|contest| contest.others.get(&life).is_some_and(Option::is_some))
     }
 }
 
@@ -139,22 +173,25 @@ impl Contest {
         }
     }
 
-    fn tested(&mut self, now: Duration, replied: &BTreeSet<Incarnation>) -> Verdict {
+    fn tested(
+        &mut self,
+        now: Duration,
+        replied: &BTreeSet<Incarnation>,
+        held: Held,
+    ) -> Verdict {
         for (life, unanswered) in &mut self.others {
             let before = unanswered.unwrap_or(0);
             *unanswered = Some(if replied.contains(life) { 0 } else { before + 1 });
         }
         self.others.retain(|_, unanswered| unanswered.is_none_or(|tests| tests < MAX_SILENT_TESTS));
-        let is_held = replied.contains(&self.held);
-        self.unanswered = if is_held { 0 } else { self.unanswered + 1 };
-        // Repeat the test at once: the first request may have been lost.
-        let pause = if self.unanswered == 1 { Duration::ZERO } else { TEST_EVERY };
-        self.next = Some(now + pause);
-        if is_held {
+        let has_replied = replied.contains(&self.held);
+        self.unanswered = if has_replied { 0 } else { self.unanswered + 1 };
+        self.next = Some(now + self.pause(held));
+        if has_replied {
             let has_rival = self.others.values().any(|unanswered| *unanswered == Some(0));
             return if has_rival { Verdict::Refuse(self.held) } else { Verdict::Wait };
         }
-        match self.successor().filter(|_| self.unanswered >= MAX_UNANSWERED) {
+        match self.successor().filter(|_| self.may_be_replaced(held)) {
             None => Verdict::Wait,
             Some(next) => {
                 // It may reply later, and is then notified that it was replaced.
@@ -163,6 +200,27 @@ impl Contest {
                 self.others.insert(last, Some(unanswered));
                 Verdict::Believe(next)
             }
+        }
+    }
+
+    /// The time until the next test.
+    const fn pause(&self, held: Held) -> Duration {
+        match held {
+            Held::Vanished { .. } => TEST_VANISHED_EVERY,
+            // Repeat the test at once: the first request may have been lost.
+            Held::Normal if self.unanswered == 1 => Duration::ZERO,
+            Held::Normal | Held::Dead => TEST_EVERY,
+        }
+    }
+
+    /// Whether the accepted incarnation, which did not reply to the last test, may be replaced.
+    const fn may_be_replaced(&self, held: Held) -> bool {
+        match held {
+            Held::Normal => self.unanswered >= MAX_UNANSWERED,
+            Held::Vanished { has_address } => {
+                !has_address && self.unanswered >= MAX_UNANSWERED_VANISHED
+            }
+            Held::Dead => true,
         }
     }
 
@@ -211,22 +269,29 @@ mod tests {
 
     /// Runs the next test, to which these incarnations reply.
     fn test(rivals: &mut Rivals, replied: &[Incarnation]) -> Verdict {
+        test_of(rivals, replied, Held::Normal)
+    }
+
+    fn test_of(rivals: &mut Rivals, replied: &[Incarnation], held: Held) -> Verdict {
         let now = rivals.next();
         assert_eq!(rivals.due(now), [fern()]);
         assert!(rivals.due(now).is_empty(), "the test runs");
-        rivals.tested(now, &fern(), &replied.iter().copied().collect())
+        rivals.tested(now, &fern(), &replied.iter().copied().collect(), held)
+    }
+
+    /// An incarnation is gone that announced its end.
+    fn gone(rivals: &mut Rivals, life: Incarnation) -> Option<Incarnation> {
+        rivals.gone(START, &fern(), life, false)
     }
 
     #[test]
     fn a_life_is_refused_while_the_one_that_is_believed_replies() {
         let mut rivals = contest();
-        assert!(!rivals.is_refused(&fern(), SECOND), "not before the first test");
         assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST));
-        assert!(rivals.is_refused(&fern(), SECOND));
-        assert_eq!(rivals.gone(&fern(), Incarnation(1)), None, "somebody else's token");
-        assert_eq!(rivals.gone(&fern(), FIRST), Some(SECOND), "it takes its place at once");
+        assert_eq!(gone(&mut rivals, Incarnation(1)), None, "somebody else's token");
+        assert_eq!(gone(&mut rivals, FIRST), Some(SECOND), "it takes its place at once");
         assert_eq!(rivals.next(), Duration::MAX);
-        assert_eq!(rivals.gone(&fern(), SECOND), None);
+        assert_eq!(gone(&mut rivals, SECOND), None);
     }
 
     /// A bug: it was notified only once, and a host that missed the message ran beside the first one
@@ -239,7 +304,7 @@ mod tests {
         }
         assert_eq!(test(&mut rivals, &[FIRST]), Verdict::Wait);
         assert_eq!(rivals.next(), START + TEST_EVERY * 101);
-        assert_eq!(rivals.gone(&fern(), SECOND), None);
+        assert_eq!(gone(&mut rivals, SECOND), None);
         assert_eq!(rivals.next(), Duration::MAX);
     }
 
@@ -263,7 +328,39 @@ mod tests {
         test(&mut rivals, &[SECOND]);
         assert_eq!(test(&mut rivals, &[SECOND]), Verdict::Wait);
         assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(SECOND));
-        assert_eq!(rivals.gone(&fern(), SECOND), Some(FIRST), "it replied, and takes its place");
+        assert_eq!(gone(&mut rivals, SECOND), Some(FIRST), "it replied, and takes its place");
+    }
+
+    /// A bug: a second host of a name was accepted because the link to the first one was being
+    /// reopened.
+    #[test]
+    fn a_life_that_vanished_keeps_its_name_while_it_may_be_out_of_reach() {
+        let vanished = Held::Vanished { has_address: true };
+        let mut rivals = contest();
+        assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST));
+        assert_eq!(rivals.gone(START, &fern(), FIRST, true), None);
+        assert_eq!(rivals.next(), START, "it is tested at once");
+        for tests in 0..100 {
+            assert_eq!(rivals.next(), START + TEST_VANISHED_EVERY * tests);
+            assert_eq!(test_of(&mut rivals, &[SECOND], vanished), Verdict::Wait);
+        }
+        assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST), "it is back");
+    }
+
+    #[test]
+    fn a_life_that_vanished_is_replaced_once_its_address_is_free_or_it_is_given_up() {
+        let vanished = Held::Vanished { has_address: true };
+        for end in [Held::Dead, Held::Normal] {
+            let mut rivals = contest();
+            assert_eq!(test_of(&mut rivals, &[SECOND], vanished), Verdict::Wait);
+            assert_eq!(test_of(&mut rivals, &[SECOND], vanished), Verdict::Wait);
+            assert_eq!(test_of(&mut rivals, &[SECOND], end), Verdict::Believe(SECOND));
+        }
+        let nowhere = Held::Vanished { has_address: false };
+        let mut rivals = contest();
+        assert_eq!(test_of(&mut rivals, &[SECOND], nowhere), Verdict::Wait);
+        assert_eq!(test_of(&mut rivals, &[SECOND], nowhere), Verdict::Wait);
+        assert_eq!(test_of(&mut rivals, &[SECOND], nowhere), Verdict::Believe(SECOND));
     }
 
     #[test]
@@ -272,7 +369,7 @@ mod tests {
         rivals.appeared(START, &fern(), SECOND, FIRST);
         assert_eq!(test(&mut rivals, &[]), Verdict::Wait);
         assert_eq!(test(&mut rivals, &[]), Verdict::Wait);
-        assert_eq!(rivals.gone(&fern(), SECOND), None);
+        assert_eq!(gone(&mut rivals, SECOND), None);
         assert_eq!(test(&mut rivals, &[FIRST]), Verdict::Believe(FIRST));
     }
 

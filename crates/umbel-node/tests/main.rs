@@ -15,5 +15,6 @@ mod overlay;
 mod own_network;
 mod redis_clients;
 mod resp;
+mod second_host;
 mod secured;
 mod transactions;

@@ -138,6 +138,14 @@ pub trait Protocol<C> {
     /// The incarnation of another host that the driver currently reports as alive.
     fn live_of(&self, host: &Name) -> Option<Incarnation>;
 
+    /// The incarnation of another host that the driver reported as alive and then as gone, if the
+    /// host did not announce that and is still expected back for a moment. It may be alive and only
+    /// out of reach, so its name is not free.
+    fn vanished(&self, host: &Name) -> Option<Incarnation> {
+        let _ = host;
+        None
+    }
+
     /// The latest known incarnation of another host.
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation>;
 

@@ -162,12 +162,15 @@ impl Driver {
                 if state.protocol.live_of(&host).is_none_or(|live| live == incarnation) {
                     state.protocol.handle_gone(now, &host, incarnation);
                 }
+                let has_vanished = state.protocol.vanished(&host) == Some(incarnation);
                 drop(state);
-                if let Some(life) = self.rivals.gone(&host, incarnation) {
+                if let Some(life) = self.rivals.gone(now, &host, incarnation, has_vanished) {
                     self.believe(host, life);
                 }
             }
-            NetworkEvent::Tested { host, greetings } => self.decide(&host, &greetings),
+            NetworkEvent::Tested { host, greetings, is_refused } => {
+                self.decide(&host, &greetings, is_refused);
+            }
             NetworkEvent::Excluded { host } => {
                 self.inner.sets.lock().protocol.handle_excluded(now, &host);
             }
@@ -314,12 +317,12 @@ impl Driver {
             return self.complain(format!("host '{}' is refused: {difference}", hello.name));
         }
         let life = Incarnation(hello.incarnation);
-        let held = self.inner.sets.lock().protocol.live_of(&name);
+        let held = {
+            let state = self.inner.sets.lock();
+            state.protocol.live_of(&name).or_else(|| state.protocol.vanished(&name))
+        };
         if let Some(held) = held.filter(|held| *held != life) {
-            self.test_rival(&name, held, life);
-            if self.rivals.is_refused(&name, life) {
-                return;
-            }
+            return self.test_rival(&name, held, life);
         }
         if let Some(address) = hello.listens() {
             self.inner.cluster.network.learn(&name, address);
@@ -382,11 +385,12 @@ impl Driver {
         cluster.greetings().list(from, hosts, self.inner.settings.limits.hosts);
     }
 
-    /// The incarnation of a host that is accepted instead of `life`, if there is one. If none is
-    /// seen, a later one that was seen counts: `life` may be a remnant of an earlier one.
+    /// The incarnation of a host that is accepted instead of `life`, if there is one: the one that
+    /// is seen, or that vanished a moment ago. Otherwise a later one that was seen counts: `life`
+    /// may be a remnant of an earlier one.
     fn held_against(&self, host: &Name, life: Incarnation) -> Option<Incarnation> {
         let state = self.inner.sets.lock();
-        let live = state.protocol.live_of(host);
+        let live = state.protocol.live_of(host).or_else(|| state.protocol.vanished(host));
         // In an overlay, incarnations are also reported by other hosts, correctly or not.
         let is_mesh = state.protocol.mesh().is_some();
         let latest = state.protocol.incarnation_of(host).filter(|latest| is_mesh && *latest > life);

@@ -1,11 +1,13 @@
 //! Several hosts of one name: which one is asked whether it still replies, which is refused, and
 //! which stops. The rules are in `rivals`.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use tokio::net::TcpStream;
 use umbel::replica::{Incarnation, Name};
 
 use super::{ANSWER, Driver};
@@ -13,11 +15,13 @@ use crate::hello::Hello;
 use crate::host::Host;
 use crate::network::{NetworkEvent, Reply};
 use crate::peer_request::{PeerRequest, decode_life};
-use crate::rivals::{self, MAX_LIVES, TEST_EVERY, Verdict};
+use crate::rivals::{self, Held, MAX_LIVES, TEST_EVERY, Verdict};
 
 /// How often to search for another host of this host's name, and the pause in between.
 const NAMESAKE_TRIES: usize = 6;
 const NAMESAKE_PAUSE: Duration = Duration::from_secs(1);
+/// How long a connection to the address of a host that vanished may take.
+const CONNECTION: Duration = Duration::from_millis(500);
 
 impl Driver {
     /// Another incarnation of a host is seen than the accepted one, or the last one: both are
@@ -33,15 +37,25 @@ impl Driver {
             let cluster = &self.inner.cluster;
             let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
             let hello = PeerRequest::Hello(&cluster.greetings().own().encode()).encode();
+            let vanished = self.inner.sets.lock().protocol.vanished(&host);
+            let address = vanished.and_then(|life| self.address_of(&host, life));
             self.inner.lifecycle.runtime.spawn(async move {
-                let greetings = network.ask_lives(&host, hello, ANSWER).await;
-                inbox.put(NetworkEvent::Tested { host, greetings });
+                let asked = network.ask_lives(&host, hello, ANSWER);
+                let (greetings, is_refused) = tokio::join!(asked, refuses_connections(address));
+                inbox.put(NetworkEvent::Tested { host, greetings, is_refused });
             });
         }
         if !self.namesakes.is_empty() && now >= self.namesakes_tested + TEST_EVERY {
             self.namesakes_tested = now;
             self.look_for_namesake();
         }
+    }
+
+    /// Where an incarnation of a host listens, if it has greeted this host and said so.
+    fn address_of(&self, host: &Name, life: Incarnation) -> Option<SocketAddr> {
+        let greetings = self.inner.cluster.greetings();
+        let hello = greetings.of(host).filter(|hello| hello.incarnation == life.0);
+        hello.and_then(Hello::listens)
     }
 
     /// When the next test of a name is due.
@@ -67,9 +81,10 @@ impl Driver {
         if own.name == host.as_str() {
             return reply.send(own.encode());
         }
-        let Some(held) = self.inner.sets.lock().protocol.live_of(&host) else {
-            return reply.send(Vec::new());
-        };
+        let state = self.inner.sets.lock();
+        let held = state.protocol.live_of(&host).or_else(|| state.protocol.vanished(&host));
+        drop(state);
+        let Some(held) = held else { return reply.send(Vec::new()) };
         let (network, hello) =
             (Arc::clone(&cluster.network), PeerRequest::Hello(&own.encode()).encode());
         self.inner.lifecycle.runtime.spawn(async move {
@@ -80,17 +95,25 @@ impl Driver {
     }
 
     /// Accepts another incarnation of a host if the previous one does not reply; refuses it
-    /// otherwise.
-    pub(super) fn decide(&mut self, host: &Name, greetings: &[Vec<u8>]) {
+    /// otherwise. `is_refused` says whether the previous one's address refuses connections.
+    pub(super) fn decide(&mut self, host: &Name, greetings: &[Vec<u8>], is_refused: bool) {
         let hellos: Vec<Hello> = greetings
             .iter()
             .filter_map(|bytes| Hello::decode(bytes))
             .filter(|hello| hello.name == host.as_str())
             .collect();
         let replied = hellos.iter().map(|hello| Incarnation(hello.incarnation)).collect();
-        match self.rivals.tested(self.inner.now(), host, &replied) {
+        let held = self.held(host, &hellos, is_refused);
+        match self.rivals.tested(self.inner.now(), host, &replied, held) {
             Verdict::Wait => {}
-            Verdict::Believe(life) => self.believe(host.clone(), life),
+            Verdict::Believe(life) => {
+                self.believe(host.clone(), life);
+                // Its greeting was not accepted before.
+                let is_its = |hello: &&Hello| hello.incarnation == life.0;
+                if let Some(hello) = hellos.iter().find(is_its) {
+                    self.greeted(&hello.encode());
+                }
+            }
             Verdict::Refuse(held) => {
                 let address = hellos.iter().find(|hello| hello.incarnation == held.0);
                 let address = address.and_then(Hello::listens);
@@ -105,6 +128,23 @@ impl Driver {
                     network.ask_lives(&host, request, ANSWER).await;
                 });
             }
+        }
+    }
+
+    /// What is known of the accepted incarnation of a host whose name was just tested, given the
+    /// replies.
+    fn held(&self, host: &Name, hellos: &[Hello], is_refused: bool) -> Held {
+        let vanished = self.inner.sets.lock().protocol.vanished(host);
+        let Some(life) = vanished.filter(|life| self.rivals.held(host) == Some(*life)) else {
+            return Held::Normal;
+        };
+        let address = self.address_of(host, life);
+        let is_taken = hellos
+            .iter()
+            .any(|hello| hello.incarnation != life.0 && hello.listens() == address);
+        match address {
+            Some(_) if is_refused || is_taken => Held::Dead,
+            address => Held::Vanished { has_address: address.is_some() },
         }
     }
 
@@ -198,6 +238,14 @@ impl Host {
         let life = |(host, answer): (Name, Vec<u8>)| Some((host, decode_life(&answer)?.0));
         rivals::votes(name, answers.into_iter().filter_map(life))
     }
+}
+
+/// Whether nothing listens at an address: connections are refused. A machine that does not reply at
+/// all may be out of reach only.
+async fn refuses_connections(address: Option<SocketAddr>) -> bool {
+    let Some(address) = address else { return false };
+    let connected = tokio::time::timeout(CONNECTION, TcpStream::connect(address)).await;
+    matches!(connected, Ok(Err(error)) if error.kind() == ErrorKind::ConnectionRefused)
 }
 
 fn is_greeting_of(bytes: &[u8], host: &Name, life: Incarnation) -> bool {

@@ -180,6 +180,9 @@ pub enum NetworkEvent {
         host: Name,
         /// The replies.
         greetings: Vec<Vec<u8>>,
+        /// Whether the address of the accepted incarnation, which has disappeared, refuses
+        /// connections.
+        is_refused: bool,
     },
     /// A host replied with the hosts that it knows, and where they listen.
     Hosts {

@@ -425,6 +425,10 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         (peer.is_seen && peer.gone_since.is_none()).then_some(peer.incarnation)
     }
 
+    fn vanished(&self, host: &Name) -> Option<Incarnation> {
+        self.peers.get(host).filter(|peer| peer.has_vanished()).map(|peer| peer.incarnation)
+    }
+
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {
         self.peers.get(host).map(|peer| peer.incarnation)
     }
@@ -466,11 +470,19 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             // it.
             return;
         }
+        let has_vanished = self.vanished(from).is_some();
         if life.is_some_and(|life| self.is_rival(from, life)) {
-            let reason = "another host has its name, and replies";
-            return self.refuse(from, String::from(reason));
+            // It may be the same host after a restart, which the driver will report soon.
+            if !has_vanished {
+                let reason = "another host has its name, and replies";
+                self.refuse(from, String::from(reason));
+            }
+            return;
         }
-        self.heard(now, from);
+        // A request does not say which incarnation sent it.
+        if life.is_some() || !has_vanished {
+            self.heard(now, from);
+        }
         // After an update or pages only that set can need requests; other messages are not about
         // one set.
         let about = match &message {
@@ -519,7 +531,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         self.wake(now);
         let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
         if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
-            (peer.gone_since, peer.is_seen) = (Some(now), false);
+            peer.gone_since = Some(now);
             self.event(Event::Suspected(host.clone()));
         }
     }

@@ -27,7 +27,7 @@ pub(super) struct Peer {
     heard: Duration,
     /// When it disappeared.
     pub(super) gone_since: Option<Duration>,
-    /// Whether the driver reports this incarnation as alive.
+    /// Whether the driver has reported this incarnation as alive.
     pub(super) is_seen: bool,
     /// Whether it announced that it leaves. Its replicas are removed at the next timeout. Until
     /// then the driver can record that the host is missing, so that no answer without these
@@ -36,6 +36,14 @@ pub(super) struct Peer {
     /// It announced a restart: until this time its replicas are used although it sends nothing.
     away_until: Option<Duration>,
     pub(super) sets: PeerSets,
+}
+
+impl Peer {
+    /// Whether it disappeared unannounced, after the driver had reported it as alive.
+    pub(super) const fn has_vanished(&self) -> bool {
+        let is_announced = self.has_left || self.away_until.is_some();
+        self.is_seen && self.gone_since.is_some() && !is_announced
+    }
 }
 
 /// What is known about another host.
@@ -177,11 +185,12 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.lost.insert(host.clone(), now);
     }
 
-    /// Whether this is a later incarnation than the one that the driver reports as alive. Only the
-    /// driver can tell whether the earlier one still replies, and reports it by `handle_alive` or
-    /// `handle_gone`.
+    /// Whether this is a later incarnation than the one that the driver reports as alive, or that
+    /// vanished a moment ago. Only the driver can tell whether the earlier one is still there, and
+    /// reports the later one by `handle_alive` if it is not.
     pub(super) fn is_rival(&self, host: &Name, life: Incarnation) -> bool {
-        let peer = self.peers.get(host).filter(|peer| peer.is_seen && peer.gone_since.is_none());
+        let is_seen = |peer: &&Peer| peer.is_seen && peer.gone_since.is_none();
+        let peer = self.peers.get(host).filter(|peer| is_seen(peer) || peer.has_vanished());
         peer.is_some_and(|peer| peer.incarnation < life)
     }
 

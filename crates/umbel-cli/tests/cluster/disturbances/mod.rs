@@ -272,10 +272,10 @@ impl Testbed {
         self.start_all();
     }
 
-    /// Starts a second host of a name, once all hosts know each other: a host that was cut off or does
-    /// not reply is replaced by whoever comes with its name.
+    /// Starts a second host of a name, once all hosts know each other: a host that was cut off for
+    /// long or does not reply is replaced by whoever comes with its name.
     fn twin(&self, host: usize) {
-        self.wait_for_links();
+        self.wait_for_hosts();
         let listen = self.places.as_ref().map(|_| Places::address_for_twin());
         let listen = listen.unwrap_or_else(|| String::from("127.0.0.1:0"));
         let other = self.cluster.listen((host + 1) % self.cluster.len());
@@ -296,22 +296,12 @@ impl Testbed {
         assert!(line.contains("another host is called"), "it stopped for another reason: {line}");
     }
 
-    /// Waits until all hosts know each other and no link has been opened for a while. After a cut hosts
-    /// open their links again; while the old ones are closed, a host may look gone for a moment.
-    fn wait_for_links(&self) {
-        const REST: Duration = Duration::from_secs(4);
-        let hosts = 0..self.cluster.len();
-        let number = |what: &str| -> Vec<u64> {
-            hosts.clone().map(|host| self.cluster.status_number(host, what)).collect()
-        };
-        let (mut opened, mut since) = (Vec::new(), Instant::now());
-        eventually("all hosts know each other over links that stay", || {
-            let now = [number("links_opened"), number("links_reopened")].concat();
-            let are_known = number("hosts_known").iter().all(|known| *known == hosts.len() as u64);
-            if now != opened || !are_known {
-                (opened, since) = (now, Instant::now());
-            }
-            since.elapsed() >= REST
+    /// Waits until all hosts know each other.
+    fn wait_for_hosts(&self) {
+        let hosts = self.cluster.len();
+        eventually("all hosts know each other", || {
+            let known = |host| self.cluster.status_number(host, "hosts_known");
+            (0..hosts).all(|host| known(host) == hosts as u64)
         });
     }
 
