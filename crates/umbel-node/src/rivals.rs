@@ -8,7 +8,8 @@
 //!
 //! An incarnation that vanished may have ended, or be out of reach for a moment, because a link is
 //! reopened. It keeps its name until the protocol gives it up, unless nothing listens at its
-//! address any more, or only its successor does.
+//! address any more, or only its successor does. The result of a test that began before it came
+//! back does not count.
 //!
 //! A reply may be late and a request may be lost, so one test is never final: as long as two
 //! incarnations of a name are seen, they are tested again every [`TEST_EVERY`].
@@ -25,6 +26,8 @@ use umbel::replica::{Incarnation, Name};
 pub(crate) const TEST_EVERY: Duration = Duration::from_secs(5);
 /// An incarnation that does not reply to so many successive tests is replaced.
 const MAX_UNANSWERED: u32 = 2;
+/// A test whose result does not arrive within this time is repeated.
+const MAX_TEST: Duration = Duration::from_secs(10);
 /// Interval between two tests of a name whose accepted incarnation has vanished.
 const TEST_VANISHED_EVERY: Duration = Duration::from_millis(500);
 /// An incarnation that vanished and whose address is unknown is replaced after so many tests.
@@ -46,8 +49,12 @@ struct Contest {
     unanswered: u32,
     /// The others, each with its tests without a reply; `None` before its first test.
     others: BTreeMap<Incarnation, Option<u32>>,
-    /// When the next test is due; `None` while a test runs.
-    next: Option<Duration>,
+    /// When the next test is due.
+    next: Duration,
+    /// When the test began whose result is awaited.
+    running: Option<Duration>,
+    /// Whether the accepted incarnation came back since then.
+    is_outdated: bool,
 }
 
 /// What is known of the accepted incarnation in addition to whether it replied to a test.
@@ -93,15 +100,24 @@ impl Rivals {
             contest.others.pop_first();
         }
         contest.others.insert(life, None);
-        contest.next = contest.next.map(|_| now);
+        contest.next = now;
+    }
+
+    /// The accepted incarnation of a host is seen again after it had vanished.
+    pub(crate) fn returned(&mut self, now: Duration, host: &Name, life: Incarnation) {
+        if let Some(contest) = self.0.get_mut(host).filter(|contest| contest.held == life) {
+            contest.unanswered = 0;
+            contest.is_outdated = contest.running.is_some();
+            contest.next = now;
+        }
     }
 
     /// The names that are due for a test. The result of each test must be passed to
     /// [`Self::tested`].
     pub(crate) fn due(&mut self, now: Duration) -> Vec<Name> {
-        let due = self.0.iter_mut().filter(|(_, contest)| contest.next.is_some_and(|at| at <= now));
+        let due = self.0.iter_mut().filter(|(_, contest)| contest.due() <= now);
         due.map(|(host, contest)| {
-            contest.next = None;
+            contest.running = Some(now);
             host.clone()
         })
         .collect()
@@ -109,7 +125,12 @@ impl Rivals {
 
     /// When the next test is due.
     pub(crate) fn next(&self) -> Duration {
-        self.0.values().filter_map(|contest| contest.next).min().unwrap_or(Duration::MAX)
+        self.0.values().map(Contest::due).min().unwrap_or(Duration::MAX)
+    }
+
+    /// The names of which several incarnations are seen.
+    pub(crate) fn names(&self) -> BTreeSet<Name> {
+        self.0.keys().cloned().collect()
     }
 
     /// Handles the result of a test: the incarnations that replied.
@@ -146,7 +167,7 @@ impl Rivals {
         contest.others.remove(&life);
         let mut next = None;
         if contest.held == life && has_vanished {
-            contest.next = contest.next.map(|_| now);
+            contest.next = now;
         } else if contest.held == life {
             next = contest.successor();
         }
@@ -162,7 +183,13 @@ impl Rivals {
 
 impl Contest {
     const fn new(now: Duration, held: Incarnation) -> Self {
-        Self { held, unanswered: 0, others: BTreeMap::new(), next: Some(now) }
+        let others = BTreeMap::new();
+        Self { held, unanswered: 0, others, next: now, running: None, is_outdated: false }
+    }
+
+    /// When the next test is due: not before the last one is over.
+    fn due(&self) -> Duration {
+        self.running.map_or(self.next, |since| since + MAX_TEST)
     }
 
     /// Accepts this incarnation from now on.
@@ -173,12 +200,11 @@ impl Contest {
         }
     }
 
-    fn tested(
-        &mut self,
-        now: Duration,
-        replied: &BTreeSet<Incarnation>,
-        held: Held,
-    ) -> Verdict {
+    fn tested(&mut self, now: Duration, replied: &BTreeSet<Incarnation>, held: Held) -> Verdict {
+        self.running = None;
+        if std::mem::take(&mut self.is_outdated) {
+            return Verdict::Wait;
+        }
         for (life, unanswered) in &mut self.others {
             let before = unanswered.unwrap_or(0);
             *unanswered = Some(if replied.contains(life) { 0 } else { before + 1 });
@@ -186,7 +212,7 @@ impl Contest {
         self.others.retain(|_, unanswered| unanswered.is_none_or(|tests| tests < MAX_SILENT_TESTS));
         let has_replied = replied.contains(&self.held);
         self.unanswered = if has_replied { 0 } else { self.unanswered + 1 };
-        self.next = Some(now + self.pause(held));
+        self.next = now + self.pause(held);
         if has_replied {
             let has_rival = self.others.values().any(|unanswered| *unanswered == Some(0));
             return if has_rival { Verdict::Refuse(self.held) } else { Verdict::Wait };
@@ -194,10 +220,12 @@ impl Contest {
         match self.successor().filter(|_| self.may_be_replaced(held)) {
             None => Verdict::Wait,
             Some(next) => {
-                // It may reply later, and is then notified that it was replaced.
                 let (last, unanswered) = (self.held, self.unanswered);
                 self.hold(next);
-                self.others.insert(last, Some(unanswered));
+                if held == Held::Normal {
+                    // It may reply later, and is then notified that it was replaced.
+                    self.others.insert(last, Some(unanswered));
+                }
                 Verdict::Believe(next)
             }
         }
@@ -206,10 +234,10 @@ impl Contest {
     /// The time until the next test.
     const fn pause(&self, held: Held) -> Duration {
         match held {
-            Held::Vanished { .. } => TEST_VANISHED_EVERY,
+            Held::Vanished { .. } | Held::Dead => TEST_VANISHED_EVERY,
             // Repeat the test at once: the first request may have been lost.
             Held::Normal if self.unanswered == 1 => Duration::ZERO,
-            Held::Normal | Held::Dead => TEST_EVERY,
+            Held::Normal => TEST_EVERY,
         }
     }
 
@@ -344,7 +372,22 @@ mod tests {
             assert_eq!(rivals.next(), START + TEST_VANISHED_EVERY * tests);
             assert_eq!(test_of(&mut rivals, &[SECOND], vanished), Verdict::Wait);
         }
+        // It comes back while a test runs, to which it could not reply yet.
+        let now = rivals.next();
+        assert_eq!(rivals.due(now), [fern()]);
+        rivals.returned(now, &fern(), FIRST);
+        let replied = [SECOND].into();
+        assert_eq!(rivals.tested(now, &fern(), &replied, Held::Normal), Verdict::Wait);
+        assert_eq!(test(&mut rivals, &[SECOND]), Verdict::Wait, "a reply may be lost");
         assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST), "it is back");
+    }
+
+    #[test]
+    fn a_test_whose_result_is_lost_is_repeated() {
+        let mut rivals = contest();
+        assert_eq!(rivals.due(START), [fern()]);
+        assert_eq!(rivals.next(), START + MAX_TEST);
+        assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST));
     }
 
     #[test]

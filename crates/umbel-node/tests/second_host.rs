@@ -99,7 +99,7 @@ impl Joined {
     fn ask(
         &self,
         to: Option<&Name>,
-        bytes: Vec<u8>,
+        bytes: &[u8],
         timeout: Duration,
     ) -> Boxed<'_, Vec<(Name, Vec<u8>)>> {
         let mut asked = Vec::new();
@@ -107,7 +107,7 @@ impl Joined {
             if to.is_none_or(|name| place.me.name == *name) {
                 let (sender, answer) = tokio::sync::oneshot::channel();
                 let reply = Reply::new(move |bytes| drop(sender.send(bytes)));
-                let (from, bytes) = (self.me.name.clone(), bytes.clone());
+                let (from, bytes) = (self.me.name.clone(), bytes.to_vec());
                 place.inbox.put(NetworkEvent::Request { from, bytes, reply });
                 asked.push((place.me.name, answer));
             }
@@ -137,17 +137,17 @@ impl Network for Joined {
     }
 
     fn ask(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Option<Vec<u8>>> {
-        let answers = self.ask(Some(host), bytes, timeout);
+        let answers = self.ask(Some(host), &bytes, timeout);
         Box::pin(async move { answers.await.pop().map(|(_, answer)| answer) })
     }
 
     fn ask_lives(&self, host: &Name, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<Vec<u8>>> {
-        let answers = self.ask(Some(host), bytes, timeout);
+        let answers = self.ask(Some(host), &bytes, timeout);
         Box::pin(async move { answers.await.into_iter().map(|(_, answer)| answer).collect() })
     }
 
     fn ask_all(&self, bytes: Vec<u8>, timeout: Duration) -> Boxed<'_, Vec<(Name, Vec<u8>)>> {
-        self.ask(None, bytes, timeout)
+        self.ask(None, &bytes, timeout)
     }
 
     fn close(&self) -> Boxed<'_, ()> {

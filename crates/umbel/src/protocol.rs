@@ -138,11 +138,12 @@ pub trait Protocol<C> {
     /// The incarnation of another host that the driver currently reports as alive.
     fn live_of(&self, host: &Name) -> Option<Incarnation>;
 
-    /// The incarnation of another host that the driver reported as alive and then as gone, if the
-    /// host did not announce that and is still expected back for a moment. It may be alive and only
-    /// out of reach, so its name is not free.
-    fn vanished(&self, host: &Name) -> Option<Incarnation> {
-        let _ = host;
+    /// The incarnation of another host that the driver reported as alive and, a moment ago, as
+    /// gone, if the host did not announce that. It may be alive and only out of reach, so its name
+    /// is not free yet. Ends before the grace time does, so that whoever takes the name next finds
+    /// the replicas in use. Overlays do not keep names so.
+    fn vanished(&self, now: Duration, host: &Name) -> Option<Incarnation> {
+        let _ = (now, host);
         None
     }
 
@@ -166,6 +167,12 @@ pub trait Protocol<C> {
     /// The driver sees that a host is alive in this incarnation, which is the valid one from now
     /// on.
     fn handle_alive(&mut self, now: Duration, host: &Name, incarnation: Incarnation);
+
+    /// As [`Self::handle_alive`], for an incarnation that replied: it is no remnant, even if a later
+    /// one was known and has left.
+    fn handle_replied(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        self.handle_alive(now, host, incarnation);
+    }
 
     /// The driver no longer sees this incarnation of a host; a later one may be alive.
     fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation);

@@ -149,7 +149,10 @@ impl Driver {
                 }
                 match self.held_against(&host, incarnation) {
                     Some(held) => self.test_rival(&host, held, incarnation),
-                    None => self.believe(host, incarnation),
+                    None => {
+                        self.rivals.returned(now, &host, incarnation);
+                        self.believe(host, incarnation);
+                    }
                 }
             }
             NetworkEvent::Gone { host, incarnation } => {
@@ -162,14 +165,12 @@ impl Driver {
                 if state.protocol.live_of(&host).is_none_or(|live| live == incarnation) {
                     state.protocol.handle_gone(now, &host, incarnation);
                 }
-                let has_vanished = state.protocol.vanished(&host) == Some(incarnation);
+                let has_vanished = state.protocol.vanished(now, &host) == Some(incarnation);
                 drop(state);
-                if let Some(life) = self.rivals.gone(now, &host, incarnation, has_vanished) {
-                    self.believe(host, life);
-                }
+                self.replace_gone(host, incarnation, has_vanished);
             }
-            NetworkEvent::Tested { host, greetings, is_refused } => {
-                self.decide(&host, &greetings, is_refused);
+            NetworkEvent::Tested { host, greetings, refused } => {
+                self.decide(&host, &greetings, refused);
             }
             NetworkEvent::Excluded { host } => {
                 self.inner.sets.lock().protocol.handle_excluded(now, &host);
@@ -319,7 +320,8 @@ impl Driver {
         let life = Incarnation(hello.incarnation);
         let held = {
             let state = self.inner.sets.lock();
-            state.protocol.live_of(&name).or_else(|| state.protocol.vanished(&name))
+            let vanished = || state.protocol.vanished(self.inner.now(), &name);
+            state.protocol.live_of(&name).or_else(vanished)
         };
         if let Some(held) = held.filter(|held| *held != life) {
             return self.test_rival(&name, held, life);
@@ -390,7 +392,8 @@ impl Driver {
     /// may be a remnant of an earlier one.
     fn held_against(&self, host: &Name, life: Incarnation) -> Option<Incarnation> {
         let state = self.inner.sets.lock();
-        let live = state.protocol.live_of(host).or_else(|| state.protocol.vanished(host));
+        let vanished = || state.protocol.vanished(self.inner.now(), host);
+        let live = state.protocol.live_of(host).or_else(vanished);
         // In an overlay, incarnations are also reported by other hosts, correctly or not.
         let is_mesh = state.protocol.mesh().is_some();
         let latest = state.protocol.incarnation_of(host).filter(|latest| is_mesh && *latest > life);

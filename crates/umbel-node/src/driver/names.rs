@@ -28,6 +28,17 @@ impl Driver {
     /// tested.
     pub(super) fn test_rival(&mut self, host: &Name, held: Incarnation, life: Incarnation) {
         self.rivals.appeared(self.inner.now(), host, held, life);
+        self.inner.cluster.set_contested(self.rivals.names());
+    }
+
+    /// An incarnation of a host is gone. Another one that is seen may take its place.
+    pub(super) fn replace_gone(&mut self, host: Name, life: Incarnation, has_vanished: bool) {
+        let now = self.inner.now();
+        if let Some(next) = self.rivals.gone(now, &host, life, has_vanished) {
+            self.inner.sets.lock().protocol.handle_replied(now, &host, next);
+            self.introduce(host);
+        }
+        self.inner.cluster.set_contested(self.rivals.names());
     }
 
     /// Asks all hosts of the names that are due for a test, and searches for other hosts of this
@@ -37,12 +48,13 @@ impl Driver {
             let cluster = &self.inner.cluster;
             let (network, inbox) = (Arc::clone(&cluster.network), cluster.inbox.clone());
             let hello = PeerRequest::Hello(&cluster.greetings().own().encode()).encode();
-            let vanished = self.inner.sets.lock().protocol.vanished(&host);
+            let vanished = self.inner.sets.lock().protocol.vanished(now, &host);
             let address = vanished.and_then(|life| self.address_of(&host, life));
             self.inner.lifecycle.runtime.spawn(async move {
                 let asked = network.ask_lives(&host, hello, ANSWER);
                 let (greetings, is_refused) = tokio::join!(asked, refuses_connections(address));
-                inbox.put(NetworkEvent::Tested { host, greetings, is_refused });
+                let refused = vanished.filter(|_| is_refused);
+                inbox.put(NetworkEvent::Tested { host, greetings, refused });
             });
         }
         if !self.namesakes.is_empty() && now >= self.namesakes_tested + TEST_EVERY {
@@ -51,11 +63,13 @@ impl Driver {
         }
     }
 
-    /// Where an incarnation of a host listens, if it has greeted this host and said so.
+    /// Where an incarnation of a host listens, if it has greeted this host and said so. A loopback
+    /// address belongs to another machine, unless this host listens on loopback too.
     fn address_of(&self, host: &Name, life: Incarnation) -> Option<SocketAddr> {
         let greetings = self.inner.cluster.greetings();
         let hello = greetings.of(host).filter(|hello| hello.incarnation == life.0);
-        hello.and_then(Hello::listens)
+        let is_here = greetings.own().listens().is_some_and(|own| own.ip().is_loopback());
+        hello.and_then(Hello::listens).filter(|address| is_here || !address.ip().is_loopback())
     }
 
     /// When the next test of a name is due.
@@ -82,7 +96,8 @@ impl Driver {
             return reply.send(own.encode());
         }
         let state = self.inner.sets.lock();
-        let held = state.protocol.live_of(&host).or_else(|| state.protocol.vanished(&host));
+        let vanished = || state.protocol.vanished(self.inner.now(), &host);
+        let held = state.protocol.live_of(&host).or_else(vanished);
         drop(state);
         let Some(held) = held else { return reply.send(Vec::new()) };
         let (network, hello) =
@@ -95,16 +110,23 @@ impl Driver {
     }
 
     /// Accepts another incarnation of a host if the previous one does not reply; refuses it
-    /// otherwise. `is_refused` says whether the previous one's address refuses connections.
-    pub(super) fn decide(&mut self, host: &Name, greetings: &[Vec<u8>], is_refused: bool) {
+    /// otherwise. `refused` is an incarnation whose address refuses connections.
+    pub(super) fn decide(
+        &mut self,
+        host: &Name,
+        greetings: &[Vec<u8>],
+        refused: Option<Incarnation>,
+    ) {
         let hellos: Vec<Hello> = greetings
             .iter()
             .filter_map(|bytes| Hello::decode(bytes))
             .filter(|hello| hello.name == host.as_str())
             .collect();
         let replied = hellos.iter().map(|hello| Incarnation(hello.incarnation)).collect();
-        let held = self.held(host, &hellos, is_refused);
-        match self.rivals.tested(self.inner.now(), host, &replied, held) {
+        let held = self.held(host, &hellos, refused);
+        let verdict = self.rivals.tested(self.inner.now(), host, &replied, held);
+        self.inner.cluster.set_contested(self.rivals.names());
+        match verdict {
             Verdict::Wait => {}
             Verdict::Believe(life) => {
                 self.believe(host.clone(), life);
@@ -133,18 +155,18 @@ impl Driver {
 
     /// What is known of the accepted incarnation of a host whose name was just tested, given the
     /// replies.
-    fn held(&self, host: &Name, hellos: &[Hello], is_refused: bool) -> Held {
-        let vanished = self.inner.sets.lock().protocol.vanished(host);
+    fn held(&self, host: &Name, hellos: &[Hello], refused: Option<Incarnation>) -> Held {
+        let vanished = self.inner.sets.lock().protocol.vanished(self.inner.now(), host);
         let Some(life) = vanished.filter(|life| self.rivals.held(host) == Some(*life)) else {
             return Held::Normal;
         };
-        let address = self.address_of(host, life);
-        let is_taken = hellos
-            .iter()
-            .any(|hello| hello.incarnation != life.0 && hello.listens() == address);
-        match address {
-            Some(_) if is_refused || is_taken => Held::Dead,
-            address => Held::Vanished { has_address: address.is_some() },
+        let Some(address) = self.address_of(host, life) else {
+            return Held::Vanished { has_address: false };
+        };
+        let mut others = hellos.iter().filter(|hello| hello.incarnation != life.0);
+        match refused == Some(life) || others.any(|other| other.listens() == Some(address)) {
+            true => Held::Dead,
+            false => Held::Vanished { has_address: true },
         }
     }
 

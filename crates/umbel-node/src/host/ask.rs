@@ -113,11 +113,14 @@ impl Host {
         }
         for (host, places, answer) in asked {
             let answer = answer.await.ok().flatten().filter(|answer| answer.len() == places.len());
+            // Another host of this name may have replied.
+            let is_contested = self.inner.cluster.is_contested(&host);
             for (index, place) in places.into_iter().enumerate() {
                 let verdict = &mut verdicts[place];
                 match answer.as_ref().map(|answer| answer[index]) {
                     Some(HELD) => verdict.holders.push(host.clone()),
                     Some(UNKNOWN) | None => verdict.unanswered = true,
+                    Some(_) if is_contested => verdict.unanswered = true,
                     Some(_) => verdict.named_wrong_host = true,
                 }
             }

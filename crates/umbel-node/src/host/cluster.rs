@@ -4,9 +4,11 @@
 //! Always true: the lock of the greetings is the last one taken; no other lock is taken while it is
 //! held.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use arc_swap::ArcSwap;
 use parking_lot::{Mutex, MutexGuard};
 use umbel::replica::{Incarnation, Name};
 
@@ -28,6 +30,8 @@ pub(crate) struct Cluster {
     woken: AtomicBool,
     greetings: Mutex<Greetings>,
     name_taken: AtomicU64,
+    /// Names of which several hosts are seen: a reply may come from any of them.
+    contested: ArcSwap<BTreeSet<Name>>,
     /// The coverage that the driver computed last. Queries read it without a lock.
     pub(super) coverage: LastSeen,
     /// The peers that the settings name, by name, address or both.
@@ -50,9 +54,21 @@ impl Cluster {
             woken: AtomicBool::new(false),
             greetings: Mutex::new(Greetings::new(own)),
             name_taken: AtomicU64::new(0),
+            contested: ArcSwap::default(),
             coverage: LastSeen::new(),
             configured: Mutex::default(),
         }
+    }
+
+    pub(crate) fn set_contested(&self, names: BTreeSet<Name>) {
+        if **self.contested.load() != names {
+            self.contested.store(Arc::new(names));
+        }
+    }
+
+    /// Whether several hosts of this name are seen.
+    pub(crate) fn is_contested(&self, name: &Name) -> bool {
+        self.contested.load().contains(name)
     }
 
     pub(crate) fn greetings(&self) -> MutexGuard<'_, Greetings> {

@@ -180,9 +180,8 @@ pub enum NetworkEvent {
         host: Name,
         /// The replies.
         greetings: Vec<Vec<u8>>,
-        /// Whether the address of the accepted incarnation, which has disappeared, refuses
-        /// connections.
-        is_refused: bool,
+        /// The accepted incarnation, if it has disappeared and its address refuses connections.
+        refused: Option<Incarnation>,
     },
     /// A host replied with the hosts that it knows, and where they listen.
     Hosts {

@@ -110,6 +110,8 @@ pub struct Engine<C, R: Rows = HeapRows> {
     config: MeshConfig,
     sets: BTreeMap<Name, Set<C, R>>,
     peers: BTreeMap<Name, Peer>,
+    /// The incarnations that the driver reports as alive.
+    seen: BTreeMap<Name, Incarnation>,
     /// What this host has published.
     published: PublishedSets,
     /// Sequence number of the publication whose set was sampled last.
@@ -159,6 +161,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             config,
             sets: BTreeMap::new(),
             peers: BTreeMap::new(),
+            seen: BTreeMap::new(),
             published,
             sampled_at: 0,
             serving: Agenda::new(),
@@ -421,12 +424,11 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     }
 
     fn live_of(&self, host: &Name) -> Option<Incarnation> {
-        let peer = self.peers.get(host)?;
-        (peer.is_seen && peer.gone_since.is_none()).then_some(peer.incarnation)
+        self.seen.get(host).copied()
     }
 
-    fn vanished(&self, host: &Name) -> Option<Incarnation> {
-        self.peers.get(host).filter(|peer| peer.has_vanished()).map(|peer| peer.incarnation)
+    fn vanished(&self, now: Duration, host: &Name) -> Option<Incarnation> {
+        self.vanished_life(now, host)
     }
 
     fn incarnation_of(&self, host: &Name) -> Option<Incarnation> {
@@ -470,17 +472,13 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
             // it.
             return;
         }
-        let has_vanished = self.vanished(from).is_some();
-        if life.is_some_and(|life| self.is_rival(from, life)) {
-            // It may be the same host after a restart, which the driver will report soon.
-            if !has_vanished {
-                let reason = "another host has its name, and replies";
-                self.refuse(from, String::from(reason));
-            }
-            return;
+        let has_vanished = self.vanished(now, from).is_some();
+        if life.is_some_and(|life| self.is_rival(now, from, life)) {
+            return self.refuse_rival(from, has_vanished);
         }
-        // A request does not say which incarnation sent it.
-        if life.is_some() || !has_vanished {
+        // Whether a host that vanished is back, the driver says: this message may be late, or from
+        // another host of that name.
+        if !has_vanished {
             self.heard(now, from);
         }
         // After an update or pages only that set can need requests; other messages are not about
@@ -521,17 +519,30 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
         }
         self.heard(now, host);
         self.live_anew(host, incarnation);
-        if let Some(peer) = self.peers.get_mut(host) {
-            peer.is_seen |= peer.incarnation == incarnation;
+        if self.seen.len() < self.config.max_peers || self.seen.contains_key(host) {
+            self.seen.insert(host.clone(), incarnation);
         }
+        self.make_up_for_refused(host);
+    }
+
+    fn handle_replied(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
+        if self.left.get(host).is_some_and(|(left, _)| *left > incarnation) {
+            self.left.remove(host);
+        }
+        self.handle_alive(now, host, incarnation);
     }
 
     /// After the grace time its replicas are no longer used.
     fn handle_gone(&mut self, now: Duration, host: &Name, incarnation: Incarnation) {
         self.wake(now);
+        let was_seen = self.seen.get(host) == Some(&incarnation);
+        if was_seen {
+            self.seen.remove(host);
+        }
         let peer = self.peers.get_mut(host).filter(|peer| peer.incarnation <= incarnation);
         if let Some(peer) = peer.filter(|peer| peer.gone_since.is_none()) {
             peer.gone_since = Some(now);
+            peer.was_seen = was_seen && peer.incarnation == incarnation;
             self.event(Event::Suspected(host.clone()));
         }
     }
@@ -539,6 +550,7 @@ impl<C: Catalogue, R: Rows> Protocol<C> for Engine<C, R> {
     /// Its replicas are no longer used from now on.
     fn handle_excluded(&mut self, now: Duration, host: &Name) {
         self.lost.remove(host);
+        self.seen.remove(host);
         if self.peers.contains_key(host) {
             self.forget(host.clone());
             self.expire(now);

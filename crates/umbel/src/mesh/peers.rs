@@ -20,6 +20,10 @@ use crate::protocol::Event;
 use crate::replica::message::Leave;
 use crate::replica::{Incarnation, Name};
 
+/// A host that disappeared may be out of reach only for this long, or for three quarters of the
+/// grace time if that is less.
+const MAX_VANISHED: Duration = Duration::from_secs(3);
+
 /// Another host.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -27,8 +31,10 @@ pub(super) struct Peer {
     heard: Duration,
     /// When it disappeared.
     pub(super) gone_since: Option<Duration>,
-    /// Whether the driver has reported this incarnation as alive.
-    pub(super) is_seen: bool,
+    /// Whether the driver reported this incarnation as alive until it disappeared.
+    pub(super) was_seen: bool,
+    /// Whether messages of a later incarnation were refused.
+    has_rival: bool,
     /// Whether it announced that it leaves. Its replicas are removed at the next timeout. Until
     /// then the driver can record that the host is missing, so that no answer without these
     /// replicas is called complete.
@@ -36,14 +42,6 @@ pub(super) struct Peer {
     /// It announced a restart: until this time its replicas are used although it sends nothing.
     away_until: Option<Duration>,
     pub(super) sets: PeerSets,
-}
-
-impl Peer {
-    /// Whether it disappeared unannounced, after the driver had reported it as alive.
-    pub(super) const fn has_vanished(&self) -> bool {
-        let is_announced = self.has_left || self.away_until.is_some();
-        self.is_seen && self.gone_since.is_some() && !is_announced
-    }
 }
 
 /// What is known about another host.
@@ -79,7 +77,8 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
                     incarnation: Incarnation(0),
                     heard: now,
                     gone_since: None,
-                    is_seen: false,
+                    was_seen: false,
+                    has_rival: false,
                     has_left: false,
                     away_until: None,
                     sets: PeerSets::default(),
@@ -137,7 +136,7 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
     pub(super) fn live_anew(&mut self, host: &Name, incarnation: Incarnation) {
         if let Some(peer) = self.peers.get_mut(host).filter(|peer| peer.incarnation < incarnation) {
             peer.incarnation = incarnation;
-            peer.is_seen = false;
+            peer.was_seen = false;
             peer.has_left = false;
             peer.away_until = None;
             peer.sets.restart();
@@ -185,13 +184,45 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
         self.lost.insert(host.clone(), now);
     }
 
+    /// The incarnation of a host that disappeared a moment ago without a word, and may be out of
+    /// reach only.
+    pub(super) fn vanished_life(&self, now: Duration, host: &Name) -> Option<Incarnation> {
+        let peer = self.peers.get(host).filter(|peer| peer.was_seen)?;
+        let until = (self.config.grace * 3 / 4).min(MAX_VANISHED);
+        let is_recent = peer.gone_since.is_some_and(|since| now < since + until);
+        let is_announced = peer.has_left || peer.away_until.is_some_and(|until| now < until);
+        (is_recent && !is_announced).then_some(peer.incarnation)
+    }
+
     /// Whether this is a later incarnation than the one that the driver reports as alive, or that
-    /// vanished a moment ago. Only the driver can tell whether the earlier one is still there, and
-    /// reports the later one by `handle_alive` if it is not.
-    pub(super) fn is_rival(&self, host: &Name, life: Incarnation) -> bool {
-        let is_seen = |peer: &&Peer| peer.is_seen && peer.gone_since.is_none();
-        let peer = self.peers.get(host).filter(|peer| is_seen(peer) || peer.has_vanished());
-        peer.is_some_and(|peer| peer.incarnation < life)
+    /// vanished. Only the driver can tell whether the earlier one is still there, and reports the
+    /// later one by `handle_alive` if it is not.
+    pub(super) fn is_rival(&self, now: Duration, host: &Name, life: Incarnation) -> bool {
+        let known = self.seen.get(host).copied().or_else(|| self.vanished_life(now, host));
+        known.is_some_and(|known| known < life)
+    }
+
+    /// A message of a later incarnation of a host is refused. If the host vanished, it may be its
+    /// restart, so that this is no mistake.
+    pub(super) fn refuse_rival(&mut self, host: &Name, has_vanished: bool) {
+        if let Some(peer) = self.peers.get_mut(host) {
+            peer.has_rival = true;
+        }
+        if !has_vanished {
+            let reason = "another host has its name, and replies";
+            self.refuse(host, String::from(reason));
+        }
+    }
+
+    /// Requests the list of a host whose first messages were refused, because its incarnation was
+    /// not accepted yet.
+    pub(super) fn make_up_for_refused(&mut self, host: &Name) {
+        let peer = self.peers.get_mut(host).filter(|peer| peer.has_rival);
+        if let Some(peer) = peer {
+            peer.has_rival = false;
+            let step = peer.sets.doubt();
+            self.follow_list(host, Some(step));
+        }
     }
 
     /// A host announced that it leaves. Without an absence its replicas are removed at the next
@@ -203,7 +234,10 @@ impl<C: Catalogue, R: Rows> Engine<C, R> {
             return;
         };
         if absence.is_zero() {
-            (peer.has_left, peer.is_seen, peer.gone_since) = (true, false, Some(now));
+            (peer.has_left, peer.gone_since) = (true, Some(now));
+            if self.seen.get(host).is_some_and(|seen| *seen <= life) {
+                self.seen.remove(host);
+            }
             self.left.insert(host.clone(), (life, now));
         } else {
             peer.away_until = Some(now + absence);

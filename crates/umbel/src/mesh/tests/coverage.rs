@@ -289,3 +289,81 @@ fn an_earlier_life_that_the_driver_believes_again_is_heard() {
     assert_eq!(cluster.gap_of_a(1), Some(None));
     cluster.engines[1].validate();
 }
+
+/// Messages of another life were taken for those of a host whose link was being reopened.
+#[test]
+fn a_host_that_vanished_keeps_its_name_for_a_moment() {
+    let mut cluster = Cluster::pair();
+    cluster.wait(4);
+    let a = name("a");
+    cluster.engines[1].handle_alive(cluster.now, &a, Incarnation(1));
+    cluster.engines[1].handle_gone(cluster.now, &a, Incarnation(1));
+    assert_eq!(cluster.engines[1].vanished(cluster.now, &a), Some(Incarnation(1)));
+    cluster.restart_a(50..60, Work::AtOnce);
+    let speak = |cluster: &mut Cluster| {
+        cluster.now += Duration::from_secs(1);
+        cluster.engines[0].handle_timeout(cluster.now);
+        cluster.deliver(|_, _, _| true);
+    };
+    speak(&mut cluster);
+    assert_eq!(cluster.who(1, 1), ["a"], "the first life's keys");
+    assert_eq!(cluster.gap_of_a(1), Some(Some(Gap::Unreachable)));
+    assert_eq!(cluster.engines[1].incarnation_of(&a), Some(Incarnation(1)));
+    // The driver finds that the first life has ended. What was refused is asked for at once.
+    cluster.engines[1].handle_alive(cluster.now, &a, Incarnation(2));
+    cluster.deliver(|_, _, _| true);
+    assert_eq!(cluster.engines[1].vanished(cluster.now, &a), None);
+    assert_eq!(cluster.who(1, 55), ["a"]);
+    assert_eq!(cluster.gap_of_a(1), Some(None));
+    // Left to itself, a name is free before the replicas are dropped.
+    cluster.engines[1].handle_gone(cluster.now, &a, Incarnation(2));
+    cluster.now += cluster.engines[1].config().grace * 3 / 4;
+    assert_eq!(cluster.engines[1].vanished(cluster.now, &a), None);
+    assert_eq!(cluster.who(1, 55), ["a"]);
+    cluster.engines[1].validate();
+}
+
+/// It was taken for a host that the driver does not see, so that any other life was believed.
+#[test]
+fn a_host_that_was_silent_and_speaks_again_is_still_seen() {
+    let mut cluster = Cluster::pair();
+    cluster.wait(4);
+    let a = name("a");
+    cluster.engines[1].handle_alive(cluster.now, &a, Incarnation(1));
+    let silence = cluster.engines[1].config().silence;
+    for _ in 0..=silence.as_secs() {
+        cluster.now += Duration::from_secs(1);
+        cluster.engines[1].handle_timeout(cluster.now);
+    }
+    assert_eq!(cluster.who(1, 1), [""; 0]);
+    assert_eq!(cluster.engines[1].live_of(&a), Some(Incarnation(1)));
+    cluster.wait(10);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    assert_eq!(cluster.engines[1].live_of(&a), Some(Incarnation(1)));
+    cluster.engines[1].validate();
+}
+
+/// Everything that the first host sent was ignored for the silence limit after the second had left.
+#[test]
+fn a_life_that_outlives_a_later_one_is_heard_at_once() {
+    let mut cluster = Cluster::pair();
+    cluster.wait(4);
+    let (a, now) = (name("a"), cluster.now);
+    cluster.engines[1].handle_alive(now, &a, Incarnation(1));
+    cluster.engines[1].handle_alive(now, &a, Incarnation(2));
+    let mut twin: Engine<MemoryCatalogue> =
+        Engine::new(MeshConfig::new(a.clone(), Incarnation(2), hasher()));
+    twin.leave(now, Duration::ZERO);
+    while let Some(transmit) = twin.poll_transmit() {
+        cluster.engines[1].handle_message(now, &a, &transmit.bytes);
+    }
+    cluster.engines[1].handle_gone(now, &a, Incarnation(2));
+    cluster.engines[1].handle_alive(now, &a, Incarnation(1));
+    assert_eq!(cluster.engines[1].live_of(&a), None, "it may be a remnant");
+    cluster.engines[1].handle_replied(now, &a, Incarnation(1));
+    assert_eq!(cluster.engines[1].live_of(&a), Some(Incarnation(1)));
+    cluster.wait(4);
+    assert_eq!(cluster.who(1, 1), ["a"]);
+    assert_eq!(cluster.gap_of_a(1), Some(None));
+    cluster.engines[1].validate();
+}
