@@ -7,6 +7,8 @@
 //!
 //! Always true: a directory of that name is a complete backup whose every page was verified. It is
 //! written under another name and renamed at the end. A restored catalogue appears in one step, too.
+//! A backup that was cut short by whoever copied it is refused: a store alone would take the end of
+//! a shortened log for the place where writing stopped.
 //!
 //! The store is locked only while its files get a second name (hard links) and the recent changes
 //! are copied. The bytes are copied and verified afterwards, while the host goes on writing.
@@ -14,6 +16,7 @@
 //! Not here: who may request a backup (`resp`), and incarnations. A restored host starts as any
 //! host does: with an incarnation above all that it stored and that other hosts have heard of.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,6 +44,9 @@ pub struct BackupLabel {
     pub version: String,
     /// Records in the catalogue: keys, sets, and what is stored about them.
     pub records: u64,
+    /// The files of the catalogue, and the bytes of each. Backups of the first version have none.
+    #[serde(default)]
+    pub files: BTreeMap<String, u64>,
 }
 
 /// A backup that was written.
@@ -109,8 +115,29 @@ pub enum RestoreError {
     /// A newer version has written it.
     #[error("umbel {0} has written this backup, in a form that this version does not know")]
     Newer(String),
+    /// A file of the backup has not the length that the label says.
+    #[error(
+        "the backup is damaged: {} has {found} bytes instead of {expected} (copy it again)",
+        path.display()
+    )]
+    Length {
+        /// The file.
+        path: PathBuf,
+        /// Its bytes.
+        found: u64,
+        /// Its bytes according to the label.
+        expected: u64,
+    },
+    /// The catalogue has not the records that the label says.
+    #[error("the backup is damaged: it has {found} records instead of {expected}")]
+    Records {
+        /// Its records.
+        found: u64,
+        /// Its records according to the label.
+        expected: u64,
+    },
     /// The data directory has a catalogue.
-    #[error("{} exists: restore into an empty directory, or move it away first", .0.display())]
+    #[error("{} exists: restore into another directory, or move it away first", .0.display())]
     Occupied(PathBuf),
     /// The system refused.
     #[error("cannot {action} {}: {source}", path.display())]
@@ -164,7 +191,8 @@ pub(crate) fn write(journal: &Journal, request: &Request) -> Result<Backup, Back
     fs::read_dir(backups)
         .map_err(|source| BackupError::Directory { path: backups.clone(), source })?;
     let name = request.name.clone().unwrap_or_else(|| default_name(host, *now_ms));
-    let path = backups.join(&name);
+    // The client that is told where it is may run elsewhere.
+    let path = std::path::absolute(backups.join(&name)).map_err(failed("find", backups))?;
     if fs::symlink_metadata(&path).is_ok() {
         return Err(BackupError::Exists(path));
     }
@@ -208,7 +236,8 @@ fn copy(
     make_private(partial).map_err(failed("make", partial))?;
     let catalogue = partial.join(CATALOGUE);
     let records = umbel_store::restore(staged, &catalogue, |_| ())?;
-    let bytes = size(&catalogue).map_err(failed("read", &catalogue))?;
+    let files = lengths(&catalogue).map_err(failed("read", &catalogue))?;
+    let bytes = files.values().sum();
     let label = BackupLabel {
         format: FORMAT,
         layout: LAYOUT,
@@ -217,6 +246,7 @@ fn copy(
         taken: iso(request.now_ms),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         records,
+        files,
     };
     let file = partial.join(LABEL);
     let json = serde_json::to_string_pretty(&label).expect("a label of numbers and text");
@@ -259,6 +289,7 @@ pub fn restore(
     if fs::read_dir(&catalogue).is_ok_and(|mut files| files.next().is_some()) {
         return Err(RestoreError::Occupied(catalogue));
     }
+    check_lengths(&backup.join(CATALOGUE), &label)?;
     let io = |action, path: &Path| {
         let path = path.to_owned();
         move |source| RestoreError::Io { action, path, source }
@@ -268,13 +299,37 @@ pub fn restore(
     remove_if_there(&unfinished).map_err(io("remove", &unfinished))?;
     let restored = umbel_store::restore(backup.join(CATALOGUE), &unfinished, progress)
         .map_err(RestoreError::from)
-        .and_then(|_| fs::rename(&unfinished, &catalogue).map_err(io("rename", &unfinished)));
+        .and_then(|records| check_records(records, &label))
+        .and_then(|()| fs::rename(&unfinished, &catalogue).map_err(io("rename", &unfinished)));
     if let Err(error) = restored {
         let _ = fs::remove_dir_all(&unfinished);
         return Err(error);
     }
     sync(data).map_err(io("sync", data))?;
     Ok(label)
+}
+
+/// Compares the files of a backup with its label.
+fn check_lengths(catalogue: &Path, label: &BackupLabel) -> Result<(), RestoreError> {
+    for (name, expected) in &label.files {
+        let path = catalogue.join(name);
+        let found = fs::metadata(&path).map_err(|source| {
+            let path = path.clone();
+            RestoreError::Io { action: "read", path, source }
+        })?;
+        let (found, expected) = (found.len(), *expected);
+        if found != expected {
+            return Err(RestoreError::Length { path, found, expected });
+        }
+    }
+    Ok(())
+}
+
+const fn check_records(found: u64, label: &BackupLabel) -> Result<(), RestoreError> {
+    match found == label.records {
+        true => Ok(()),
+        false => Err(RestoreError::Records { found, expected: label.records }),
+    }
 }
 
 fn read_label(backup: &Path) -> Result<BackupLabel, RestoreError> {
@@ -335,9 +390,14 @@ fn sync(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-/// Bytes of the files in a directory.
-fn size(directory: &Path) -> io::Result<u64> {
-    fs::read_dir(directory)?.map(|entry| Ok(entry?.metadata()?.len())).sum()
+/// The files of a directory that are not empty, and the bytes of each.
+fn lengths(directory: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let length = |entry: io::Result<fs::DirEntry>| {
+        let entry = entry?;
+        Ok((entry.file_name().to_string_lossy().into_owned(), entry.metadata()?.len()))
+    };
+    let all: io::Result<BTreeMap<String, u64>> = fs::read_dir(directory)?.map(length).collect();
+    Ok(all?.into_iter().filter(|(_, bytes)| *bytes > 0).collect())
 }
 
 fn default_name(host: &str, now_ms: u64) -> String {

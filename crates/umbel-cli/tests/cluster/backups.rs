@@ -227,13 +227,19 @@ fn what_is_no_backup_is_not_restored_and_a_catalogue_is_not_overwritten() {
         let text = text.replace("\"format\": 1", "\"format\": 2");
         std::fs::write(label(path), text).expect("written");
     };
-    let flip = |path: &Path| {
+    let recent_changes = |path: &Path| {
         let catalogue = path.join("catalogue");
         let file = listed(&catalogue).into_iter().find(|file| file.contains(".differential"));
-        let file = catalogue.join(file.expect("recent changes"));
-        let mut bytes = std::fs::read(&file).expect("read");
+        catalogue.join(file.expect("recent changes"))
+    };
+    let flip = |path: &Path| {
+        let mut bytes = std::fs::read(recent_changes(path)).expect("read");
         bytes[200] ^= 1;
-        std::fs::write(file, bytes).expect("written");
+        std::fs::write(recent_changes(path), bytes).expect("written");
+    };
+    let cut_short = |path: &Path| {
+        let bytes = std::fs::read(recent_changes(path)).expect("read");
+        std::fs::write(recent_changes(path), &bytes[..bytes.len() - 4096]).expect("written");
     };
     refuse(&folder.join("none"), &data, "is no backup of a host");
     refuse(&folder, &data, "is no backup of a host");
@@ -245,12 +251,22 @@ fn what_is_no_backup_is_not_restored_and_a_catalogue_is_not_overwritten() {
     refuse(&text, &data, "expected");
     refuse(&broken("newer", &newer), &data, "in a form that this version does not know");
     refuse(&broken("flipped", &flip), &data, "damaged");
-    refuse(&good, &cluster.data(0), "restore into an empty directory");
+    // Before, the cut was taken for the place where writing stopped: keys were lost in silence.
+    refuse(&broken("short", &cut_short), &data, "the backup is damaged");
+    let without_lengths = broken("first version", &|path| {
+        cut_short(path);
+        let text = std::fs::read_to_string(label(path)).expect("a label");
+        let mut parsed: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        parsed.as_object_mut().expect("an object").remove("files");
+        std::fs::write(label(path), parsed.to_string()).expect("written");
+    });
+    refuse(&without_lengths, &data, "records instead of");
+    refuse(&good, &cluster.data(0), "restore into another directory");
     refuse(&good, &label(&good), "cannot make");
-    assert_eq!(std::fs::read_to_string(label(&good)).expect("a label").lines().count(), 9);
+    assert!(std::fs::read_to_string(label(&good)).expect("a label").contains("\"files\""));
 
     restore(&good, &data);
-    refuse(&good, &data, "restore into an empty directory");
+    refuse(&good, &data, "restore into another directory");
     let verified =
         says(&["store", "verify", data.join("catalogue").to_str().expect("text")], &[], "");
     assert!(verified.contains("all valid"), "{verified}");
