@@ -6,6 +6,9 @@ use std::path::Path;
 /// Assumed if nothing can be found out.
 const UNKNOWN: u64 = 4 << 30;
 
+/// A limit from here on is none: more than any machine has.
+const UNLIMITED: u64 = 1 << 56;
+
 /// Bytes of memory that this process may use.
 pub(crate) fn usable() -> u64 {
     let total = fs::read_to_string("/proc/meminfo").ok().and_then(|text| total_of(&text));
@@ -38,8 +41,9 @@ fn group_limits(groups: &str, root: &Path) -> Vec<u64> {
         let group = folder.join(path.trim_start_matches('/'));
         let above = group.ancestors().take_while(|place| place.starts_with(&folder));
         let texts = above.filter_map(|place| fs::read_to_string(place.join(file)).ok());
-        // "max" is not a number: it means no limit.
-        limits.extend(texts.filter_map(|text| text.trim().parse::<u64>().ok()));
+        // "max" is not a number: it means no limit, as do the huge numbers of version 1.
+        let numbers = texts.filter_map(|text| text.trim().parse::<u64>().ok());
+        limits.extend(numbers.filter(|limit| *limit < UNLIMITED));
     }
     limits
 }
@@ -62,7 +66,10 @@ mod tests {
         let old = root.path().join("memory/c");
         fs::create_dir_all(&old).unwrap();
         fs::write(old.join("memory.limit_in_bytes"), "2000").unwrap();
-        assert_eq!(group_limits("9:cpu:/x\n4:cpuset,memory:/c\n", root.path()), [2000]);
+        let groups = "9:cpu:/x\n4:cpuset,memory:/c\n";
+        assert_eq!(group_limits(groups, root.path()), [2000]);
+        fs::write(old.join("memory.limit_in_bytes"), "9223372036854771712").unwrap();
+        assert!(group_limits(groups, root.path()).is_empty());
         assert!(usable() > 1 << 20);
     }
 }
