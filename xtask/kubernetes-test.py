@@ -1,6 +1,7 @@
 """Checks the manifests for Kubernetes: kubernetes-test.py BINARY FOLDER
 
-Every manifest is validated against the schemas of Kubernetes. Then three hosts are started with the
+Every manifest is validated against the schemas of Kubernetes, and what kubectl makes of them, if it
+is installed. Then three hosts are started with the
 variables of the StatefulSet, as three pods would be: each with its own name and address, with the
 secret that the README describes. They must find each other by the name of the headless service and
 answer the probes. Called inside of a mount namespace: /etc/hosts is the test's own.
@@ -9,6 +10,7 @@ answer the probes. Called inside of a mount namespace: /etc/hosts is the test's 
 import json
 import os
 import pathlib
+import shutil
 import ssl
 import subprocess
 import sys
@@ -48,6 +50,23 @@ def validate():
     wanted = {"StatefulSet", "Service", "PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor"}
     assert wanted <= set(seen), wanted - set(seen)
     return seen
+
+
+def check_kustomization():
+    """kubectl makes valid manifests of the folder: those that kustomization.yaml names."""
+    if not shutil.which("kubectl"):
+        print("kubectl kustomize: skipped, kubectl is not installed")
+        return
+    text = run("kubectl", "kustomize", str(FOLDER)).stdout
+    made = list(yaml.safe_load_all(text))
+    for manifest in made:
+        kubernetes_validate.validate(manifest, kubernetes_validate.latest_version(), strict=True)
+    settings = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())
+    named = [m for file, m in manifests() if file in settings["resources"]]
+    names = lambda all: sorted((m["kind"], m["metadata"]["name"]) for m in all)
+    assert names(made) == names(named), names(made)
+    assert {m["metadata"]["namespace"] for m in made} == {settings["namespace"]}
+    print(f"kubectl kustomize: {len(made)} valid manifests")
 
 
 def check_names(seen):
@@ -188,6 +207,7 @@ def check_hosts(binary, folder, container, addresses):
 def main():
     binary, folder = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute()
     seen = validate()
+    check_kustomization()
     statefulset = check_names(seen)
     check_compose(binary, folder)
     if os.geteuid() != 0:

@@ -124,16 +124,20 @@ fn documents(root: &Path) -> Result<(), String> {
         write(&folder.join(name), &text)?;
         compress(&folder.join(name))?;
     }
-    copy("README.md", &folder.join("README.md"))?;
-    dist::copy_tree(Path::new("docs"), &folder.join("docs"))?;
-    for examples in ["prometheus", "grafana", "nginx", "kubernetes"] {
-        let from = Path::new("contrib").join(examples);
-        if from.exists() {
-            dist::copy_tree(&from, &folder.join("examples").join(examples))?;
-        }
+    dist::copy_documents(&folder)?;
+    let examples = folder.join("examples");
+    for example in EXAMPLES {
+        let from = Path::new("contrib").join(example);
+        dist::copy_tree(&from, &examples.join(example))?;
     }
-    Ok(())
+    copy("contrib/compose.yaml", &examples.join("compose.yaml"))?;
+    // Documents link to contrib/, which Debian calls examples/.
+    let link = folder.join("contrib");
+    std::os::unix::fs::symlink("examples", &link).map_err(io(&link))
 }
+
+/// The folders of `contrib` that are installed as examples.
+const EXAMPLES: [&str; 6] = ["build-cache", "grafana", "kubernetes", "nginx", "oci", "prometheus"];
 
 /// The control file and the scripts.
 fn control(root: &Path, glibc: &str) -> Result<(), String> {
@@ -158,7 +162,7 @@ fn size(folder: &Path) -> Result<u64, String> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(folder).map_err(io(folder))? {
         let path = entry.map_err(io(folder))?.path();
-        let found = std::fs::metadata(&path).map_err(io(&path))?;
+        let found = std::fs::symlink_metadata(&path).map_err(io(&path))?;
         bytes += if found.is_dir() { size(&path)? } else { found.len() };
     }
     Ok(bytes)
@@ -169,6 +173,9 @@ fn make_plain(folder: &Path) -> Result<(), String> {
     set_mode(folder, 0o755)?;
     for entry in std::fs::read_dir(folder).map_err(io(folder))? {
         let path = entry.map_err(io(folder))?.path();
+        if path.is_symlink() {
+            continue;
+        }
         match (path.is_dir(), path.ends_with("usr/bin/umbel")) {
             (true, _) => make_plain(&path)?,
             (false, is_program) => set_mode(&path, if is_program { 0o755 } else { 0o644 })?,

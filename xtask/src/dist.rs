@@ -96,6 +96,8 @@ pub(crate) fn run() -> Result<(), String> {
     }
     man_pages(&binary, &folder.join("share/man/man1"))?;
     copy_documents(&folder)?;
+    copy_tree(Path::new("contrib"), &folder.join("contrib"))?;
+    copy_licences(&folder)?;
     let crates = components::of_the_binary()?;
     let notices = folder.join("THIRD-PARTY-LICENCES");
     std::fs::write(&notices, components::notices(&crates)).map_err(io(&notices))?;
@@ -118,26 +120,41 @@ pub(crate) fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Copies what the README links to.
-fn copy_documents(folder: &Path) -> Result<(), String> {
-    for directory in ["docs", "contrib"] {
-        copy_tree(Path::new(directory), &folder.join(directory))?;
+/// What documents link to, besides `docs` and `contrib`.
+const DOCUMENTS: [&str; 8] = [
+    "README.md",
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "python/README.md",
+    "crates/umbel-kv/examples/router.rs",
+    "crates/umbel-node/tests/redis_py_suite.py",
+];
+
+/// A secret that containers share: made by whoever tries them, in the folder of their examples.
+const SECRET: &str = "hash-key";
+
+/// Copies the documents, and what they link to outside `contrib`.
+pub(crate) fn copy_documents(folder: &Path) -> Result<(), String> {
+    copy_tree(Path::new("docs"), &folder.join("docs"))?;
+    for document in DOCUMENTS {
+        let to = folder.join(document);
+        let parent = to.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(io(parent))?;
+        std::fs::copy(document, &to).map_err(io(Path::new(document)))?;
     }
-    let files = [
-        "README.md",
-        "CHANGELOG.md",
-        "ARCHITECTURE.md",
-        "CONTRIBUTING.md",
-        "SECURITY.md",
-        "LICENSE-MIT",
-        "LICENSE-APACHE",
-    ];
-    for file in files {
+    Ok(())
+}
+
+fn copy_licences(folder: &Path) -> Result<(), String> {
+    for file in ["LICENSE-MIT", "LICENSE-APACHE"] {
         std::fs::copy(file, folder.join(file)).map_err(io(Path::new(file)))?;
     }
     Ok(())
 }
 
+/// Copies a directory, without a secret in it.
 pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<(), String> {
     std::fs::create_dir_all(to).map_err(io(to))?;
     for entry in std::fs::read_dir(from).map_err(io(from))? {
@@ -145,7 +162,7 @@ pub(crate) fn copy_tree(from: &Path, to: &Path) -> Result<(), String> {
         let to = to.join(entry.file_name());
         if entry.path().is_dir() {
             copy_tree(&entry.path(), &to)?;
-        } else {
+        } else if entry.file_name() != SECRET {
             std::fs::copy(entry.path(), &to).map_err(io(&to))?;
         }
     }

@@ -5,9 +5,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Where documents are.
-const FOLDERS: [&str; 5] = [".", "docs", "docs/decisions", "contrib/kubernetes", "contrib/nginx"];
-
 /// Checks the links of all documents.
 ///
 /// # Errors
@@ -27,12 +24,21 @@ pub(crate) fn check() -> Result<(), String> {
     }
 }
 
+/// All documents below this directory, without what was built or installed there.
 fn documents() -> Result<BTreeSet<PathBuf>, String> {
-    let mut found = BTreeSet::new();
-    for folder in FOLDERS {
-        let entries = std::fs::read_dir(folder).map_err(|error| format!("{folder}: {error}"))?;
-        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        found.extend(paths.filter(|path| path.extension().is_some_and(|end| end == "md")));
+    let (mut found, mut folders) = (BTreeSet::new(), vec![PathBuf::from(".")]);
+    while let Some(folder) = folders.pop() {
+        let entries =
+            std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries.filter_map(Result::ok) {
+            let (path, name) = (entry.path(), entry.file_name());
+            let is_made = name == "target" || name.as_encoded_bytes().starts_with(b".");
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !is_made {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "md") {
+                found.insert(path);
+            }
+        }
     }
     Ok(found)
 }
