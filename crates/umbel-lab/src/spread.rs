@@ -37,6 +37,12 @@ impl Spread {
         self.deviation / self.count.sqrt()
     }
 
+    /// Standard error of the difference to another mean. Not by `hypot`, which needs a newer glibc
+    /// than the rest of the program.
+    pub(crate) fn error_of_difference(&self, other: &Self) -> f64 {
+        (self.standard_error().powi(2) + other.standard_error().powi(2)).sqrt()
+    }
+
     /// Whether a number may be that of one more trial: within three standard deviations.
     pub(crate) fn may_be_a_trial(&self, value: f64) -> bool {
         (value - self.mean).abs() <= 3.0 * self.deviation

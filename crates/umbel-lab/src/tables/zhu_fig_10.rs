@@ -475,7 +475,7 @@ fn other_node(start: u64, runs: &[&Run], seeds: u64) -> Claim {
     let first = Spread::of(runs.iter().map(|run| run.mean_rate())).percent();
     let second = runs.iter().map(|run| Spread::of(run.other.iter().copied()).mean);
     let second = Spread::of(second).percent();
-    let error = first.standard_error().hypot(second.standard_error());
+    let error = first.error_of_difference(&second);
     Claim::paper("the false rate on node 2, which is similar to node 1, is not shown", format!(
         "{start} elements: the false rate on node 2 is similar to node 1 (simulated: difference \
          of their mean rates, points)"

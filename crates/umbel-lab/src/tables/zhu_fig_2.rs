@@ -119,7 +119,7 @@ fn claims(rows: &[Row], stuck: u64, seeds: u64) -> Vec<Claim> {
         let lowest = of_ratio().min_by(|a, b| a.found.mean.total_cmp(&b.found.mean));
         let lowest = lowest.expect("every ratio has rows");
         let near = at(bits_per_item, hashes);
-        let apart = near.found.standard_error().hypot(lowest.found.standard_error());
+        let apart = near.found.error_of_difference(&lowest.found);
         claims.push(
             Claim::paper("is minimized when", format!(
                 "m/n = {bits_per_item}: the rate is smallest at k = (m/n) ln 2 (hashes, not percent)"

@@ -105,7 +105,7 @@ fn staleness(rows: &[Row], seeds: u64) -> Claim {
         rows.iter().find(is).expect("every configuration has a row")
     };
     let (stale, fresher) = (at(150, 300), at(300, 150));
-    let error = stale.found.standard_error().hypot(fresher.found.standard_error());
+    let error = stale.found.error_of_difference(&fresher.found);
     Claim::paper("a large threshold increases the false rate", "sets that grow: of 450 objects (k = 6), replicas that know 150 have a higher overall rate \
          than those that know 300 (by how many points)",).unit("points")
     .stated(0.0)

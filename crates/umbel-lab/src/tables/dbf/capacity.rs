@@ -116,7 +116,7 @@ fn table(rows: &[Row]) -> Table {
 fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     let (first, last) = (&rows[0], rows.last().expect("rows"));
     let falls = rows.windows(2).filter(|pair| pair[1].capacity() < pair[0].capacity()).count();
-    let error = last.exact.standard_error().hypot(first.exact.standard_error());
+    let error = last.exact.error_of_difference(&first.exact);
     vec![
         Claim::paper(
             "the real capacity of a DBF decreases with the number of those remaining items",

@@ -89,7 +89,7 @@ fn longer_is_lower(rows: &[Row], seeds: u64) -> Claim {
     };
     let formula = lower(&|row, longer| longer.formula < row.formula);
     let found = lower(&|row, longer| {
-        let error = row.found.standard_error().hypot(longer.found.standard_error());
+        let error = row.found.error_of_difference(&longer.found);
         longer.found.mean < row.found.mean + 3.0 * error
     });
     Claim::paper(

@@ -166,7 +166,7 @@ fn claims(rows: &[Row], seeds: u64) -> Vec<Claim> {
     };
     const QUOTE: &str = "this method does not increase the probability of false positives";
     let claim = |row: &Row, way: usize, draft: crate::report::Draft| {
-        let error = row.found[way].standard_error().hypot(row.found[0].standard_error());
+        let error = row.found[way].error_of_difference(&row.found[0]);
         draft
             .unit("times")
             .stated(1.0)
