@@ -22,7 +22,8 @@ const MAX_SETS: usize = 24;
 const MAX_WANTED: usize = 8;
 /// Larger filters are compared with their published copy only on the set's page.
 const MAX_COMPARED_BITS: u64 = 1 << 20;
-/// Points between two choices of sets, and between two comparisons of filters.
+/// Points between two choices of sets once there are [`MAX_SETS`] (before, new sets are noticed with
+/// the next point), and between two comparisons of filters.
 const CHOOSE_EVERY: u64 = 20;
 const COMPARE_EVERY: u64 = 2;
 
@@ -74,7 +75,7 @@ pub(super) struct Series {
 impl History {
     /// Takes and returns one more point of every set.
     pub(super) fn sample(&mut self, host: &Host) -> Vec<(String, Point)> {
-        if self.round.is_multiple_of(CHOOSE_EVERY) {
+        if self.tracks.len() < MAX_SETS || self.round.is_multiple_of(CHOOSE_EVERY) {
             self.choose(host);
         }
         let compares = self.round.is_multiple_of(COMPARE_EVERY);
