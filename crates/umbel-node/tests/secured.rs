@@ -323,19 +323,24 @@ fn shown(stream: &TlsStream<TcpStream>) -> Vec<u8> {
     stream.get_ref().1.peer_certificates().expect("in a test")[0].to_vec()
 }
 
-/// Before, they kept their descriptors until the time for a request was over.
-#[tokio::test(flavor = "multi_thread")]
-async fn connections_that_begin_no_tls_make_room_on_both_ports() {
-    let folder = tempfile::tempdir().unwrap();
-    let authority = Authority::new(folder.path());
-    authority.certify("clients", 4000);
-    let host = Host::builder()
+/// A host whose ports have the certificate `clients` of this authority.
+fn with_tls_ports(authority: &Authority) -> umbel_node::Builder {
+    Host::builder()
         .name("a")
         .local(&LocalNetwork::new())
         .set("tls_cert", [authority.file("clients", "pem")])
         .set("tls_key", [authority.file("clients", "key")])
         .set("resp", ["127.0.0.1:0"])
         .set("http", ["127.0.0.1:0"])
+}
+
+/// Before, they kept their descriptors until the time for a request was over.
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_begin_no_tls_make_room_on_both_ports() {
+    let folder = tempfile::tempdir().unwrap();
+    let authority = Authority::new(folder.path());
+    authority.certify("clients", 4000);
+    let host = with_tls_ports(&authority)
         .set("limits.connections", ["2"])
         .set("limits.http_connections", ["2"])
         .set("timing.http_header", ["3600"])
@@ -401,15 +406,7 @@ async fn clients_speak_tls_and_certificates_are_read_again() {
     let authority = Authority::new(&folder.path().join("ours"));
     let other = Authority::new(&folder.path().join("theirs"));
     authority.certify("clients", 4000);
-    let host = Host::builder()
-        .name("a")
-        .local(&LocalNetwork::new())
-        .set("tls_cert", [authority.file("clients", "pem")])
-        .set("tls_key", [authority.file("clients", "key")])
-        .set("resp", ["127.0.0.1:0"])
-        .set("http", ["127.0.0.1:0"])
-        .set("timing.reload", ["0.05"])
-        .with_ports();
+    let host = with_tls_ports(&authority).set("timing.reload", ["0.05"]).with_ports();
     let host = host.start().await.unwrap();
     let (resp, http) = (host.addresses().resp.unwrap(), host.addresses().http.unwrap());
     let mut old = reach(resp, &authority).await.unwrap();

@@ -301,10 +301,8 @@ fn distribution(mut waits: Vec<Duration>) -> String {
     format!("{half:.1?} (p50), {most:.1?} (p99), {longest:.1?} at most")
 }
 
-fn attack(is_secured: bool) {
-    let number = |variable: &str| std::env::var(variable).ok().and_then(|text| text.parse().ok());
-    let seed = number("UMBEL_HOSTILE_SEED").unwrap_or(1);
-    let time = Duration::from_secs(number("UMBEL_HOSTILE_SECONDS").unwrap_or(30));
+/// Two honest hosts that know each other's keys; the hostile one may join with a certificate.
+fn honest_hosts(is_secured: bool) -> Cluster {
     let mut cluster = Cluster::new(3);
     let limits = ["--limits-replica-bytes", &REPLICA_BYTES.to_string()];
     if is_secured {
@@ -316,25 +314,40 @@ fn attack(is_secured: bool) {
     } else {
         [0, 1].into_iter().for_each(|host| cluster.start(host, &limits));
     }
+    load(&cluster, "good", 500);
+    cluster
+}
+
+/// Adds keys to both honest hosts, and waits until each knows the other's.
+fn load(cluster: &Cluster, prefix: &str, keys: usize) {
     for home in [0, 1] {
-        add(&cluster, home, "images", &format!("good-{home}"), 500);
+        add(cluster, home, "images", &format!("{prefix}-{home}"), keys);
         let _: () = cluster.ask(home, &["UMBEL.PUBLISH", "images"]);
     }
     eventually("honest hosts know each other's keys", || {
-        named(&cluster, 0, "images", "good-1", 500, 1) == 500
-            && named(&cluster, 1, "images", "good-0", 500, 0) == 500
+        [(0, 1), (1, 0)].into_iter().all(|(asked, home)| {
+            named(cluster, asked, "images", &format!("{prefix}-{home}"), keys, home) == keys
+        })
     });
+}
 
-    let runtime = tokio::runtime::Runtime::new().expect("threads");
-    let _threads = runtime.enter();
-    let session = session(&cluster, is_secured);
-    let maker = Arc::new(Mutex::new(Maker::new(seed)));
-    let answering = Arc::clone(&maker);
-    let (greeted, greetings) = std::sync::mpsc::channel();
-    let requests = format!("umbel/local/{}/requests/*", name(HOSTILE));
-    let _requests = session
-        .declare_queryable(requests)
-        .callback(move |query| {
+/// A host that joins the cluster and replies to requests with anything.
+struct Hostile {
+    session: zenoh::Session,
+    maker: Arc<Mutex<Maker>>,
+    /// A greeting that honest hosts accept.
+    greeting: serde_json::Value,
+    _alive: zenoh::liveliness::LivelinessToken,
+    _requests: zenoh::query::Queryable<()>,
+}
+
+impl Hostile {
+    fn join(cluster: &Cluster, is_secured: bool, seed: u64) -> Self {
+        let session = session(cluster, is_secured);
+        let maker = Arc::new(Mutex::new(Maker::new(seed)));
+        let answering = Arc::clone(&maker);
+        let (greeted, greetings) = std::sync::mpsc::channel();
+        let reply = move |query: zenoh::query::Query| {
             let mut maker = answering.lock().expect("no panic");
             let request = query.payload().map(|payload| payload.to_bytes().into_owned());
             let from = query.key_expr().as_str().rsplit('/').next().unwrap_or_default().to_owned();
@@ -347,31 +360,52 @@ fn attack(is_secured: bool) {
                 let answer = if maker.dice.below(2) == 0 { answer } else { maker.spoil(answer) };
                 let _ = query.reply(query.key_expr().clone(), answer).wait();
             }
-        })
-        .wait()
-        .expect("declared");
-    let alive = format!("umbel/local/{}/alive/7/1", name(HOSTILE));
-    let alive = session.liveliness().declare_token(alive).wait().expect("declared");
-    let good = greetings.recv_timeout(Duration::from_secs(60)).expect("an honest host greets it");
-    maker.lock().expect("no panic").create("images", Some(1000));
+        };
+        let requests = format!("umbel/local/{}/requests/*", name(HOSTILE));
+        let requests = session.declare_queryable(requests).callback(reply).wait();
+        let alive = format!("umbel/local/{}/alive/7/1", name(HOSTILE));
+        let alive = session.liveliness().declare_token(alive).wait().expect("declared");
+        let greeting = greetings.recv_timeout(Duration::from_secs(60));
+        let greeting = greeting.expect("an honest host greets it");
+        maker.lock().expect("no panic").create("images", Some(1000));
+        let _requests = requests.expect("declared");
+        Self { session, maker, greeting, _alive: alive, _requests }
+    }
 
-    let (start, mut sent, mut next_check) = (Instant::now(), 0_u64, Duration::ZERO);
-    let mut waits = Vec::new();
-    let say = format!("umbel/local/{}/updates", name(HOSTILE));
-    let (mut dice, mut is_heard) = (Dice(!seed), false);
+    /// Sends the next messages, and now and then a greeting or a request. Returns the number of
+    /// messages.
+    fn act(&self, dice: &mut Dice) -> usize {
+        let messages = self.maker.lock().expect("no panic").next();
+        let sent = messages.len();
+        for message in messages {
+            let updates = format!("umbel/local/{}/updates", name(HOSTILE));
+            let _ = self.session.put(updates, message).wait();
+        }
+        match dice.below(20) {
+            0 => greet(&self.session, &self.greeting, dice),
+            1 => ask(&self.session, dice),
+            _ => {}
+        }
+        sent
+    }
+}
+
+fn attack(is_secured: bool) {
+    let number = |variable: &str| std::env::var(variable).ok().and_then(|text| text.parse().ok());
+    let seed = number("UMBEL_HOSTILE_SEED").unwrap_or(1);
+    let time = Duration::from_secs(number("UMBEL_HOSTILE_SECONDS").unwrap_or(30));
+    let cluster = honest_hosts(is_secured);
+    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    let _threads = runtime.enter();
+    let hostile = Hostile::join(&cluster, is_secured, seed);
+
+    let (start, mut sent, mut next_check) = (Instant::now(), 0, Duration::ZERO);
+    let (mut waits, mut dice, mut is_heard) = (Vec::new(), Dice(!seed), false);
     let is_over = |is_heard: bool| {
         start.elapsed() >= if is_heard { time } else { time + Duration::from_secs(60) }
     };
     while !is_over(is_heard) {
-        for message in maker.lock().expect("no panic").next() {
-            let _ = session.put(&say, message).wait();
-            sent += 1;
-        }
-        match dice.below(20) {
-            0 => greet(&session, &good, &mut dice),
-            1 => ask(&session, &mut dice),
-            _ => {}
-        }
+        sent += hostile.act(&mut dice);
         if start.elapsed() >= next_check {
             waits.extend(check(&cluster, seed));
             is_heard |= named(&cluster, 0, "images", "good", 2000, HOSTILE) > 0;
@@ -380,23 +414,15 @@ fn attack(is_secured: bool) {
     }
     waits.extend(check(&cluster, seed));
     assert!(is_heard, "seed {seed}: it was not even heard: {}", cluster.log(0));
-    for home in [0, 1] {
-        add(&cluster, home, "images", &format!("after-{home}"), 50);
-        let _: () = cluster.ask(home, &["UMBEL.PUBLISH", "images"]);
-    }
-    eventually("honest hosts still hear each other", || {
-        named(&cluster, 0, "images", "after-1", 50, 1) == 50
-            && named(&cluster, 1, "images", "after-0", 50, 0) == 50
-    });
+    load(&cluster, "after", 50);
     let memory = [0, 1].map(|host| cluster.memory_bytes(host) >> 20);
-    let Maker { sets, huge, .. } = *maker.lock().expect("no panic");
+    let Maker { sets, huge, .. } = *hostile.maker.lock().expect("no panic");
     println!(
         "seed {seed}: {sent} messages of {sets} sets, {huge} of them huge, in {time:?}; honest hosts \
          take {memory:?} MiB; an honest client waited {}",
         distribution(waits)
     );
-    drop(alive);
-    session.close().wait().expect("closed");
+    hostile.session.close().wait().expect("closed");
 }
 
 #[test]

@@ -42,19 +42,14 @@ impl Names {
     /// The names of a port of a host.
     pub(super) fn of_host(host: &Host, local: SocketAddr, has_tls: bool) -> Self {
         let has_users = !host.access().is_open();
-        let Self(known) = Self::of(&host.inner.settings, local, has_users, has_tls);
-        Self(
-            known.map(|known| {
-                Arc::new(Known { fixed: known.fixed.clone(), host: Some(host.clone()) })
-            }),
-        )
+        match is_guarded(local, has_users, has_tls) {
+            true => Self::ANY,
+            false => Self::of(&host.inner.settings, Some(host.clone())),
+        }
     }
 
-    /// The names of a port at `local` of a host with or without users; any name with TLS.
-    fn of(settings: &Settings, local: SocketAddr, has_users: bool, has_tls: bool) -> Self {
-        if has_tls || (has_users && !local.ip().is_loopback()) {
-            return Self::ANY;
-        }
+    /// The names in the settings, and those of the host's current peers.
+    fn of(settings: &Settings, host: Option<Host>) -> Self {
         let own = settings.hosts.iter().chain([&settings.name]).map(umbel::replica::Name::as_str);
         let links = settings.overlay.iter().flat_map(|overlay| &overlay.links);
         let peers = links.clone().filter_map(|link| link.address.as_ref());
@@ -68,7 +63,7 @@ impl Names {
             .map(str::to_owned)
             .chain(peers);
         let fixed = names.map(|name| name.to_ascii_lowercase()).collect();
-        Self(Some(Arc::new(Known { fixed, host: None })))
+        Self(Some(Arc::new(Known { fixed, host })))
     }
 
     fn accept(&self, authority: &str) -> bool {
@@ -81,6 +76,11 @@ impl Names {
             || names.fixed.contains(&name)
             || names.host.as_ref().is_some_and(|host| host.has_peer_named(&name))
     }
+}
+
+/// Whether a page gains nothing at a port, whatever its name resolves to.
+const fn is_guarded(local: SocketAddr, has_users: bool, has_tls: bool) -> bool {
+    has_tls || (has_users && !local.ip().is_loopback())
 }
 
 fn peer_name(peer: &crate::settings::Endpoint) -> String {
@@ -129,7 +129,7 @@ mod tests {
             ("peers", "cache-2=localhost:7447"),
             ("http_hosts", "Umbel.Example.org"),
         ]);
-        let names = Names::of(&settings, ([127, 0, 0, 1], 7441).into(), false, false);
+        let names = Names::of(&settings, None);
         for host in [
             "localhost",
             "LOCALHOST:7441",
@@ -159,7 +159,6 @@ mod tests {
 
     #[test]
     fn checked_on_loopback_and_without_users_but_not_with_tls() {
-        let settings = settings(&[]);
         let (loopback, far) = (([127, 0, 0, 1], 1).into(), ([10, 0, 0, 1], 1).into());
         for (local, has_users, has_tls, is_checked) in [
             (loopback, false, false, true),
@@ -169,8 +168,7 @@ mod tests {
             (far, false, true, false),
             (loopback, false, true, false),
         ] {
-            let names = Names::of(&settings, local, has_users, has_tls);
-            assert_eq!(!names.accept("evil.example"), is_checked);
+            assert_eq!(!is_guarded(local, has_users, has_tls), is_checked);
         }
     }
 }
