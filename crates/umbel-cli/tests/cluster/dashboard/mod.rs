@@ -239,9 +239,11 @@ fn screenshots_of_every_view() {
             browser.open("about:blank");
             browser.open(&page(&cluster, 0, view));
             browser.wait_for("#top .pill.warn");
-            if name == "freshness" {
-                // The history is there.
-                browser.wait_for_text("target 5 %");
+            // The history is there.
+            match name {
+                "freshness" => browser.wait_for_text("target 5 %"),
+                "traffic" => browser.wait_for(".compare-row"),
+                _ => {}
             }
             if name == "ask" {
                 browser.write("input[name='key']", "layer-2-77");

@@ -57,11 +57,14 @@ export function traffic(root, name) {
   const problem = h("p", { class: "problem" });
   root.append(h("div", { class: "row head" }, h("h1", null, "Traffic"), h("label", { class: "picker" }, "Set ", picker)), problem, nothing, body);
   let chosen = null;
+  // The set whose history is here. Sums over the points since the page was opened would mislead.
+  let loaded = null;
 
   async function choose(set) {
     chosen = set;
     const answer = await get(`/dashboard/sets/${part(set)}`);
     if (chosen !== set) return;
+    loaded = set;
     text(problem, answer.ok ? "" : answer.problem);
     if (answer.ok) mergeHistory(set, answer.data.history);
   }
@@ -78,6 +81,7 @@ export function traffic(root, name) {
     }
     picker.value = set;
     if (set !== chosen) choose(set);
+    if (set !== loaded) return;
     const points = store.points.get(set) ?? [];
     const sums = since(points);
     if (!sums) return;
