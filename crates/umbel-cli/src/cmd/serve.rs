@@ -61,6 +61,7 @@ impl Serve {
         let settings = self.configuration.draft()?.settings()?;
         // Its end sends the last traces.
         let (log, _traces) = start_log(&settings)?;
+        raise_descriptor_limit();
         let runtime = umbel_node::runtime()?;
         let served = runtime.block_on(self.serve(settings, &log));
         // Do not wait for tasks that are still running.
@@ -125,6 +126,22 @@ impl Serve {
         let levels = levels(&settings)?;
         host.reload(settings).await?;
         log(levels)
+    }
+}
+
+/// Lets this process open as many files as it may ask for: the usual limit of a shell (1024) is meant
+/// for programs that use `select`, and would leave room for few clients. If it fails, the host says
+/// how many it serves.
+fn raise_descriptor_limit() {
+    const MAX: libc::rlim_t = 1 << 20;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    #[allow(unsafe_code, reason = "no safe form of these system calls is at hand")]
+    // SAFETY: both calls read or write only the structure that they are given.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_cur.max(limit.rlim_max.min(MAX));
+            let _ = libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
     }
 }
 

@@ -209,6 +209,12 @@ fn a_host_with_few_descriptors_serves_on() {
     drop(idle);
 }
 
+#[test]
+fn a_host_raises_its_limit_of_descriptors_as_far_as_it_may() {
+    let host = Real::after("ulimit -H -n 5000 && ulimit -S -n 300", &[]);
+    assert_eq!(host.limit_descriptors(300), 5000);
+}
+
 /// A port that cannot accept for a while goes on when it can.
 #[test]
 fn ports_pause_while_there_are_no_descriptors_and_then_go_on() {

@@ -29,9 +29,14 @@ impl Real {
 
     /// One that may open so many files, with more flags.
     pub(crate) fn with_descriptors(max: u32, flags: &[&str]) -> Self {
+        Self::after(&format!("ulimit -n {max}"), flags)
+    }
+
+    /// One that a shell becomes after a command.
+    pub(crate) fn after(command: &str, flags: &[&str]) -> Self {
         let mut shell = Command::new("sh");
-        let limited = format!("ulimit -n {max} && exec \"$0\" \"$@\"");
-        shell.args(["-c", &limited]).arg(assert_cmd::cargo::cargo_bin("umbel"));
+        let script = format!("{command} && exec \"$0\" \"$@\"");
+        shell.args(["-c", &script]).arg(assert_cmd::cargo::cargo_bin("umbel"));
         Self::run(shell, flags)
     }
 
