@@ -45,7 +45,7 @@ pub(crate) struct Rivals(HashMap<Name, Contest>);
 #[derive(Debug)]
 struct Contest {
     /// The accepted incarnation, and its successive tests without a reply.
-    held: Incarnation,
+    accepted: Incarnation,
     unanswered: u32,
     /// The others, each with its tests without a reply; `None` before its first test.
     others: BTreeMap<Incarnation, Option<u32>>,
@@ -59,7 +59,7 @@ struct Contest {
 
 /// What is known of the accepted incarnation in addition to whether it replied to a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Held {
+pub(crate) enum Presence {
     /// It is seen; or it is gone, and was given up.
     Normal,
     /// It disappeared a moment ago without a word, and may be out of reach only.
@@ -88,11 +88,11 @@ impl Rivals {
         &mut self,
         now: Duration,
         host: &Name,
-        held: Incarnation,
+        accepted: Incarnation,
         life: Incarnation,
     ) {
-        let contest = self.0.entry(host.clone()).or_insert_with(|| Contest::new(now, held));
-        contest.hold(held);
+        let contest = self.0.entry(host.clone()).or_insert_with(|| Contest::new(now, accepted));
+        contest.accept(accepted);
         if contest.others.contains_key(&life) {
             return;
         }
@@ -105,7 +105,7 @@ impl Rivals {
 
     /// The accepted incarnation of a host is seen again after it had vanished.
     pub(crate) fn returned(&mut self, now: Duration, host: &Name, life: Incarnation) {
-        if let Some(contest) = self.0.get_mut(host).filter(|contest| contest.held == life) {
+        if let Some(contest) = self.0.get_mut(host).filter(|contest| contest.accepted == life) {
             contest.unanswered = 0;
             contest.is_outdated = contest.running.is_some();
             contest.next = now;
@@ -139,10 +139,10 @@ impl Rivals {
         now: Duration,
         host: &Name,
         replied: &BTreeSet<Incarnation>,
-        held: Held,
+        presence: Presence,
     ) -> Verdict {
         let Some(contest) = self.0.get_mut(host) else { return Verdict::Wait };
-        let verdict = contest.tested(now, replied, held);
+        let verdict = contest.tested(now, replied, presence);
         if contest.others.is_empty() {
             self.0.remove(host);
         }
@@ -150,8 +150,8 @@ impl Rivals {
     }
 
     /// The accepted incarnation of a name, if several are seen.
-    pub(crate) fn held(&self, host: &Name) -> Option<Incarnation> {
-        self.0.get(host).map(|contest| contest.held)
+    pub(crate) fn accepted(&self, host: &Name) -> Option<Incarnation> {
+        self.0.get(host).map(|contest| contest.accepted)
     }
 
     /// Handles that an incarnation is gone. Returns the one that replaces it, if there is one. If it
@@ -166,13 +166,13 @@ impl Rivals {
         let contest = self.0.get_mut(host)?;
         contest.others.remove(&life);
         let mut next = None;
-        if contest.held == life && has_vanished {
+        if contest.accepted == life && has_vanished {
             contest.next = now;
-        } else if contest.held == life {
+        } else if contest.accepted == life {
             next = contest.successor();
         }
         if let Some(next) = next {
-            contest.hold(next);
+            contest.accept(next);
         }
         if contest.others.is_empty() {
             self.0.remove(host);
@@ -182,9 +182,9 @@ impl Rivals {
 }
 
 impl Contest {
-    const fn new(now: Duration, held: Incarnation) -> Self {
+    const fn new(now: Duration, accepted: Incarnation) -> Self {
         let others = BTreeMap::new();
-        Self { held, unanswered: 0, others, next: now, running: None, is_outdated: false }
+        Self { accepted, unanswered: 0, others, next: now, running: None, is_outdated: false }
     }
 
     /// When the next test is due: not before the last one is over.
@@ -193,14 +193,19 @@ impl Contest {
     }
 
     /// Accepts this incarnation from now on.
-    fn hold(&mut self, life: Incarnation) {
-        if self.held != life {
+    fn accept(&mut self, life: Incarnation) {
+        if self.accepted != life {
             self.others.remove(&life);
-            (self.held, self.unanswered) = (life, 0);
+            (self.accepted, self.unanswered) = (life, 0);
         }
     }
 
-    fn tested(&mut self, now: Duration, replied: &BTreeSet<Incarnation>, held: Held) -> Verdict {
+    fn tested(
+        &mut self,
+        now: Duration,
+        replied: &BTreeSet<Incarnation>,
+        presence: Presence,
+    ) -> Verdict {
         self.running = None;
         if std::mem::take(&mut self.is_outdated) {
             return Verdict::Wait;
@@ -210,19 +215,19 @@ impl Contest {
             *unanswered = Some(if replied.contains(life) { 0 } else { before + 1 });
         }
         self.others.retain(|_, unanswered| unanswered.is_none_or(|tests| tests < MAX_SILENT_TESTS));
-        let has_replied = replied.contains(&self.held);
+        let has_replied = replied.contains(&self.accepted);
         self.unanswered = if has_replied { 0 } else { self.unanswered + 1 };
-        self.next = now + self.pause(held);
+        self.next = now + self.pause(presence);
         if has_replied {
             let has_rival = self.others.values().any(|unanswered| *unanswered == Some(0));
-            return if has_rival { Verdict::Refuse(self.held) } else { Verdict::Wait };
+            return if has_rival { Verdict::Refuse(self.accepted) } else { Verdict::Wait };
         }
-        match self.successor().filter(|_| self.may_be_replaced(held)) {
+        match self.successor().filter(|_| self.may_be_replaced(presence)) {
             None => Verdict::Wait,
             Some(next) => {
-                let (last, unanswered) = (self.held, self.unanswered);
-                self.hold(next);
-                if held == Held::Normal {
+                let (last, unanswered) = (self.accepted, self.unanswered);
+                self.accept(next);
+                if presence == Presence::Normal {
                     // It may reply later, and is then notified that it was replaced.
                     self.others.insert(last, Some(unanswered));
                 }
@@ -232,23 +237,23 @@ impl Contest {
     }
 
     /// The time until the next test.
-    const fn pause(&self, held: Held) -> Duration {
-        match held {
-            Held::Vanished { .. } | Held::Dead => TEST_VANISHED_EVERY,
+    const fn pause(&self, presence: Presence) -> Duration {
+        match presence {
+            Presence::Vanished { .. } | Presence::Dead => TEST_VANISHED_EVERY,
             // Repeat the test at once: the first request may have been lost.
-            Held::Normal if self.unanswered == 1 => Duration::ZERO,
-            Held::Normal => TEST_EVERY,
+            Presence::Normal if self.unanswered == 1 => Duration::ZERO,
+            Presence::Normal => TEST_EVERY,
         }
     }
 
     /// Whether the accepted incarnation, which did not reply to the last test, may be replaced.
-    const fn may_be_replaced(&self, held: Held) -> bool {
-        match held {
-            Held::Normal => self.unanswered >= MAX_UNANSWERED,
-            Held::Vanished { has_address } => {
+    const fn may_be_replaced(&self, presence: Presence) -> bool {
+        match presence {
+            Presence::Normal => self.unanswered >= MAX_UNANSWERED,
+            Presence::Vanished { has_address } => {
                 !has_address && self.unanswered >= MAX_UNANSWERED_VANISHED
             }
-            Held::Dead => true,
+            Presence::Dead => true,
         }
     }
 
@@ -257,7 +262,7 @@ impl Contest {
     fn successor(&self) -> Option<Incarnation> {
         let latest = || self.others.iter().rev();
         let replied = latest().find(|(_, unanswered)| **unanswered == Some(0));
-        replied.or_else(|| latest().find(|(life, _)| **life > self.held)).map(|(life, _)| *life)
+        replied.or_else(|| latest().find(|(life, _)| **life > self.accepted)).map(|(life, _)| *life)
     }
 }
 
@@ -297,14 +302,14 @@ mod tests {
 
     /// Runs the next test, to which these incarnations reply.
     fn test(rivals: &mut Rivals, replied: &[Incarnation]) -> Verdict {
-        test_of(rivals, replied, Held::Normal)
+        test_of(rivals, replied, Presence::Normal)
     }
 
-    fn test_of(rivals: &mut Rivals, replied: &[Incarnation], held: Held) -> Verdict {
+    fn test_of(rivals: &mut Rivals, replied: &[Incarnation], presence: Presence) -> Verdict {
         let now = rivals.next();
         assert_eq!(rivals.due(now), [fern()]);
         assert!(rivals.due(now).is_empty(), "the test runs");
-        rivals.tested(now, &fern(), &replied.iter().copied().collect(), held)
+        rivals.tested(now, &fern(), &replied.iter().copied().collect(), presence)
     }
 
     /// An incarnation is gone that announced its end.
@@ -363,7 +368,7 @@ mod tests {
     /// reopened.
     #[test]
     fn a_life_that_vanished_keeps_its_name_while_it_may_be_out_of_reach() {
-        let vanished = Held::Vanished { has_address: true };
+        let vanished = Presence::Vanished { has_address: true };
         let mut rivals = contest();
         assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST));
         assert_eq!(rivals.gone(START, &fern(), FIRST, true), None);
@@ -377,7 +382,7 @@ mod tests {
         assert_eq!(rivals.due(now), [fern()]);
         rivals.returned(now, &fern(), FIRST);
         let replied = [SECOND].into();
-        assert_eq!(rivals.tested(now, &fern(), &replied, Held::Normal), Verdict::Wait);
+        assert_eq!(rivals.tested(now, &fern(), &replied, Presence::Normal), Verdict::Wait);
         assert_eq!(test(&mut rivals, &[SECOND]), Verdict::Wait, "a reply may be lost");
         assert_eq!(test(&mut rivals, &[FIRST, SECOND]), Verdict::Refuse(FIRST), "it is back");
     }
@@ -392,14 +397,14 @@ mod tests {
 
     #[test]
     fn a_life_that_vanished_is_replaced_once_its_address_is_free_or_it_is_given_up() {
-        let vanished = Held::Vanished { has_address: true };
-        for end in [Held::Dead, Held::Normal] {
+        let vanished = Presence::Vanished { has_address: true };
+        for end in [Presence::Dead, Presence::Normal] {
             let mut rivals = contest();
             assert_eq!(test_of(&mut rivals, &[SECOND], vanished), Verdict::Wait);
             assert_eq!(test_of(&mut rivals, &[SECOND], vanished), Verdict::Wait);
             assert_eq!(test_of(&mut rivals, &[SECOND], end), Verdict::Believe(SECOND));
         }
-        let nowhere = Held::Vanished { has_address: false };
+        let nowhere = Presence::Vanished { has_address: false };
         let mut rivals = contest();
         assert_eq!(test_of(&mut rivals, &[SECOND], nowhere), Verdict::Wait);
         assert_eq!(test_of(&mut rivals, &[SECOND], nowhere), Verdict::Wait);

@@ -15,7 +15,7 @@ use crate::hello::Hello;
 use crate::host::Host;
 use crate::network::{NetworkEvent, Reply};
 use crate::peer_request::{PeerRequest, decode_life};
-use crate::rivals::{self, Held, MAX_LIVES, TEST_EVERY, Verdict};
+use crate::rivals::{self, MAX_LIVES, Presence, TEST_EVERY, Verdict};
 
 /// How often to search for another host of this host's name, and the pause in between.
 const NAMESAKE_TRIES: usize = 6;
@@ -123,8 +123,8 @@ impl Driver {
             .filter(|hello| hello.name == host.as_str())
             .collect();
         let replied = hellos.iter().map(|hello| Incarnation(hello.incarnation)).collect();
-        let held = self.held(host, &hellos, refused);
-        let verdict = self.rivals.tested(self.inner.now(), host, &replied, held);
+        let presence = self.presence(host, &hellos, refused);
+        let verdict = self.rivals.tested(self.inner.now(), host, &replied, presence);
         self.inner.cluster.set_contested(self.rivals.names());
         match verdict {
             Verdict::Wait => {}
@@ -155,18 +155,18 @@ impl Driver {
 
     /// What is known of the accepted incarnation of a host whose name was just tested, given the
     /// replies.
-    fn held(&self, host: &Name, hellos: &[Hello], refused: Option<Incarnation>) -> Held {
+    fn presence(&self, host: &Name, hellos: &[Hello], refused: Option<Incarnation>) -> Presence {
         let vanished = self.inner.sets.lock().protocol.vanished(self.inner.now(), host);
-        let Some(life) = vanished.filter(|life| self.rivals.held(host) == Some(*life)) else {
-            return Held::Normal;
+        let Some(life) = vanished.filter(|life| self.rivals.accepted(host) == Some(*life)) else {
+            return Presence::Normal;
         };
         let Some(address) = self.address_of(host, life) else {
-            return Held::Vanished { has_address: false };
+            return Presence::Vanished { has_address: false };
         };
         let mut others = hellos.iter().filter(|hello| hello.incarnation != life.0);
         match refused == Some(life) || others.any(|other| other.listens() == Some(address)) {
-            true => Held::Dead,
-            false => Held::Vanished { has_address: true },
+            true => Presence::Dead,
+            false => Presence::Vanished { has_address: true },
         }
     }
 
