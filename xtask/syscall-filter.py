@@ -48,7 +48,10 @@ def allowed(lines):
 
 def load(calls, refusal):
     """Permits these system calls to this process and to what it becomes."""
-    seccomp = ctypes.CDLL("libseccomp.so.2", use_errno=True)
+    try:
+        seccomp = ctypes.CDLL("libseccomp.so.2", use_errno=True)
+    except OSError:
+        skip("libseccomp2")
     seccomp.seccomp_init.restype = ctypes.c_void_p
     seccomp.seccomp_init.argtypes = [ctypes.c_uint32]
     seccomp.seccomp_rule_add.argtypes = [ctypes.c_void_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint]
@@ -66,13 +69,17 @@ def load(calls, refusal):
     assert code == 0, f"the filter is refused: {os.strerror(-code)}"
 
 
+def skip(missing):
+    print(f"system call filter: skipped, {missing} is missing", file=sys.stderr)
+    sys.exit(SKIPPED)
+
+
 def main():
     if len(sys.argv) < 3:
         sys.exit(__doc__)
     unit, command = sys.argv[1], sys.argv[2:]
     if not shutil.which("systemd-analyze"):
-        print("system call filter: skipped, systemd-analyze is missing", file=sys.stderr)
-        sys.exit(SKIPPED)
+        skip("systemd-analyze")
     error = [getattr(errno, name) for name in values(unit, "SystemCallErrorNumber")]
     refusal = ERRNO | error[-1] if error else KILL_PROCESS
     load(allowed(values(unit, "SystemCallFilter")), refusal)
