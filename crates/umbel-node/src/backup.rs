@@ -115,7 +115,7 @@ pub enum RestoreError {
     /// A newer version has written it.
     #[error("umbel {0} has written this backup, in a form that this version does not know")]
     Newer(String),
-    /// A file of the backup has not the length that the label says.
+    /// The length of a file of the backup differs from the label.
     #[error(
         "the backup is damaged: {} has {found} bytes instead of {expected} (copy it again)",
         path.display()
@@ -128,7 +128,7 @@ pub enum RestoreError {
         /// Its bytes according to the label.
         expected: u64,
     },
-    /// The catalogue has not the records that the label says.
+    /// The number of records in the catalogue differs from the label.
     #[error("the backup is damaged: it has {found} records instead of {expected}")]
     Records {
         /// Its records.
@@ -191,7 +191,7 @@ pub(crate) fn write(journal: &Journal, request: &Request) -> Result<Backup, Back
     fs::read_dir(backups)
         .map_err(|source| BackupError::Directory { path: backups.clone(), source })?;
     let name = request.name.clone().unwrap_or_else(|| default_name(host, *now_ms));
-    // The client that is told where it is may run elsewhere.
+    // Absolute: the client that receives this path may run in another directory.
     let path = std::path::absolute(backups.join(&name)).map_err(failed("find", backups))?;
     if fs::symlink_metadata(&path).is_ok() {
         return Err(BackupError::Exists(path));

@@ -30,7 +30,8 @@ const MAX_UNANSWERED: u32 = 2;
 const MAX_TEST: Duration = Duration::from_secs(10);
 /// Interval between two tests of a name whose accepted incarnation has vanished.
 const TEST_VANISHED_EVERY: Duration = Duration::from_millis(500);
-/// An incarnation that vanished and whose address is unknown is replaced after so many tests.
+/// An incarnation that vanished is replaced after this number of tests without a reply if its address
+/// is unknown.
 const MAX_UNANSWERED_VANISHED: u32 = 3;
 /// An incarnation that is not accepted is no longer tested after so many tests without a reply.
 const MAX_SILENT_TESTS: u32 = 12;

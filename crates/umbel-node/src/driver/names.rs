@@ -63,7 +63,7 @@ impl Driver {
         }
     }
 
-    /// Where an incarnation of a host listens, if it has greeted this host and said so. A loopback
+    /// The address at which an incarnation of a host listens, if its greeting named one. A loopback
     /// address belongs to another machine, unless this host listens on loopback too.
     fn address_of(&self, host: &Name, life: Incarnation) -> Option<SocketAddr> {
         let greetings = self.inner.cluster.greetings();
